@@ -1,0 +1,47 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+.PHONY: help setup run ui test check bench down clean
+
+help:  ## Show these commands
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+setup: $(READY)  ## Create the virtual environment with the pinned packages
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Hace falta Python 3.11, 3.12 o 3.13; usa PYTHON=python3.11" if not (3, 11) <= sys.version_info[:2] < (3, 14) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only what changed)
+	@$(BIN)/python -m rag_assets run
+
+ui: $(READY)  ## Serve the Dagster UI with its daemon
+	@$(BIN)/python -m rag_assets ui
+
+test: $(READY)  ## Run all tests, with coverage
+	@rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -m 'not benchmark'
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: $(READY)  ## Lint, format, types, layers, SQL
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/sqlfluff lint --disable-progress-bar sql
+
+bench: $(READY)  ## Measure the embedding models (minutes)
+	$(BIN)/python -m tests.benchmarks.bench_embedder
+
+down: $(READY)  ## Stop the embedded database of this RAG_HOME
+	@$(BIN)/rag down
+
+clean: down  ## Stop the database and delete all state of this RAG_HOME and the virtual environment
+	rm -rf $${RAG_HOME:-.rag} $(VENV)
