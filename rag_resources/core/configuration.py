@@ -1,0 +1,260 @@
+"""The retrieval configuration: one frozen, validated model for files, run config and requests.
+
+Reading files is `rag_resources.configurations`; the environment is `rag_resources.settings`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.messages import Message
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+# -0.0 is stored as 0.0, or two equal configurations would hash differently.
+Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
+
+
+class Strategy(StrEnum):
+    """How a question is searched."""
+
+    SEMANTIC = "semantic"
+    FULLTEXT = "fulltext"
+    HYBRID = "hybrid"
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether the question is embedded."""
+        return self is not Strategy.FULLTEXT
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether full text is searched."""
+        return self is not Strategy.SEMANTIC
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class ChunkingConfig(_Part):
+    """How notes are cut; sizes in tokens of `core.text.count_tokens`."""
+
+    max_tokens: int = Field(512, ge=16, le=8192)
+    overlap_tokens: int = Field(50, ge=0)
+    min_tokens: int = Field(100, ge=0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "ChunkingConfig":
+        problems = []
+        if self.overlap_tokens >= self.max_tokens:
+            problems.append(Message.OVERLAP_TOO_LARGE)
+        if self.min_tokens >= self.max_tokens:
+            problems.append(Message.MINIMUM_TOO_LARGE)
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
+class FusionConfig(_Part):
+    """How the ranked lists become one.
+
+    `rrf` is reciprocal rank fusion; `weighted` a convex combination of the scores, min-max
+    normalised inside each list, an absent document counting as 0 (Bruch et al., arXiv 2210.11934).
+    """
+
+    method: Literal["rrf", "weighted"] = "rrf"
+    rank_constant: int = Field(60, ge=1, le=10_000)
+    semantic_weight: Weight = 0.5
+    fulltext_weight: Weight = 0.5
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> "FusionConfig":
+        if self.semantic_weight == 0 and self.fulltext_weight == 0:
+            raise ValueError(Message.ALL_WEIGHTS_ZERO)
+        return self
+
+
+class ContextConfig(_Part):
+    """How many sentences around a chunk come with it."""
+
+    sentences_before: int = Field(2, ge=0, le=20)
+    sentences_after: int = Field(2, ge=0, le=20)
+
+
+class TopKConfig(_Part):
+    """How many candidates each retriever gives, and how many results are kept."""
+
+    retrieval: int = Field(20, ge=1, le=500)
+    final: int = Field(5, ge=1, le=50)
+
+    @model_validator(mode="after")
+    def _narrows(self) -> "TopKConfig":
+        if self.final > self.retrieval:
+            raise ValueError(Message.FINAL_OVER_RETRIEVAL)
+        return self
+
+
+class RetrievalConfig(_Part):
+    """Everything that changes what a question returns.
+
+    Attributes:
+        unit: `chunks`, with notes not yet chunked beside them, or `notes`, whole notes only.
+        model: Embedding model of the chunks (of the notes when the unit is notes).
+        similarity_threshold: Cosine under which a passage is dropped; None takes the model's.
+        contextual: Whether the contextual vectors are searched too.
+    """
+
+    unit: Literal["chunks", "notes"] = "chunks"
+    strategy: Strategy = Strategy.HYBRID
+    model: str = Field("e5_small", pattern=r"^[a-z0-9_]{1,40}$")
+    similarity_threshold: Share | None = None
+    contextual: bool = True
+    fusion: FusionConfig = FusionConfig()
+    context: ContextConfig = ContextConfig()
+    top_k: TopKConfig = TopKConfig()
+
+    @property
+    def config_hash(self) -> str:
+        """The first 16 hex digits of SHA-256 over the canonical JSON. Property 29."""
+        return canonical_hash(self.model_dump(mode="json"))
+
+
+class Role(StrEnum):
+    """What a configuration is evaluated for."""
+
+    CANDIDATE = "candidate"
+    REFERENCE = "reference"
+
+
+class NamedConfiguration(_Part):
+    """A retrieval configuration under a name: a file in a folder of configurations.
+
+    Attributes:
+        name: Also the asset key `evaluation_results/<name>`.
+        description: One sentence in Spanish for people.
+        role: A candidate's gate blocks; a reference's only warns.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9_]{1,40}$")
+    description: str = Field(min_length=1)
+    role: Role = Role.CANDIDATE
+    retrieval: RetrievalConfig = RetrievalConfig()
+
+
+def canonical_hash(value: Any) -> str:
+    """Hash a JSON value by its canonical form: keys sorted at every depth, no white space.
+
+    Returns:
+        The first 16 hex digits of SHA-256. Equal values hash equal whatever their key order.
+    """
+    canonical = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def parse_configuration(raw: Any, *, origin: str) -> NamedConfiguration:
+    """Validate a named configuration.
+
+    Args:
+        raw: What the file or request holds.
+        origin: Where it comes from, for the message.
+
+    Raises:
+        InvalidConfigurationError: With every problem named by its path.
+    """
+    return _validated(NamedConfiguration, raw, origin)
+
+
+def parse_retrieval(raw: Any, *, origin: str) -> RetrievalConfig:
+    """Validate a retrieval configuration. Same errors as `parse_configuration`."""
+    return _validated(RetrievalConfig, raw, origin)
+
+
+def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> RetrievalConfig:
+    """Return the configuration with some fields replaced, at any depth.
+
+    Args:
+        config: The one to start from.
+        overrides: Nested mapping of only the fields to change; None values change nothing.
+
+    Raises:
+        InvalidConfigurationError: The result is invalid; every problem is named.
+    """
+    merged = _merge(config.model_dump(mode="json"), overrides)
+    return parse_retrieval(merged, origin=Message.ORIGIN_OVERRIDES)
+
+
+def _merge(base: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
+            merged[key] = _merge(merged[key], value)
+        elif value is not None:
+            merged[key] = value
+    return merged
+
+
+def _validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise InvalidConfigurationError(
+            Message.INVALID_CONFIGURATION.format(origin=origin),
+            describe_problems(error),
+            origin=origin,
+        ) from error
+
+
+def describe_problems(error: ValidationError) -> list[str]:
+    """Put every problem pydantic found into Spanish, each under the dotted path of its field."""
+    return [_describe(detail) for detail in error.errors(include_url=False)]
+
+
+def _describe(detail: ErrorDetails) -> str:
+    path = ".".join(str(step) for step in detail["loc"]) or "."
+    context = dict(detail.get("ctx", {}))
+    if "expected" in context:  # pydantic lists the choices in English
+        context["expected"] = context["expected"].replace(" or ", " o ")
+    template = _PROBLEMS.get(detail["type"])
+    if detail["type"] == "value_error":
+        reason = str(context["error"])
+    elif template:
+        reason = template.format(value=_shown(detail["input"]), **context)
+    else:
+        reason = Message.PROBLEM_OTHER.format(value=_shown(detail["input"]), kind=detail["type"])
+    return f"{path}: {reason}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+_PROBLEMS: Mapping[str, str] = {
+    "missing": Message.PROBLEM_MISSING,
+    "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
+    "greater_than_equal": Message.PROBLEM_TOO_SMALL,
+    "less_than_equal": Message.PROBLEM_TOO_LARGE,
+    "string_pattern_mismatch": Message.PROBLEM_PATTERN,
+    "string_too_short": Message.PROBLEM_EMPTY,
+    "literal_error": Message.PROBLEM_CHOICE,
+    "enum": Message.PROBLEM_CHOICE,
+    "int_parsing": Message.PROBLEM_INTEGER,
+    "int_type": Message.PROBLEM_INTEGER,
+    "int_from_float": Message.PROBLEM_INTEGER,
+    "float_parsing": Message.PROBLEM_NUMBER,
+    "float_type": Message.PROBLEM_NUMBER,
+    "finite_number": Message.PROBLEM_NUMBER,
+    "bool_parsing": Message.PROBLEM_BOOLEAN,
+    "bool_type": Message.PROBLEM_BOOLEAN,
+    "string_type": Message.PROBLEM_TEXT,
+    "model_type": Message.PROBLEM_MAPPING,
+}

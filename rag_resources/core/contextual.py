@@ -1,0 +1,65 @@
+"""The contextual prefix of a chunk: which note it comes from and which part of it it is.
+
+Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 20.
+"""
+
+from collections.abc import Sequence
+
+from rag_resources.core.messages import Message
+from rag_resources.core.text import sentences
+from rag_resources.core.types import Chunk
+
+SUMMARY_CHARS = 160
+TOPIC_CHARS = 60
+
+
+def summarize(title: str, content: str) -> str:
+    """Name a note by its title and its first sentence, without a language model.
+
+    Returns:
+        At most `SUMMARY_CHARS` characters on one line, not empty if title or content is not.
+    """
+    opening = next((content[span.start : span.end] for span in sentences(content)), "")
+    parts = [part for part in (_one_line(title), _one_line(opening)) if part]
+    return _shorten(": ".join(parts), SUMMARY_CHARS)
+
+
+def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
+    """Return the prefix of chunk `index` of a note whose chunks are `chunks`, in order.
+
+    Names the summary, "Parte i de n", what the neighbours open with, and the section (first,
+    middle, last).
+    """
+    parts = [Message.CONTEXT_PART.format(part=index + 1, parts=len(chunks), summary=summary)]
+    if index > 0:
+        parts.append(Message.CONTEXT_PREVIOUS.format(topic=_topic(chunks[index - 1])))
+    if index < len(chunks) - 1:
+        parts.append(Message.CONTEXT_NEXT.format(topic=_topic(chunks[index + 1])))
+    parts.append(_section(index, len(chunks)))
+    return " ".join(parts)
+
+
+def contextual_text(prefix: str, content: str) -> str:
+    """Return the text that the contextual vector of a chunk stands for."""
+    return f"{prefix}\n{content}"
+
+
+def _section(index: int, count: int) -> str:
+    if index == 0:
+        return Message.CONTEXT_FIRST
+    return Message.CONTEXT_LAST if index == count - 1 else Message.CONTEXT_MIDDLE
+
+
+def _topic(chunk: Chunk) -> str:
+    return _shorten(_one_line(chunk.content), TOPIC_CHARS)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line.strip(" .#*-") or line
+
+
+def _shorten(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return text[:limit].rsplit(" ", 1)[0][: limit - 1].rstrip(" ,;:.") + "…"

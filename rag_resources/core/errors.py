@@ -1,0 +1,117 @@
+"""The errors of the product, all of them subclasses of `RagError`.
+
+What a person reads of them is in Spanish and comes from `core.messages`; the class says what went
+wrong, `message` how to put it to a user, and `context` carries the offending values for the log.
+
+    RagError
+    ├── InvalidInputError        the caller gave something wrong: exit code 2, HTTP 400
+    │   ├── InvalidParameterError        a value out of range
+    │   ├── InvalidConfigurationError    a configuration, with every problem named
+    │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
+    │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
+    │   └── InvalidQueryError            a question that cannot be searched
+    ├── DatabaseError            the database is not usable
+    │   ├── DatabaseUnavailableError     it does not answer
+    │   ├── DatabaseNotReadyError        it lacks what we need: extension, version, rights
+    │   └── EmbeddedServerError          our own server cannot be started
+    ├── ProviderError            an embedding or language model is not usable
+    │   ├── ProviderUnavailableError     it does not answer, or answers with a server error
+    │   ├── ModelMissingError            the server lacks the model
+    │   └── InvalidEmbeddingError        a vector with the wrong shape or values
+    ├── IndexingError            a note that could not be chunked or embedded
+    └── GateNotPassedError       a promotion that the gate forbids
+"""
+
+from typing import Any
+
+
+class RagError(Exception):
+    """Base of all errors of the product.
+
+    Args:
+        message: What to tell a user, in Spanish.
+        context: The offending values, for logs and tests; never credentials.
+    """
+
+    def __init__(self, message: str, **context: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = context
+
+
+class InvalidInputError(RagError):
+    """The caller gave something wrong."""
+
+
+class InvalidParameterError(InvalidInputError):
+    """A value is out of its range."""
+
+
+class ProblemsError(InvalidInputError):
+    """Several problems at once, each named.
+
+    Args:
+        message: The headline, in Spanish.
+        problems: One line per problem, in Spanish, each naming the field, file or line.
+        context: Further offending values.
+    """
+
+    def __init__(self, message: str, problems: list[str], **context: Any) -> None:
+        super().__init__("\n  - ".join([message, *problems]), **context)
+        self.problems = problems
+
+
+class InvalidConfigurationError(ProblemsError):
+    """A retrieval configuration is invalid; every problem is named."""
+
+
+class InvalidGoldenDatasetError(ProblemsError):
+    """A golden dataset is invalid; every bad entry is named."""
+
+
+class InvalidSourceError(InvalidInputError):
+    """A source of notes cannot be read at all."""
+
+
+class InvalidQueryError(InvalidInputError):
+    """A question cannot be searched."""
+
+
+class DatabaseError(RagError):
+    """The database is not usable."""
+
+
+class DatabaseUnavailableError(DatabaseError):
+    """The database does not answer."""
+
+
+class DatabaseNotReadyError(DatabaseError):
+    """The database answers but lacks what we need: extension, version or rights."""
+
+
+class EmbeddedServerError(DatabaseError):
+    """The embedded PostgreSQL cannot be started or stopped."""
+
+
+class ProviderError(RagError):
+    """An embedding or language model is not usable."""
+
+
+class ProviderUnavailableError(ProviderError):
+    """The provider does not answer, or answers with a server error: worth a retry."""
+
+
+class ModelMissingError(ProviderError):
+    """The provider lacks the model."""
+
+
+class InvalidEmbeddingError(ProviderError):
+    """A vector has the wrong shape or values."""
+
+
+class IndexingError(RagError):
+    """A note could not be chunked or embedded."""
+
+
+class GateNotPassedError(RagError):
+    """The gate forbids a promotion."""

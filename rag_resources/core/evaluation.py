@@ -1,0 +1,162 @@
+"""The value types of an evaluation; the metrics are `core.metrics`, the gate is `core.gate`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import fmean
+from uuid import UUID
+
+from rag_resources.core.gate import GateVerdict, judge
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.metrics import (
+    JudgedRanking,
+    mean_metrics,
+    per_query_metrics,
+    percentile,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOutcome:
+    """What one golden question retrieved.
+
+    Attributes:
+        golden: Stored, so its id is not None.
+        retrieved_note_ids: Notes of the results, best first, with repeats.
+        latency_ms: Of the whole retrieval, or until it failed.
+        stages: Milliseconds per stage.
+        degraded: Stages that were left out.
+        error: Why it failed, in Spanish; None if it did not.
+    """
+
+    golden: GoldenEntry
+    retrieved_note_ids: tuple[UUID, ...]
+    latency_ms: float
+    stages: Mapping[str, float]
+    degraded: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Identifies the question among the metrics."""
+        return str(self.golden.golden_id)
+
+    @property
+    def judged(self) -> JudgedRanking:
+        """Its ranking in the form metrics want."""
+        return JudgedRanking(
+            relevant=frozenset(str(note_id) for note_id in self.golden.relevant_note_ids),
+            retrieved=tuple(str(note_id) for note_id in self.retrieved_note_ids),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Nearest-rank percentiles of latencies, in milliseconds."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers of an evaluation.
+
+    Attributes:
+        metrics: Mean of each metric over all questions, failed ones as misses.
+        per_query: Each metric of each question, by golden id.
+        breakdown: Means by category (`category:causal`) and difficulty (`difficulty:3`), with the
+            number of questions under `queries`.
+        stages: Percentiles per stage.
+    """
+
+    total_queries: int
+    failed_queries: int
+    degraded_queries: int
+    metrics: Mapping[str, float]
+    per_query: Mapping[str, Mapping[str, float]]
+    breakdown: Mapping[str, Mapping[str, float]]
+    latency: Percentiles
+    stages: Mapping[str, Percentiles]
+    verdict: GateVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvaluation:
+    """A row of `evaluation_results`, as far as checks, tables and promotions need it."""
+
+    evaluation_id: UUID
+    configuration: str
+    config: Mapping[str, object]
+    config_hash: str
+    golden_hash: str
+    model: str
+    index_version: int
+    total_queries: int
+    failed_queries: int
+    hit_rate_at_1: float
+    hit_rate_at_3: float
+    hit_rate_at_5: float
+    hit_rate_at_10: float
+    hit_rate_at_10_low: float
+    hit_rate_at_10_high: float
+    mrr: float
+    ndcg_at_10: float
+    latency_p50_ms: float
+    latency_p95_ms: float
+    gate: str
+    created_at: datetime
+
+
+def percentiles(values: Sequence[float]) -> Percentiles:
+    """Return p50, p95 and p99 of at least one value. Property 27."""
+    return Percentiles(*(percentile(values, share) for share in (0.50, 0.95, 0.99)))
+
+
+def summarize(outcomes: Sequence[QueryOutcome]) -> Summary:
+    """Compute the numbers of an evaluation.
+
+    Args:
+        outcomes: One per golden question, at least one.
+
+    Properties: 25 to 28.
+    """
+    per_query = per_query_metrics({outcome.key: outcome.judged for outcome in outcomes})
+    hits = sum(per_query[outcome.key]["hit_rate_at_10"] == 1 for outcome in outcomes)
+    stage_names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.stages))
+    return Summary(
+        total_queries=len(outcomes),
+        failed_queries=sum(outcome.error is not None for outcome in outcomes),
+        degraded_queries=sum(bool(outcome.degraded) for outcome in outcomes),
+        metrics=mean_metrics(per_query),
+        per_query=per_query,
+        breakdown=_breakdown(outcomes, per_query),
+        latency=percentiles([outcome.latency_ms for outcome in outcomes]),
+        stages={
+            name: percentiles(
+                [outcome.stages[name] for outcome in outcomes if name in outcome.stages]
+            )
+            for name in stage_names
+        },
+        verdict=judge(hits, len(outcomes)),
+    )
+
+
+def _breakdown(
+    outcomes: Sequence[QueryOutcome], per_query: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    groups: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        groups.setdefault(f"category:{outcome.golden.category}", []).append(outcome.key)
+        groups.setdefault(f"difficulty:{outcome.golden.difficulty}", []).append(outcome.key)
+    return {
+        name: {
+            "queries": float(len(keys)),
+            **{
+                metric: fmean(per_query[key][metric] for key in keys)
+                for metric in ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
+            },
+        }
+        for name, keys in sorted(groups.items())
+    }

@@ -1,0 +1,110 @@
+"""The three-state gate over Hit_Rate@10, and the interval beside it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy.stats import binomtest
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+HIT_RATE_THRESHOLD = 0.85
+LATENCY_P95_LIMIT_MS = 2000.0
+_MOST_QUERIES = 1_000_000
+
+
+class GateState(StrEnum):
+    """The verdict. Only `fail` stops a promotion; `inconclusive` is a pass that warns."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    INCONCLUSIVE = "inconclusive"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A 95 % confidence interval of a proportion, inside [0, 1]."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """What the gate says.
+
+    Attributes:
+        hit_rate: Observed Hit_Rate@10.
+        interval: Wilson 95 % interval of it.
+        queries_to_settle: How many more questions would bring the lower bound to the threshold if
+            the observed rate held; 0 unless the state is inconclusive; None if no number does.
+    """
+
+    state: GateState
+    hit_rate: float
+    interval: Interval
+    threshold: float
+    queries_to_settle: int | None
+
+    @property
+    def allows_promotion(self) -> bool:
+        """Whether the hard rule, observed rate >= threshold, holds."""
+        return self.state is not GateState.FAIL
+
+
+def wilson_interval(hits: int, queries: int) -> Interval:
+    """Return the Wilson score interval of a proportion at 95 %.
+
+    Source: Wilson, JASA 1927; `scipy.stats`.
+
+    Raises:
+        InvalidParameterError: Not 0 <= hits <= queries, or no queries.
+    """
+    if not 0 <= hits <= queries or queries == 0:
+        raise InvalidParameterError(Message.GATE_COUNTS.format(hits=hits, queries=queries))
+    interval = binomtest(hits, queries).proportion_ci(confidence_level=0.95, method="wilson")
+    return Interval(float(interval.low), float(interval.high))
+
+
+def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> GateVerdict:
+    """Judge an observed Hit_Rate@10.
+
+    Args:
+        hits: Questions with a relevant note in the first ten distinct notes.
+        queries: All questions, failed ones included.
+        threshold: Of the hard rule.
+    """
+    interval = wilson_interval(hits, queries)
+    # Counts, not rates: 17/20 >= 0.85 must not depend on how 0.85 is rounded.
+    if hits < math.ceil(threshold * queries - 1e-9):
+        return GateVerdict(GateState.FAIL, hits / queries, interval, threshold, 0)
+    if interval.low >= threshold:
+        return GateVerdict(GateState.PASS, hits / queries, interval, threshold, 0)
+    more = queries_to_settle(hits, queries, threshold)
+    return GateVerdict(GateState.INCONCLUSIVE, hits / queries, interval, threshold, more)
+
+
+def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:
+    """How many more questions bring the Wilson lower bound to the threshold at this rate."""
+    rate = hits / queries
+    if rate <= threshold:
+        return None
+
+    def settled(total: int) -> bool:
+        return wilson_interval(math.floor(rate * total + 1e-9), total).low >= threshold
+
+    if not settled(_MOST_QUERIES):
+        return None
+    return _first(settled, queries, _MOST_QUERIES) - queries
+
+
+def _first(settled: Callable[[int], bool], low: int, high: int) -> int:
+    while low < high:
+        middle = (low + high) // 2
+        if settled(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -1,0 +1,223 @@
+"""Golden entries: their form, their validation, their JSON. Storing them is `store.golden`.
+
+Properties 30 to 33.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.configuration import canonical_hash
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.messages import Message
+from rag_resources.core.text import is_blank, normalize_query
+
+CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
+DIFFICULTIES = range(1, 6)
+# PostgreSQL stores neither NUL nor a surrogate without its other half.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenEntry:
+    """A question with the notes that answer it.
+
+    Attributes:
+        golden_id: None until stored.
+        relevant_note_ids: At least one, without repeats, in the order given.
+    """
+
+    query: str
+    relevant_note_ids: tuple[UUID, ...]
+    expected_answer: str
+    category: str
+    difficulty: int
+    tags: tuple[str, ...] = ()
+    golden_id: UUID | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def normalized_query(self) -> str:
+        """What two entries may not share."""
+        return normalize_query(self.query)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the exported form."""
+        return {
+            "id": str(self.golden_id) if self.golden_id else None,
+            "query": self.query,
+            "relevantNoteIds": [str(note_id) for note_id in self.relevant_note_ids],
+            "expectedAnswer": self.expected_answer,
+            "category": self.category,
+            "difficulty": self.difficulty,
+            "tags": list(self.tags),
+            "createdAt": self.created_at.isoformat() if self.created_at else None,
+            "updatedAt": self.updated_at.isoformat() if self.updated_at else None,
+        }
+
+
+@dataclass
+class _Reading:
+    """The problems found while reading one entry."""
+
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, message: str) -> None:
+        self.problems.append(message)
+
+
+def golden_hash(entries: Sequence[GoldenEntry]) -> str:
+    """Hash what an evaluation depends on: questions, relevant notes, categories, difficulties.
+
+    Independent of the order of entries and of relevant notes.
+    """
+    return canonical_hash(
+        sorted(
+            [
+                entry.normalized_query,
+                sorted(str(note_id) for note_id in entry.relevant_note_ids),
+                entry.category,
+                entry.difficulty,
+            ]
+            for entry in entries
+        )
+    )
+
+
+def parse_golden(
+    raw: Any, *, origin: str, resolve_note: Callable[[str], UUID | None]
+) -> list[GoldenEntry]:
+    """Read a golden dataset, all of it or nothing.
+
+    Args:
+        raw: A list of entries, or a mapping with one under `entries`. An entry names its notes by
+            id (`relevantNoteIds`) or by external id (`relevantNotes`).
+        origin: The file, for messages.
+        resolve_note: The id of the note with a given id or external id; None if there is none.
+
+    Raises:
+        InvalidGoldenDatasetError: With every bad entry named.
+    """
+    rows = raw.get("entries") if isinstance(raw, Mapping) else raw
+    headline = Message.GOLDEN_INVALID.format(origin=origin)
+    if not isinstance(rows, list):
+        raise InvalidGoldenDatasetError(headline, [Message.GOLDEN_NOT_A_LIST], origin=origin)
+    entries: list[GoldenEntry] = []
+    problems: list[str] = []
+    first_seen: dict[str, int] = {}
+    for position, row in enumerate(rows, start=1):
+        reading = _Reading()
+        entry = _parse_entry(row, reading, resolve_note)
+        if entry and entry.query:
+            first = first_seen.setdefault(entry.normalized_query, position)
+            if first != position:
+                reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
+            entries.append(entry)
+        problems.extend(_located(position, row, problem) for problem in reading.problems)
+    if problems:
+        raise InvalidGoldenDatasetError(headline, problems, origin=origin)
+    return entries
+
+
+def _located(position: int, row: Any, reason: str) -> str:
+    query = str(row.get("query", "")) if isinstance(row, Mapping) else ""
+    return Message.GOLDEN_ENTRY.format(position=position, query=query[:60], reason=reason)
+
+
+def _parse_entry(
+    row: Any, reading: _Reading, resolve_note: Callable[[str], UUID | None]
+) -> GoldenEntry | None:
+    if not isinstance(row, Mapping):
+        reading.add(Message.GOLDEN_NOT_AN_OBJECT)
+        return None
+    return GoldenEntry(
+        query=_text(row, "query", Message.GOLDEN_BLANK_QUERY, reading),
+        relevant_note_ids=_relevant(row, reading, resolve_note),
+        expected_answer=_text(row, "expectedAnswer", Message.GOLDEN_NO_ANSWER, reading),
+        category=_category(row, reading),
+        difficulty=_difficulty(row, reading),
+        tags=_tags(row, reading),
+        golden_id=_uuid(row, "id", reading),
+        created_at=_timestamp(row, "createdAt", reading),
+        updated_at=_timestamp(row, "updatedAt", reading),
+    )
+
+
+def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) -> str:
+    value = row.get(name)
+    if not isinstance(value, str) or is_blank(value) or _UNSTORABLE.search(value):
+        reading.add(message)
+        return ""
+    return value
+
+
+def _relevant(
+    row: Mapping[str, Any], reading: _Reading, resolve_note: Callable[[str], UUID | None]
+) -> tuple[UUID, ...]:
+    names = row.get("relevantNoteIds") or row.get("relevantNotes")
+    if not isinstance(names, list) or not names:
+        reading.add(Message.GOLDEN_NO_RELEVANT)
+        return ()
+    resolved: dict[UUID, None] = {}
+    for name in names:
+        note_id = resolve_note(str(name))
+        if note_id is None:
+            reading.add(Message.GOLDEN_MISSING_NOTE.format(note=name))
+        else:
+            resolved[note_id] = None
+    return tuple(resolved)
+
+
+def _category(row: Mapping[str, Any], reading: _Reading) -> str:
+    value = row.get("category")
+    if value not in CATEGORIES:
+        reading.add(Message.GOLDEN_CATEGORY.format(value=value, known=", ".join(CATEGORIES)))
+        return ""
+    return str(value)
+
+
+def _difficulty(row: Mapping[str, Any], reading: _Reading) -> int:
+    value = row.get("difficulty")
+    if not isinstance(value, int) or isinstance(value, bool) or value not in DIFFICULTIES:
+        reading.add(Message.GOLDEN_DIFFICULTY.format(value=value))
+        return 0
+    return value
+
+
+def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
+    value = row.get("tags", [])
+    if not isinstance(value, list) or not all(
+        isinstance(tag, str) and not _UNSTORABLE.search(tag) for tag in value
+    ):
+        reading.add(Message.GOLDEN_FIELD.format(field="tags", value=value))
+        return ()
+    return tuple(value)
+
+
+def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    try:
+        return UUID(str(value))
+    except ValueError:
+        reading.add(Message.GOLDEN_FIELD.format(field=name, value=value))
+        return None
+
+
+def _timestamp(row: Mapping[str, Any], name: str, reading: _Reading) -> datetime | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(str(value))
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        reading.add(Message.GOLDEN_FIELD.format(field=name, value=value))
+        return None
+    return parsed

@@ -1,0 +1,515 @@
+"""Everything a user of the product reads, in Spanish, in one catalogue.
+
+A message is a template: `Message.PORT_TAKEN.format(port=5432)`. Logs and code are English and do
+not belong here.
+"""
+
+
+class Message:
+    """The catalogue, by area; each value is a `str.format` template."""
+
+    # Retrieval: degraded service
+    SEMANTIC_UNAVAILABLE = "Búsqueda semántica no disponible, usando búsqueda por palabras clave"
+    FULLTEXT_UNAVAILABLE = "Búsqueda por palabras clave no disponible, usando búsqueda semántica"
+    NOTHING_RETRIEVED = "No se pudieron recuperar resultados. Por favor, intenta de nuevo."
+    CONNECTION_ERROR = "Error de conexión. Por favor, intenta de nuevo más tarde."
+    PARTIAL_RESULTS = "Búsqueda parcial completada (tiempo límite excedido)"
+    CONFIGURATION_FALLBACK = "Configuración inválida, usando valores predeterminados"
+
+    # Configuration
+    INVALID_CONFIGURATION = "La configuración no es válida ({origin}):"
+    ORIGIN_OVERRIDES = "valores indicados en la llamada"
+    INVALID_CONFIGURATIONS = "Hay configuraciones de recuperación no válidas:"
+    CONFIGURATION_FOLDER = "{path}: la carpeta de configuraciones no existe (RAG_CONFIGURATIONS)"
+    CONFIGURATION_NOT_FOUND = (
+        "No existe ninguna configuración llamada «{name}». Las que hay son: {known}."
+    )
+    CONFIGURATION_DUPLICATE = "La configuración «{name}» está en dos ficheros: {first} y {second}."
+    CONFIGURATION_NAME = "name: debe coincidir con el nombre del fichero («{stem}»), no «{name}»"
+    CONFIGURATION_YAML = "no es YAML válido: {reason}"
+    CONFIGURATION_MODEL = (
+        "retrieval.model: el modelo «{model}» no está entre los configurados ({known})"
+    )
+    OVERLAP_TOO_LARGE = "overlap_tokens debe ser menor que max_tokens"
+    MINIMUM_TOO_LARGE = "min_tokens debe ser menor que max_tokens"
+    ALL_WEIGHTS_ZERO = "semantic_weight y fulltext_weight no pueden ser 0 los dos"
+    FINAL_OVER_RETRIEVAL = "top_k.final no puede ser mayor que top_k.retrieval"
+    PROBLEM_MISSING = "falta este campo"
+    PROBLEM_UNKNOWN_KEY = "clave desconocida; revisa si está bien escrita"
+    PROBLEM_TOO_SMALL = "{value} es menor que el mínimo, {ge}"
+    PROBLEM_TOO_LARGE = "{value} es mayor que el máximo, {le}"
+    PROBLEM_PATTERN = "«{value}» solo puede tener minúsculas sin acento, cifras y _"
+    PROBLEM_EMPTY = "no puede estar vacío"
+    PROBLEM_CHOICE = "«{value}» no es una de las opciones: {expected}"
+    PROBLEM_INTEGER = "«{value}» no es un número entero"
+    PROBLEM_NUMBER = "«{value}» no es un número"
+    PROBLEM_BOOLEAN = "«{value}» no es true ni false"
+    PROBLEM_TEXT = "«{value}» no es un texto"
+    PROBLEM_MAPPING = "se esperaba un grupo de campos, no «{value}»"
+    PROBLEM_OTHER = "valor no válido: «{value}» ({kind})"
+
+    # Settings
+    INVALID_SETTINGS = "Hay variables de entorno con valores no válidos:"
+    HOME_NOT_WRITABLE = "No se puede escribir en {path} (RAG_HOME). Da permiso de escritura o elige otra carpeta con RAG_HOME."
+
+    # Indexing
+    BLANK_NOTE = "La nota está en blanco."
+    CHUNKS_NOT_STORED = "No se guardaron todos los fragmentos de la nota."
+    MODEL_CHANGED = "El modelo «{model}» tiene otros pesos u otra dimensión que cuando se registró. Dale otro nombre para reindexar con él mientras el anterior sigue sirviendo."
+    CONTEXT_PART = "Parte {part} de {parts} de una nota sobre: {summary}."
+    CONTEXT_PREVIOUS = "Antes: {topic}."
+    CONTEXT_NEXT = "Después: {topic}."
+    CONTEXT_FIRST = "Sección inicial."
+    CONTEXT_MIDDLE = "Sección intermedia."
+    CONTEXT_LAST = "Sección final."
+
+    # Ingestion
+    SOURCE_MISSING = (
+        "No existe la carpeta o el fichero de notas {path}. Comprueba que la ruta está bien"
+        " escrita."
+    )
+    SOURCE_UNREADABLE = (
+        "No se puede leer {path}. Comprueba la ruta y da permiso de lectura, y de entrada si es una"
+        " carpeta."
+    )
+    SOURCE_UNSUPPORTED = (
+        "No se pueden leer notas de {path}. Indica una carpeta o un fichero de uno de estos tipos:"
+        " {suffixes}."
+    )
+    SOURCE_PARAMETER = "{name} debe ser al menos {minimum}: {value}."
+    RECORD_UNREADABLE = (
+        "No se puede leer. Comprueba que existe, que no es un enlace roto y que hay permiso de"
+        " lectura."
+    )
+    RECORD_FILE_NAME = "El nombre no está en UTF-8. Cambia el nombre del fichero."
+    RECORD_FILE_DATE = (
+        "La fecha de modificación del fichero no es válida. Corrígela, por ejemplo con «touch»."
+    )
+    RECORD_NOT_UTF8 = (
+        "No está en UTF-8: byte no válido en la posición {offset} (línea {line}). Si el texto está en"
+        " Latin-1, conviértelo con «iconv -f latin1 -t utf-8»."
+    )
+    RECORD_TOO_LARGE = "La nota ocupa más de {megabytes} MB, el máximo. Divídela en varias."
+    RECORD_BLANK = "{field}: el contenido está en blanco."
+    RECORD_NO_CONTENT = "content: falta el contenido; ponlo en uno de estos campos: {known}."
+    RECORD_NOT_TEXT = "{field}: debe ser un texto, no «{value}»."
+    RECORD_SURROGATE = (
+        "{field}: contiene medio carácter suelto ({code}), que no es texto Unicode válido."
+    )
+    RECORD_FIELD_TOO_DEEP = "{field}: tiene demasiados valores o demasiados niveles."
+    RECORD_FIELD_VALUE = "{field}: no se puede guardar un valor de tipo {value}."
+    RECORD_ID = "{field}: debe ser un texto o un número entero, no «{value}». Ponlo entre comillas."
+    RECORD_ID_LENGTH = "{field}: el identificador ocupa más de {maximum} bytes."
+    RECORD_CREATED_AT = (
+        "{field}: «{value}» no es una fecha. Escríbela así: 2025-03-14 o 2025-03-14T18:30:00+01:00."
+    )
+    RECORD_TAGS = "{field}: debe ser una lista de textos o un texto con comas, no «{value}»."
+    RECORD_TAG_LENGTH = "{field}: la etiqueta «{value}» es demasiado larga."
+    RECORD_DUPLICATE = "id: «{external_id}» ya está en {first}. Cambia uno de los dos."
+    RECORD_JSON = "No es JSON válido (línea {line}, columna {column})."
+    RECORD_JSON_LIMITS = "No se puede leer el JSON: demasiados niveles o un número demasiado largo."
+    RECORD_NOT_AN_OBJECT = "La línea no es un objeto JSON: faltan los campos, entre llaves."
+    FRONT_MATTER_YAML = (
+        "La cabecera entre «---» no es YAML válido (línea {line}). Si un valor lleva «: » o"
+        " comillas, ponlo entre comillas."
+    )
+    FRONT_MATTER_NOT_MAPPING = (
+        "La cabecera entre «---» debe tener líneas de la forma «campo: valor»."
+    )
+    FRONT_MATTER_TOO_LONG = "La cabecera entre «---» tiene más de {maximum} caracteres."
+    CSV_NO_CONTENT = (
+        "La cabecera no tiene ninguna columna de contenido ({known}); tiene estas: {found}."
+    )
+    CSV_REPEATED_COLUMN = "La columna «{column}» está repetida en la cabecera."
+    CSV_FIELDS = "La fila tiene {found} campos y la cabecera {expected}."
+    CSV_MALFORMED = (
+        "De la línea {first} a la {last} no es CSV válido: hay unas comillas mal cerradas o un campo"
+        " de más de {megabytes} MB."
+    )
+    SQUAD_SHAPE = (
+        "El JSON no tiene la forma de SQuAD (data, paragraphs, context). Si son notas, usa JSONL: un"
+        " objeto por línea y extensión .jsonl."
+    )
+    SQUAD_FIELD = "{field}: falta o no es del tipo que pide SQuAD."
+    SQUAD_NO_ANSWER = "{field}: la pregunta no tiene respuesta."
+    SQUAD_ANSWER_OFFSET = "{field}: la respuesta «{answer}» no está donde dice answer_start."
+
+    # Questions and results
+    MODEL_NOT_INDEXED = "No hay nada indexado con el modelo «{model}». Materializa antes el activo embeddings/{model} o elige otra configuración."
+    QUERY_BLANK = "La pregunta está vacía. Escribe qué quieres buscar."
+    QUERY_TOO_LONG = "La pregunta tiene {length} caracteres; el máximo es {maximum}."
+    FUSION_WEIGHTS = "Debe haber un peso entre 0 y 1 por lista, no todos 0: {weights}."
+    FUSION_RANK_CONSTANT = "La constante de rango debe ser al menos 1: {value}."
+
+    # Golden dataset
+    GOLDEN_INVALID = "El conjunto de preguntas no es válido ({origin}); no se ha importado nada:"
+    GOLDEN_ENTRY = "entrada {position} («{query}»): {reason}"
+    GOLDEN_DUPLICATE = "la pregunta ya está en la entrada {first}"
+    GOLDEN_BLANK_QUERY = "la pregunta está vacía"
+    GOLDEN_NO_RELEVANT = "relevantNoteIds: hace falta al menos una nota relevante"
+    GOLDEN_MISSING_NOTE = "la nota relevante {note} no existe"
+    GOLDEN_NO_ANSWER = "expectedAnswer: falta la respuesta esperada"
+    GOLDEN_CATEGORY = "category: «{value}» no es una de {known}"
+    GOLDEN_DIFFICULTY = "difficulty: {value} no es un entero de 1 a 5"
+    GOLDEN_FIELD = "{field}: valor no válido («{value}»)"
+    GOLDEN_NOT_A_LIST = "se esperaba una lista «entries» de preguntas"
+    GOLDEN_NOT_AN_OBJECT = "no es un objeto JSON"
+    GOLDEN_JSON = "no es JSON válido: {reason}"
+    FILE_NOT_READABLE = "No se puede leer {path}: no existe, no tienes permiso o no es texto UTF-8."
+    FILE_NOT_WRITABLE = "No se puede escribir {path}: comprueba la carpeta, los permisos y el espacio libre."
+    GOLDEN_EMPTY = (
+        "El conjunto de preguntas está vacío, así que no hay nada que evaluar. "
+        "Importa uno con «rag golden import FICHERO»."
+    )
+
+    # Metrics and gate
+    PERCENTILE = "No hay percentil {share} de {count} valores."
+    GATE_COUNTS = "No se puede juzgar {hits} aciertos de {queries} preguntas."
+
+    # Assets and checks, as the Dagster UI shows them
+    ASSET_NOTES = "Las notas de la fuente (NOTES_SOURCE), por mes de creación. Lo que no ha cambiado no se toca; lo que no se puede leer se nombra y se cuenta."
+    ASSET_NOTE_EMBEDDINGS = "Un vector por nota entera: con él se encuentra una nota antes de fragmentarla, y es el punto de partida de las comparaciones."
+    ASSET_CHUNKS = "Las notas cortadas por frases en fragmentos con su contexto, por mes de la nota."
+    ASSET_EMBEDDINGS = "Vectores de los fragmentos con el modelo {model}: uno del texto y otro del texto con su contexto."
+    ASSET_GOLDEN = "Preguntas con sus notas relevantes: la vara con la que se mide cada configuración."
+    ASSET_REPORT = "La última evaluación de cada configuración, una al lado de otra."
+    ASSET_PROMOTED = "La configuración que sirve. Solo se materializa con una candidata cuya última evaluación pasa el control."
+    MONTHS_FAILED = "Han fallado {count} meses (los demás están hechos):\n{months}"
+    CHECK_CHUNK_INTEGRITY = "Los fragmentos están numerados de 0 a N−1, caen dentro de su nota y la cubren entera."
+    CHECK_OUTSIDE = "Ninguna nota queda fuera de las particiones mensuales."
+    OUTSIDE_NOTES = "{count} notas quedan fuera de las particiones ({first} … {last}); se encuentran, pero ningún mes las procesa. Para incluir las anteriores, pon FIRST_MONTH={month}; corrige la fecha de las futuras: {examples}"
+    CHECK_EMBEDDINGS_COMPLETE = "Cada fragmento tiene sus dos vectores, al día y de la dimensión del modelo."
+    CHECK_BATCH_SINGLE = "Un texto da el mismo vector solo que en un lote, y el mismo que está guardado."
+    CHECK_GOLDEN = "Cada pregunta es válida, no se repite, y sus notas relevantes existen."
+    CHECK_RETRIEVAL_QUALITY = "Calidad de la recuperación con este modelo tras cada lote: un punto por ejecución."
+    CHECK_HIT_RATE = "Hit_Rate@10 ≥ 0.85 sobre las preguntas del conjunto; con el intervalo de Wilson al 95 %."
+    CHECK_LATENCY = "p95 de una recuperación por debajo de 2000 ms."
+    GATE_DESCRIPTION = "{state}: Hit_Rate@10 = {hit_rate:.3f} (intervalo al 95 %: {low:.3f}–{high:.3f}; {queries} preguntas; umbral {threshold:.2f})"
+    GATE_MORE_QUERIES = "; harían falta unas {more} preguntas más para confirmarlo"
+    GATE_PASS = "pasa"
+    GATE_INCONCLUSIVE = "pasa, sin certeza"
+    GATE_FAIL = "no pasa"
+    TABLE_BREAKDOWN = "| | preguntas | Hit_Rate@1 | Hit_Rate@5 | Hit_Rate@10 | MRR |"
+    TABLE_STAGES = "| etapa | p50 ms | p95 ms | p99 ms |"
+    TABLE_RESULTS = "| # | puntuación | fecha | título | pasaje | método |"
+    NO_RESULTS = "Sin resultados."
+    QUALITY_WITHOUT_GOLDEN = "No hay preguntas con las que medir: materializa golden_dataset."
+    CHUNKS_BROKEN = "Hay notas con fragmentos incorrectos: {examples}"
+    CHUNKS_SOUND = "{notes} notas comprobadas."
+    EMBEDDINGS_GAPS = "{missing} fragmentos sin vector, {stale} con el de otro texto, {wrong} de otra dimensión, de {chunks}."
+    BATCH_DIFFERS = "El coseno más bajo entre el vector guardado y el calculado ahora es {cosine:.5f} (mínimo: {minimum})."
+    NOTHING_TO_CHECK = "No hay nada que comprobar todavía."
+    GOLDEN_SOUND = "{count} preguntas válidas."
+    GOLDEN_BROKEN = "Preguntas con notas que ya no existen: {examples}"
+    SENSOR_NEW_NOTES = "Ingesta los meses de los ficheros nuevos o cambiados de NOTES_SOURCE."
+    SENSOR_FAILED_RUNS = "Avisa en el registro de cada ejecución que falla."
+    JOB_INDEX = "Fragmenta y vectoriza las notas de los meses elegidos."
+    JOB_EVALUATE = "Evalúa todas las configuraciones y las compara."
+    JOB_PROMOTE = "Promueve la candidata indicada, o la mejor que pasa su control."
+    JOB_RETRIEVE = "Hace una pregunta y muestra los pasajes encontrados."
+    FIELD_QUESTION = "La pregunta, como la haría una persona."
+    FIELD_CONFIGURATION = "Nombre de una configuración; vacío: la promovida."
+    FIELD_STRATEGY = "semantic, fulltext o hybrid; vacío: la de la configuración."
+    FIELD_TOP_K = "Cuántos pasajes; 0: los de la configuración."
+    EXAMPLE_QUESTION = "¿qué pasó con la insulina durante el apagón?"
+    SOURCE_UNCHANGED = "No hay ficheros nuevos ni cambiados en {path}."
+    SOURCE_NOT_SET = "NOTES_SOURCE está vacío: no hay fuente que vigilar."
+    RUN_FAILED = "Ha fallado la ejecución {run_id} de {job}: {error}"
+    NOT_EVALUATED = "Todavía no hay ninguna evaluación guardada."
+    NO_EVALUATIONS = "Todavía no hay evaluaciones."
+    COLUMN_CONFIGURATION = "Configuración"
+    COLUMN_INTERVAL = "IC 95 %"
+    COLUMN_QUERIES = "Preguntas"
+    COLUMN_GATE = "Control"
+
+    # Main job and UI
+    HELP_ASSETS = "El trabajo principal y la interfaz de Dagster."
+    HELP_RUN = "Ingesta, indexa, evalúa y promueve sobre la instancia de Dagster; lo que ya está hecho no se repite."
+    HELP_UI = "Abre la interfaz web de Dagster y su demonio hasta que se interrumpan."
+    UI_SERVING = "Dagster en {url} (Ctrl+C para terminar). La interfaz no pide contraseña: no la expongas fuera de esta máquina."
+    UI_PORT_TAKEN = "El puerto {port} está ocupado. Elige otro con UI_PORT, o deja UI_PORT vacío para usar uno libre."
+    PROGRESS_NOTES = "Notas ingeridas"
+    PROGRESS_NOTE_VECTORS = "Notas con vector"
+    PROGRESS_CHUNKED = "Notas fragmentadas"
+    PROGRESS_VECTORS = "Fragmentos con vectores de {model}"
+    PROGRESS_EVALUATING = "Evaluando {count} configuraciones…"
+    RUN_ENDED_BADLY = "La ejecución {run_id} ha fallado: {reason}\nÁbrela con «make ui»."
+    RESULTS_TITLE = "Configuraciones evaluadas"
+    RESULTS_PROMOTED = "Sirve la configuración «{name}», con el modelo {model}."
+    RESULTS_NEXT = "Abre la interfaz de Dagster con «make ui», o pregunta con «.venv/bin/rag retrieve \"…\"»."
+
+    # Promotion
+    NOT_PROMOTED = "No se promueve ninguna configuración: {reasons}."
+    REFUSED_NOT_EVALUATED = "aún no se ha evaluado"
+    REFUSED_CONFIG_CHANGED = "ha cambiado desde su última evaluación; vuelve a evaluarla"
+    REFUSED_GOLDEN_CHANGED = "el conjunto de preguntas ha cambiado desde su última evaluación; vuelve a evaluarla"
+    REFUSED_HIT_RATE = "no pasa el control, Hit_Rate@10 = {hit_rate:.3f} < 0.85"
+    REFUSED_LATENCY = "no pasa el control, p95 = {p95_ms:.0f} ms ≥ 2000 ms"
+    CANDIDATE_NOT_FOUND = "No hay ninguna configuración candidata llamada «{name}». Las candidatas son: {known}."
+
+    # Embedded PostgreSQL server
+    SERVER_NOT_INITIALISED = (
+        "El servidor PostgreSQL incluido todavía no se ha creado en {home}: arráncalo una vez y"
+        " vuelve a intentarlo."
+    )
+    SERVER_NOT_RUNNING = (
+        "El servidor PostgreSQL incluido no responde en el puerto {port}: arráncalo y vuelve a"
+        " intentarlo."
+    )
+    SERVER_BINARIES_MISSING = (
+        "No se encuentran los programas de PostgreSQL (initdb y postgres) en {path}. Reinstala las"
+        " dependencias o indica otra carpeta en RAG_POSTGRES_BIN."
+    )
+    SERVER_BINARIES_UNUSABLE = (
+        "Los programas de PostgreSQL de {path} no se pueden ejecutar en este equipo: {reason}."
+        " Indica otra carpeta en RAG_POSTGRES_BIN."
+    )
+    SERVER_ACCOUNT_MISSING = (
+        "PostgreSQL no puede ejecutarse como root y en este equipo no existe el usuario {user}:"
+        " crea ese usuario o trabaja con un usuario normal."
+    )
+    SERVER_PORT_TAKEN = (
+        "El puerto {port} ya lo usa otro programa: ciérralo o elige otro puerto para el servidor"
+        " PostgreSQL incluido."
+    )
+    SERVER_ON_OTHER_PORT = (
+        "El servidor PostgreSQL incluido ya está en marcha en el puerto {running}, no en el"
+        " {wanted}: detenlo antes de cambiar de puerto, o usa el {running}."
+    )
+    SERVER_LOCK_TIMEOUT = (
+        "Otro proceso lleva más de {seconds} segundos arrancando o deteniendo el servidor"
+        " PostgreSQL incluido (archivo {path}). Espera a que termine o ciérralo y vuelve a"
+        " intentarlo."
+    )
+    SERVER_FOLDER_UNTRUSTED = (
+        "La carpeta {path} no es de fiar: pertenece a otro usuario, otros pueden escribir en ella o"
+        " es un enlace. Corrige su dueño y sus permisos, o bórrala si no la creaste tú."
+    )
+    SERVER_FOLDER_UNREACHABLE = (
+        "Los datos de PostgreSQL están en {path}, pero el usuario {user}, con el que se ejecuta el"
+        " servidor, no puede entrar ahí. Devuelve el permiso de paso a las carpetas superiores."
+    )
+    SERVER_NO_REACHABLE_FOLDER = (
+        "No hay ninguna carpeta donde el usuario {user} pueda guardar los datos de PostgreSQL"
+        " (se probó {tried}). Elige una carpeta de trabajo en la que otros usuarios puedan entrar."
+    )
+    SERVER_FILE_PROBLEM = (
+        "El servidor PostgreSQL incluido no puede usar {path}: {reason}. Comprueba los permisos y"
+        " el espacio libre, o elige otra carpeta de trabajo."
+    )
+    SERVER_REASON_NO_PERMISSION = "no hay permiso de escritura o de lectura"
+    SERVER_REASON_DISK_FULL = "no queda espacio en el disco"
+    SERVER_REASON_READ_ONLY = "está en un disco de solo lectura"
+    SERVER_REASON_NOT_A_FOLDER = "hay un archivo donde debería haber una carpeta"
+    SERVER_COMMAND_TIMEOUT = (
+        "El programa {program} de PostgreSQL no ha terminado en {seconds} segundos. Comprueba la"
+        " carga del equipo y vuelve a intentarlo."
+    )
+    SERVER_INITDB_FAILED = (
+        "No se ha podido crear la base de datos PostgreSQL en {path}. {advice}\n{log}"
+    )
+    SERVER_START_FAILED = (
+        "El servidor PostgreSQL incluido no ha podido arrancar. {advice}\n"
+        "Últimas líneas de {path}:\n{log}"
+    )
+    SERVER_START_TIMEOUT = (
+        "El servidor PostgreSQL incluido sigue arrancando después de {seconds} segundos. Espera un"
+        " poco y vuelve a intentarlo; si no cambia, detenlo y revisa el registro.\n"
+        "Últimas líneas de {path}:\n{log}"
+    )
+    SERVER_STOP_TIMEOUT = (
+        "El servidor PostgreSQL incluido (proceso {pid}) no se ha detenido en {seconds} segundos."
+        " Cierra los programas que lo usan y vuelve a intentarlo."
+    )
+    SERVER_ADVICE_DISK_FULL = "No queda espacio en el disco: libera espacio y vuelve a intentarlo."
+    SERVER_ADVICE_CORRUPTED = (
+        "Los datos parecen dañados: restaura una copia de seguridad o aparta la carpeta {data} y"
+        " vuelve a cargar las notas."
+    )
+    SERVER_OTHER_VERSION = (
+        "Los datos de {data} son de PostgreSQL {found} y los programas, de PostgreSQL {programs}:"
+        " usa los de aquella versión (RAG_POSTGRES_BIN) o aparta esa carpeta y vuelve a cargar las"
+        " notas."
+    )
+    SERVER_ADVICE_LOCALE = (
+        "Al sistema le falta una configuración regional UTF-8: instala C.UTF-8 o en_US.UTF-8."
+    )
+    SERVER_ADVICE_GENERIC = "Corrige la causa que indica el registro y vuelve a intentarlo."
+    SERVER_PASSWORD_MISSING = (
+        "Falta la contraseña del servidor PostgreSQL incluido ({path}), pero sus datos existen:"
+        " recupera ese archivo de una copia, o aparta la carpeta {data} y vuelve a cargar las"
+        " notas."
+    )
+    SERVER_PASSWORD_REJECTED = (
+        "El servidor PostgreSQL incluido rechaza la contraseña guardada en {path}: devuelve al rol"
+        " {role} esa contraseña o recupera el archivo de una copia."
+    )
+    SERVER_WITHOUT_VECTOR = (
+        "Los programas de PostgreSQL usados no incluyen la extensión «vector» (pgvector), necesaria"
+        " para la búsqueda semántica: usa los incluidos o añádela a los de RAG_POSTGRES_BIN."
+    )
+    SERVER_DATABASE_NAME_INVALID = (
+        "Nombre de base de datos no válido: {name!r} (entre 1 y 63 bytes, sin caracteres nulos)."
+    )
+
+    # Database connection
+    DATABASE_UNREACHABLE = "No se puede conectar con la base de datos: {reason}. Comprueba que el servidor está en marcha y que DATABASE_URL es correcta."
+    DATABASE_URL_INVALID = "DATABASE_URL no es válida. Debe tener la forma postgresql://usuario:contraseña@servidor:puerto/base; los signos @ : / ? # % de la contraseña se escriben %40 %3A %2F %3F %23 %25."
+    DATABASE_LOGIN_REFUSED = "El servidor de la base de datos rechaza el usuario «{user}» o su contraseña. Comprueba DATABASE_URL."
+    DATABASE_MISSING = "El servidor no tiene la base de datos «{database}». Créala (CREATE DATABASE) o corrige DATABASE_URL."
+    DATABASE_TOO_OLD = (
+        "El servidor es PostgreSQL {version}; hace falta la versión {minimum} o posterior."
+    )
+    DATABASE_NOT_UTF8 = "La base «{database}» guarda el texto en {encoding}; hace falta UTF8. Crea otra y copia en ella los datos: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0;"
+    DATABASE_WITHOUT_LETTERS = "La base «{database}» no distingue las letras de los signos («¿qué» sería una sola palabra) porque su LC_CTYPE no es UTF-8. Crea otra y copia en ella los datos: CREATE DATABASE … LC_CTYPE 'C.UTF-8' TEMPLATE template0;"
+    DATABASE_NOT_ADOPTABLE = "La tabla «notes» de la base «{database}» no tiene la forma esperada. No se ha cambiado nada. Corrige lo indicado, o cambia el nombre de la tabla (ALTER TABLE notes RENAME TO …) o usa otra base de datos:{problems}"
+    DATABASE_ADOPTION_PROBLEM = "{subject}: se espera {expected}, hay {found}"
+    DATABASE_NOTHING_FOUND = "nada"
+    DATABASE_NO_RIGHTS = "El usuario {user} no puede crear tablas en este esquema. Un administrador debe ejecutar: GRANT CREATE ON SCHEMA public TO {user};"
+    VECTOR_NOT_AVAILABLE = "El servidor no tiene la extensión pgvector. Instálala en él (en Debian, el paquete postgresql-<versión>-pgvector) y vuelve a intentarlo."
+    VECTOR_NOT_INSTALLED = "Falta la extensión «vector» en la base «{database}» y este usuario no puede crearla. Un administrador debe ejecutar una vez en ella: CREATE EXTENSION vector;"
+    VECTOR_TOO_OLD = "La base «{database}» tiene pgvector {version}; hace falta {minimum} o posterior. Actualiza el paquete y ejecuta: ALTER EXTENSION vector UPDATE;"
+    MIGRATION_LOCKED = "Otro proceso está actualizando el esquema de la base de datos. Espera a que termine y vuelve a intentarlo."
+    MIGRATION_NAME_TAKEN = "No se pudo crear el esquema: la base «{database}» ya tiene algo con un nombre que hace falta ({reason}). No se ha cambiado nada. Cámbiale el nombre o usa otra base de datos en DATABASE_URL."
+    MIGRATION_FAILED = "No se pudo actualizar el esquema de la base de datos: {reason}. No se ha cambiado nada: corrige la causa y vuelve a intentarlo."
+
+    # Embedding models
+    EMBEDDING_INVALID = "El modelo {model} devolvió vectores no válidos: {problem}"
+    EMBEDDED_MODEL_MISSING = (
+        "Falta el archivo {file} del paquete {package}. Reinstala las dependencias del proyecto."
+    )
+    EMBEDDED_MODEL_CORRUPT = (
+        "El archivo de pesos {file} está dañado o tiene otro formato. Reinstala las dependencias."
+    )
+    EMBEDDING_MODEL_UNKNOWN = (
+        "Modelo de embeddings desconocido: «{name}». Modelos disponibles: {known}"
+    )
+    OLLAMA_HOST_INVALID = "La dirección de Ollama no es válida: «{host}»"
+    OLLAMA_UNAVAILABLE = "Ollama no responde en {host}. Comprueba que está iniciado."
+    OLLAMA_SERVER_ERROR = "Ollama ({host}) respondió con un error {status}."
+    OLLAMA_UNREADABLE_ANSWER = "Ollama ({host}) dio una respuesta que no se puede interpretar."
+    OLLAMA_REFUSED = "Ollama ({host}) rechazó la petición para el modelo {model} (error {status})."
+    OLLAMA_MODEL_MISSING = "Ollama no tiene el modelo {model}. Descárgalo con: ollama pull {model}"
+
+    # Command line
+    USAGE = "Uso: "
+    USAGE_OPTIONS = "[OPCIONES]"
+    USAGE_COMMAND = "ORDEN [ARGUMENTOS]..."
+    USAGE_SECTION_ARGUMENTS = "Argumentos"
+    USAGE_SECTION_OPTIONS = "Opciones"
+    USAGE_SECTION_COMMANDS = "Órdenes"
+    USAGE_HELP_OPTION = "Muestra esta ayuda y termina."
+    USAGE_HINT = "Ayuda: {command} --help"
+    USAGE_MISSING_ARGUMENT = "Falta el argumento {name}."
+    USAGE_MISSING_COMMAND = "Falta la orden. Las que hay son: {known}."
+    USAGE_NO_SUCH_COMMAND = "No existe la orden «{name}». Las que hay son: {known}."
+    USAGE_NO_SUCH_OPTION = "No existe la opción «{name}»."
+    USAGE_DID_YOU_MEAN = " ¿Querías decir {names}?"
+    USAGE_OPTION_NEEDS_VALUE = "La opción «{name}» necesita un valor."
+    USAGE_OPTION_WITHOUT_VALUE = "La opción «{name}» no lleva valor."
+    USAGE_INVALID_VALUE = "Valor no válido para {name}: {reason}."
+    USAGE_EXTRA_ARGUMENTS = "Sobran argumentos: {arguments}. Si la pregunta o la ruta tiene espacios, ponla entre comillas."
+    CLI_ERROR = "Error: {message}"
+    CLI_UNEXPECTED = "Error inesperado ({kind}): {reason}. Repite la orden como «rag --debug …» para ver los detalles."
+    CLI_INTERRUPTED = "Interrumpido. Lo que ya estaba escrito se conserva; repite la orden para seguir."
+    CLI_OPENING = "Abriendo la base de datos…"
+    CLI_ADDRESS_UNKNOWN = "una dirección que no se entiende"
+    CLI_LOADING = "Buscando…"
+    HELP_RAG = "Prepara, consulta y evalúa la recuperación sobre tus notas. El estado vive en RAG_HOME; con DATABASE_URL se usa tu propio PostgreSQL."
+    HELP_DEBUG = "Muestra el error completo si algo falla. Va antes de la orden."
+    HELP_JSON = "Escribe el resultado en JSON por la salida estándar, y nada más."
+    HELP_UP = "Arranca el PostgreSQL incluido y pone al día el esquema. Con DATABASE_URL, solo lo segundo."
+    HELP_DOWN = "Detiene el PostgreSQL incluido. Los datos se conservan."
+    HELP_STATUS = "Dice qué hay en marcha, cuánto hay en la base de datos y qué configuración sirve. No arranca ni cambia nada."
+    HELP_INGEST = "Lee notas de una carpeta o un fichero y las guarda. Repetirlo no duplica nada: una nota se reconoce por su origen y su identificador."
+    HELP_INGEST_PATH = "Carpeta o fichero: Markdown o texto, JSONL, CSV o JSON de SQuAD."
+    HELP_SOURCE_NAME = "Nombre del origen, parte de la identidad de cada nota. Por defecto, NOTES_SOURCE_NAME."
+    HELP_PARAGRAPHS = "Párrafos seguidos de un artículo de SQuAD que forman una nota (por defecto, 1)."
+    HELP_RETRIEVE = "Busca los fragmentos que responden a una pregunta, con la configuración que sirve."
+    HELP_QUESTION = "La pregunta, entre comillas."
+    HELP_CONFIG = "Configuración con nombre. Por defecto, la promovida; si no hay ninguna, hybrid."
+    HELP_STRATEGY = "semantic, fulltext o hybrid, en vez de la de la configuración."
+    HELP_TOP_K = "Cuántos resultados, de 1 a 50."
+    HELP_MODEL = "Modelo de embeddings, en vez del de la configuración."
+    HELP_EVALUATE = "Pasa todas las preguntas de referencia por una configuración y guarda las métricas."
+    HELP_EVALUATE_CONFIG = "Nombre de la configuración."
+    HELP_NO_STORE = "No guarda la evaluación."
+    HELP_FAIL_UNDER_GATE = "Termina con código 1 si la configuración no pasa el control."
+    HELP_GOLDEN = "Importa, exporta y comprueba las preguntas de referencia."
+    HELP_GOLDEN_IMPORT = "Importa un fichero de preguntas, entero o nada, en lugar de las que hay."
+    HELP_GOLDEN_EXPORT = "Escribe las preguntas que hay en un fichero JSON."
+    HELP_GOLDEN_VALIDATE = "Comprueba un fichero de preguntas contra las notas que hay, sin guardar nada."
+    HELP_GOLDEN_FILE = "Fichero JSON de preguntas."
+    HELP_MERGE = "Añade y actualiza, sin borrar las preguntas que no están en el fichero."
+    HELP_IMPORT_SQUAD = "Convierte un conjunto de preguntas en formato SQuAD en notas y preguntas de referencia, que sustituyen a las que hay."
+    HELP_SQUAD_FILE = "Fichero JSON en formato SQuAD."
+    HELP_SQUAD_QUESTIONS = "Cuántas preguntas sortear. Por defecto, todas."
+    HELP_SQUAD_SEED = "Semilla del sorteo: la misma semilla da las mismas preguntas."
+    HELP_SQUAD_SOURCE = "Nombre del origen. Por defecto, el del fichero sin .json."
+    HELP_MIGRATION = "El paso de notas enteras a fragmentos."
+    HELP_MIGRATION_STATUS = "Dice, mes a mes, cuántas notas están fragmentadas y cuántas esperan sus vectores."
+    SERVER_UP = "PostgreSQL {version} incluido, en marcha en {address}. Datos: {path}"
+    SERVER_OWN_DATABASE = "Base de datos propia (DATABASE_URL): PostgreSQL {version} en {address}"
+    SERVER_SCHEMA_CURRENT = "El esquema está al día."
+    SERVER_SCHEMA_APPLIED = "Esquema puesto al día: {migrations}."
+    SERVER_SCHEMA_MISSING = "La base de datos todavía no tiene el esquema: ejecuta «rag up»."
+    SERVER_DOWN = "PostgreSQL incluido detenido. Los datos siguen en {path}"
+    SERVER_ALREADY_DOWN = "El PostgreSQL incluido no estaba en marcha."
+    SERVER_NOT_OURS = "No hay nada que detener: DATABASE_URL apunta a un servidor propio ({address})."
+    SERVER_STOPPED = "El PostgreSQL incluido no está en marcha: ejecuta «rag up». Datos: {path}"
+    STATUS_COUNTS = "Notas: {notes} ({chunked} fragmentadas). Fragmentos: {chunks}. Preguntas de referencia: {golden}. Fallos de indexación: {failures}."
+    STATUS_SERVES = "Sirve «{configuration}» con el modelo {model}, desde {since}."
+    STATUS_SERVES_NOTHING = "Todavía no sirve ninguna configuración: «rag retrieve» usa «{default}»."
+    STATUS_NOT_REGISTERED = "sin indexar"
+    STATUS_SERVING = "sirve"
+    STATUS_BUILDING = "disponible"
+    STATUS_RETIRED = "retirado"
+    COLUMN_MODEL = "Modelo"
+    COLUMN_STATE = "Estado"
+    COLUMN_CHUNK_VECTORS = "Fragmentos con vectores"
+    COLUMN_NOTE_VECTORS = "Notas con vector"
+    COLUMN_PENDING = "Notas pendientes"
+    COLUMN_MONTH = "Mes"
+    COLUMN_NOTES = "Notas"
+    COLUMN_CHUNKED = "Fragmentadas"
+    COLUMN_PENDING_OF = "Pendientes {model}"
+    COLUMN_FAILURES = "Fallos"
+    COLUMN_TOTAL = "Total"
+    COLUMN_WHERE = "Dónde"
+    COLUMN_REASON = "Motivo"
+    COLUMN_METRIC = "Métrica"
+    COLUMN_VALUE = "Valor"
+    COLUMN_GROUP = "Grupo"
+    GROUP_CATEGORY = "categoría {name}"
+    GROUP_DIFFICULTY = "dificultad {name}"
+    INGEST_PROGRESS = "Guardando notas"
+    INGEST_SUMMARY = "Notas de «{source}»: {inserted} nuevas, {updated} actualizadas, {unchanged} sin cambios, {rejected} rechazadas."
+    INGEST_MONTHS = "Meses con cambios: {months}."
+    INGEST_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» fragmenta e indexa esos meses; también puedes materializarlos en la interfaz («make ui»)."
+    INGEST_BEFORE_FIRST = "Hay notas anteriores a FIRST_MONTH ({first}) que ningún mes procesa: pon FIRST_MONTH={month}."
+    INGEST_AFTER_LAST = "Hay notas con fecha futura ({months}) que ningún mes procesa todavía: corrige su fecha."
+    INGEST_EMPTY = "No hay ninguna nota en {path}. Se buscan ficheros {suffixes}, también en las subcarpetas; no los ocultos."
+    INGEST_ALL_REJECTED = "No se ha guardado ninguna nota: se han rechazado todas ({count})."
+    REJECTED_TITLE = "Rechazadas ({count})"
+    REJECTED_MORE = "… y {count} más; todas con su motivo, en --json."
+    SQUAD_SUMMARY = "Preguntas de referencia: {count}, en lugar de las que había."
+    SQUAD_NO_QUESTIONS = "Ninguna pregunta: las de referencia quedan como estaban."
+    SQUAD_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» indexa estas notas y evalúa con estas preguntas (vacías: las notas y las preguntas ya están en la base de datos)."
+    GOLDEN_IMPORTED = "Preguntas importadas de {path}: {count}."
+    GOLDEN_MERGED = "Preguntas de {path} añadidas o actualizadas: {count}. Las demás quedan como estaban."
+    GOLDEN_EXPORTED = "Preguntas escritas en {path}: {count}."
+    GOLDEN_VALID = "Preguntas válidas en {path}: {count}."
+    GOLDEN_FILE_EMPTY = "{path} no tiene ninguna pregunta; no se ha cambiado nada."
+    RETRIEVED_NOTHING = "Ninguna nota responde a esa pregunta con esta configuración."
+    RETRIEVED_LATENCY = "Resultados: {count}, en {total:.0f} ms ({stages}) · {configuration} · {strategy} · {model}"
+    RETRIEVED_CONFIG_PROMOTED = "{name} (promovida)"
+    RETRIEVED_CONFIG_DEFAULTS = "valores predeterminados"
+    EVALUATE_PROGRESS = "Evaluando {name}"
+    EVALUATE_TITLE = "{name} (preguntas: {count})"
+    EVALUATE_LATENCY = "Latencia: p50 {p50:.0f} ms, p95 {p95:.0f} ms (límite {limit:.0f} ms)."
+    EVALUATE_FAILED = "Preguntas que fallaron y cuentan como no encontradas: {count}. La primera: {reason}"
+    EVALUATE_GATE = "Control: {description}."
+    EVALUATE_STORED = "Evaluación guardada: {evaluation_id}"
+    EVALUATE_NOT_STORED = "Evaluación sin guardar (--no-store)."
+    MIGRATION_NO_NOTES = "No hay notas: empieza por «rag ingest CARPETA»."
+    MIGRATION_TOTAL = "{chunked} de {notes} notas fragmentadas ({percent:.1f} %)."

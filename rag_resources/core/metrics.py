@@ -1,0 +1,115 @@
+"""Retrieval metrics over distinct notes, by `ir-measures`; latency percentiles.
+
+Whether the numbers are good enough is `core.gate`. Properties 25 to 28.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TypeVar
+
+import ir_measures
+from ir_measures import RR, P, R, Success, nDCG
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+T = TypeVar("T", bound=Hashable)
+
+CUTOFFS = (1, 3, 5, 10)
+DEPTH = 10
+"""Distinct notes that are looked at; MRR and nDCG are cut there too."""
+
+_MEASURES = {
+    **{f"hit_rate_at_{cutoff}": Success @ cutoff for cutoff in CUTOFFS},
+    **{f"precision_at_{cutoff}": P @ cutoff for cutoff in CUTOFFS},
+    **{f"recall_at_{cutoff}": R @ cutoff for cutoff in CUTOFFS},
+    "mrr": RR @ DEPTH,
+    "ndcg_at_10": nDCG @ DEPTH,
+}
+_NAMES = {measure: name for name, measure in _MEASURES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRanking:
+    """What one question retrieved, and what it should have.
+
+    Attributes:
+        relevant: Ids of the relevant notes, at least one.
+        retrieved: Ids of the notes of the results, best first; a note that occurs again is counted
+            at its best rank only. Empty for a query that failed: it counts as a miss.
+    """
+
+    relevant: frozenset[str]
+    retrieved: tuple[str, ...]
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """The first `DEPTH` distinct notes, in order."""
+        return distinct_in_order(self.retrieved)[:DEPTH]
+
+    @property
+    def first_relevant_rank(self) -> int | None:
+        """1-based rank of the first relevant note among the distinct ones, None if absent."""
+        return next(
+            (rank for rank, note in enumerate(self.distinct, start=1) if note in self.relevant),
+            None,
+        )
+
+
+def distinct_in_order(items: Sequence[T]) -> tuple[T, ...]:
+    """Drop repeats, keeping the first of each."""
+    return tuple(dict.fromkeys(items))
+
+
+def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[str, float]]:
+    """Compute every metric of every question.
+
+    Args:
+        rankings: By question id.
+
+    Returns:
+        Question id to metric name to value in [0, 1]: `hit_rate_at_k`, `precision_at_k`,
+        `recall_at_k` for k of `CUTOFFS`, `mrr` (reciprocal rank, cut at 10) and `ndcg_at_10`.
+
+    Raises:
+        InvalidParameterError: A question has no relevant note.
+    """
+    if any(not judged.relevant for judged in rankings.values()):
+        raise InvalidParameterError(Message.GOLDEN_NO_RELEVANT)
+    qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
+    # A question that retrieved nothing needs a row all the same, or it would vanish from the means.
+    run = {
+        key: {note: float(DEPTH - rank) for rank, note in enumerate(judged.distinct)}
+        for key, judged in rankings.items()
+    }
+    values: dict[str, dict[str, float]] = {key: dict.fromkeys(_MEASURES, 0.0) for key in rankings}
+    for metric in ir_measures.iter_calc(list(_MEASURES.values()), qrels, run):
+        values[metric.query_id][_NAMES[metric.measure]] = float(metric.value)
+    return values
+
+
+def mean_metrics(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Average each metric over the questions; all 0 when there is none."""
+    return {
+        name: fmean(values[name] for values in per_query.values()) if per_query else 0.0
+        for name in _MEASURES
+    }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the nearest-rank percentile.
+
+    Args:
+        values: At least one.
+        share: In (0, 1], as 0.95.
+
+    Returns:
+        The smallest value that at least `share` of the values do not exceed.
+    """
+    if not values or not 0 < share <= 1:
+        raise InvalidParameterError(Message.PERCENTILE.format(count=len(values), share=share))
+    # 0.07 * 100 is a little more than 7, and must not become rank 8.
+    rank = max(1, math.ceil(share * len(values) - 1e-9))
+    return sorted(values)[rank - 1]

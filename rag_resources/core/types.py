@@ -1,0 +1,228 @@
+"""The value types that travel between the layers; configuration is `core.configuration`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+"""Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRecord:
+    """A note as a source gives it, before it has a row.
+
+    Attributes:
+        external_id: Its identity within the source.
+        title: May be empty.
+        content: Not blank, no NUL.
+        created_at: Aware; decides the partition.
+        tags: In the order given, without repeats.
+        metadata: Anything else the source says, JSON values.
+        location: Where it was read, for messages: file, or file and line.
+    """
+
+    external_id: str
+    title: str
+    content: str
+    created_at: datetime
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRecord:
+    """A record a source could not give: where, and why in Spanish."""
+
+    location: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A stored note, as far as indexing needs it."""
+
+    note_id: UUID
+    title: str
+    content: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of a note: `note.content[start_char:end_char] == content`."""
+
+    chunk_id: UUID
+    note_id: UUID
+    chunk_index: int
+    start_char: int
+    end_char: int
+    content: str
+    context: str = ""
+
+
+class Retriever(StrEnum):
+    """The ranked lists that retrieval fuses."""
+
+    SEMANTIC = "semantic"
+    CONTEXTUAL = "semantic_contextual"
+    FULLTEXT = "fulltext"
+    NOTES_SEMANTIC = "notes_semantic"
+    NOTES_FULLTEXT = "notes_fulltext"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk (or a whole note) in one retriever's list.
+
+    Attributes:
+        chunk_id: The chunk; a note searched as a whole has its note id here.
+        note_id: Its note.
+        score: Higher is better, in [0, 1], comparable only within the list.
+    """
+
+    chunk_id: UUID
+    note_id: UUID
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One retriever's candidates, best first, none twice."""
+
+    retriever: Retriever
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChunk:
+    """A chunk after fusion.
+
+    Attributes:
+        score: In [0, 1].
+        retrievers: Which lists held it, in the order of the lists.
+        original_score: Its score in the first list that held it.
+    """
+
+    chunk_id: UUID
+    note_id: UUID
+    score: float
+    retrievers: tuple[Retriever, ...]
+    original_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """One passage of an answer. Property 5.
+
+    Attributes:
+        expanded_content: The passage with its neighbouring sentences, a substring of the note.
+        matched_bounds: Offsets of `content` inside `expanded_content`.
+        retrieval_method: The lists that found it, joined by "+".
+        original_score: Score before fusion.
+        rerank_score: Score of re-ranking, if it took place.
+        causal_path: Entity ids, if the graph found it.
+    """
+
+    chunk_id: UUID
+    note_id: UUID
+    content: str
+    expanded_content: str
+    score: float
+    chunk_index: int
+    matched_bounds: tuple[int, int]
+    retrieval_method: str
+    original_score: float
+    title: str = ""
+    created_at: datetime | None = None
+    rerank_score: float | None = None
+    causal_path: tuple[UUID, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form of the command line, HTTP and the store."""
+        return {
+            "chunkId": str(self.chunk_id),
+            "noteId": str(self.note_id),
+            "title": self.title,
+            "createdAt": self.created_at.isoformat() if self.created_at else None,
+            "content": self.content,
+            "expandedContent": self.expanded_content,
+            "score": self.score,
+            "metadata": {
+                "chunkIndex": self.chunk_index,
+                "matchedChunkBounds": list(self.matched_bounds),
+                "retrievalMethod": self.retrieval_method,
+                "originalScore": self.original_score,
+                "rerankScore": self.rerank_score,
+                "causalPath": [str(entity) for entity in self.causal_path] or None,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResponse:
+    """What retrieval answers.
+
+    Attributes:
+        stages: Milliseconds per stage, in order.
+        degraded: Stages that failed or were left out.
+        messages: What to tell the user, in Spanish.
+    """
+
+    results: tuple[RetrievalResult, ...]
+    query: str
+    strategy: str
+    model: str
+    latency_ms: float
+    stages: Mapping[str, float]
+    degraded: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form of the command line, HTTP and the store."""
+        return {
+            "results": [result.to_json() for result in self.results],
+            "query": self.query,
+            "strategy": self.strategy,
+            "model": self.model,
+            "latencyMs": self.latency_ms,
+            "stages": dict(self.stages),
+            "degraded": list(self.degraded),
+            "messages": list(self.messages),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A half-open span of time, both ends aware; one month of a partition, or several."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What the registry (table `embedding_models`) stores about an embedding model.
+
+    Attributes:
+        name: Short name; also the asset key `embeddings/<name>`, so letters, digits and `_` only.
+        dimension: Components of a vector.
+        provider: Where it runs: `embedded` or `ollama`.
+        digest: Identifies the weights; a change means other vectors.
+        similarity_threshold: Cosine under which a passage counts as unrelated, for this model.
+        max_sequence_tokens: Model tokens one text may have before it is windowed or cut.
+    """
+
+    name: str
+    dimension: int
+    provider: str
+    digest: str
+    similarity_threshold: float
+    max_sequence_tokens: int

@@ -1,0 +1,129 @@
+"""The environment, parsed once into a frozen object; retrieval is `core.configuration`."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from rag_resources.core.configuration import ChunkingConfig, describe_problems
+from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
+from rag_resources.core.messages import Message
+
+SAMPLE = Path(__file__).resolve().parent.parent / "rag_assets" / "sample"
+CONFIGURATIONS = SAMPLE.parent / "configurations"
+
+
+def _listed(value: Any) -> Any:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+
+
+class Settings(BaseSettings):
+    """Everything the environment (or a `.env` file in the working folder) decides.
+
+    Attributes:
+        rag_home: The one folder of all state.
+        database_url: The application's own PostgreSQL; None starts the embedded one.
+        dagster_pg_url: Dagster's own database; None puts it on the same server.
+        rag_postgres_bin: A folder of PostgreSQL binaries for the embedded server.
+        rag_postgres_port: Its port; None takes a free one.
+        notes_source: Folder or file of notes; empty: the notes table is filled by others.
+        notes_source_name: Value of `notes.source`; part of a note's identity.
+        golden_source: JSON file of golden questions; empty: they are imported by hand.
+        first_month: First monthly partition, `YYYY-MM`.
+        embedding_models: Models whose chunk embeddings are assets.
+        note_embedding_model: Model of the whole-note vectors.
+        ollama_host: Ollama server, for models named `ollama_…`.
+        rag_configurations: Further folder of retrieval configurations.
+        tenant: Whose notes are ingested and searched.
+        hnsw_min_rows: Fewer vectors are searched exactly, without an index.
+        ui_host: Where the Dagster webserver listens; it has no login of its own.
+        ui_port: Its port; None takes a free one.
+    """
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True)
+
+    rag_home: Path = Path(".rag")
+    database_url: SecretStr | None = None
+    dagster_pg_url: SecretStr | None = None
+    rag_postgres_bin: Path | None = None
+    rag_postgres_port: int | None = Field(None, ge=1, le=65535)
+    notes_source: OptionalPath = SAMPLE / "notes"
+    notes_source_name: str = Field("notes", min_length=1, max_length=100)
+    golden_source: OptionalPath = SAMPLE / "golden.json"
+    first_month: str = Field("2024-11", pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
+    embedding_models: Listed = ("e5_small", "use_multilingual")
+    note_embedding_model: str = "use_multilingual"
+    ollama_host: str | None = None
+    rag_configurations: Path | None = None
+    tenant: str = Field("default", min_length=1, max_length=100)
+    hnsw_min_rows: int = Field(10_000, ge=0)
+    ui_host: str = "127.0.0.1"
+    ui_port: int | None = Field(None, ge=1, le=65535)
+
+    @field_validator("rag_home", "notes_source", "golden_source", "rag_configurations")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().absolute() if value else None
+
+    @property
+    def chunking(self) -> ChunkingConfig:
+        """How notes are cut."""
+        return ChunkingConfig()
+
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's own folder."""
+        return self.rag_home / "dagster"
+
+    @property
+    def configuration_folders(self) -> tuple[Path, ...]:
+        """Folders of named retrieval configurations; later ones may not repeat a name."""
+        own = (self.rag_configurations,) if self.rag_configurations else ()
+        return (CONFIGURATIONS, *own)
+
+    @property
+    def all_models(self) -> tuple[str, ...]:
+        """Every model in use, without repeats."""
+        return tuple(dict.fromkeys((*self.embedding_models, self.note_embedding_model)))
+
+    def ensure_home(self) -> Path:
+        """Create the state folder.
+
+        Raises:
+            InvalidParameterError: It cannot be written.
+        """
+        try:
+            self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            probe = self.rag_home / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise InvalidParameterError(
+                Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home
+            ) from error
+        return self.rag_home
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment.
+
+    Raises:
+        InvalidConfigurationError: With every bad variable named.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        problems = [problem.replace("rag_", "RAG_") for problem in describe_problems(error)]
+        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process, read once."""
+    return load_settings()
