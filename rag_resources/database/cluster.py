@@ -1,0 +1,299 @@
+"""One PostgreSQL data folder: its creation, its log and its postmaster process.
+
+Its settings belong in `tuning`; when to start and stop it, on which port, and who may ask at the
+same time in `server`.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_resources.core.errors import EmbeddedServerError
+from rag_resources.core.messages import Message
+from rag_resources.database.account import ServerAccount, short_hash
+from rag_resources.database.binaries import Binaries
+from rag_resources.database.tuning import settings_text
+
+ROLE = "rag"
+INITDB_SECONDS = 300
+LOG_TAIL_LINES = 8
+LOG_TAIL_BYTES = 64_000
+SOCKET_PATH_BYTES = 107
+SOCKET_NAME_BYTES = len("/.s.PGSQL.65535")
+BUILTIN_LOCALE_SINCE = 17
+UTF8_LOCALES = ("C.UTF-8", "en_US.UTF-8", "es_ES.UTF-8", "UTF-8")
+# Above any process id of Linux or macOS.
+NO_PROCESS = 2**31 - 1
+# Not `tempfile.gettempdir()`, which may be long itself and differ between sessions.
+TEMPORARY_FOLDER = Path("/tmp")  # noqa: S108 - what is made there is checked
+
+# Detached by the shell, which ends at once: the postmaster is then nobody's zombie-to-be, holds no
+# pipe of ours, and any path survives as an argument. Its process id is all that is written.
+LAUNCH = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A data folder and the process that serves it.
+
+    Args:
+        place: The folder of the state, trusted; holds `cluster`, the account's own folder.
+        account: Who runs the programs and owns the data.
+    """
+
+    place: Path
+    account: ServerAccount
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the account: data and logs."""
+        return self.place / "cluster"
+
+    @property
+    def data(self) -> Path:
+        """The data folder of PostgreSQL."""
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        """What the server says since its last start; the start before is kept as `.1`."""
+        return self.folder / "server.log"
+
+    @property
+    def settings(self) -> Path:
+        """The settings, written anew at each start; `ALTER SYSTEM` still overrides them."""
+        return self.place / "postgresql.conf"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there are data."""
+        return self.data.exists()
+
+    def create(self, binaries: Binaries, password: str) -> None:
+        """Create the data folder whole or not at all: made beside, then renamed.
+
+        Raises:
+            EmbeddedServerError: `initdb` failed.
+        """
+        for leftover in self.folder.glob("new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        beside = self.folder / f"new-{secrets.token_hex(4)}"
+        self.account.own(beside)
+        try:
+            password_file = beside / "password"
+            write_atomically(password_file, f"{password}\n", mode=0o600)
+            if self.account.switches:
+                os.chown(password_file, self.account.uid, self.account.gid)
+            self._initdb(binaries, beside / "data", password_file)
+            (beside / "data").rename(self.data)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def _initdb(self, binaries: Binaries, data: Path, password_file: Path) -> None:
+        options = ["-U", ROLE, "-A", "scram-sha-256", "-E", "UTF8", "-k", "--no-instructions"]
+        for locale in UTF8_LOCALES:
+            finished = self.account.run(
+                [
+                    *(binaries.folder / "initdb", "-D", data, f"--pwfile={password_file}"),
+                    *(*options, *_locale_options(binaries.major, locale)),
+                ],
+                seconds=INITDB_SECONDS,
+            )
+            if finished.returncode == 0:
+                return
+            if "invalid locale name" not in finished.stderr:
+                break
+        log = _last_lines(finished.stdout + finished.stderr)
+        raise EmbeddedServerError(
+            Message.SERVER_INITDB_FAILED.format(
+                path=self.data, advice=advice(log, self.data), log=log
+            ),
+            data=str(self.data),
+        )
+
+    def require_version(self, binaries: Binaries) -> None:
+        """Check that the programs are of the major version that made the data.
+
+        Raises:
+            EmbeddedServerError: They are of another.
+        """
+        found = _read(self.data / "PG_VERSION").strip()
+        if found.isdigit() and int(found) != binaries.major:
+            raise EmbeddedServerError(
+                Message.SERVER_OTHER_VERSION.format(
+                    data=self.data, found=found, programs=binaries.version
+                ),
+                found=found,
+            )
+
+    def launch(self, binaries: Binaries, port: int) -> int:
+        """Start the postmaster on a port and return its process id, without waiting for it."""
+        self._forget_dead_process()
+        write_atomically(self.settings, settings_text(port, self._socket_folder()), mode=0o644)
+        with contextlib.suppress(FileNotFoundError):
+            self.log.replace(self.log.with_suffix(".log.1"))
+        postgres = binaries.folder / "postgres"
+        options = ("-D", self.data, f"--config-file={self.settings}")
+        started = self.account.run(["/bin/sh", "-c", LAUNCH, "sh", self.log, postgres, *options])
+        return int(started.stdout)
+
+    def _socket_folder(self) -> Path:
+        """The account's own folder, or a short one where a socket path would be too long.
+
+        A folder whose name would need quoting in the settings counts as too long.
+        """
+        name = str(self.folder)
+        plain = re.fullmatch(r"[\w/.-]+", name, re.ASCII)
+        if plain and len(name) + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES:
+            return self.folder
+        short = TEMPORARY_FOLDER / f"rag-{self.account.uid}-{short_hash(self.place)}"
+        self.account.own(short)
+        return short
+
+    def _forget_dead_process(self) -> None:
+        """Clear what a dead postmaster left that PostgreSQL itself would stumble over.
+
+        PostgreSQL takes a process id for alive if it is a zombie's, or was given to another process
+        since, as is usual in containers. The id is replaced rather than the file removed: its line
+        on shared memory still keeps a second server off data that an orphan process writes to.
+        Call it only when `postmaster` finds none.
+        """
+        pid_file = self.data / "postmaster.pid"
+        first, *others = _read(pid_file).splitlines() or [""]
+        if first.strip().isdigit():
+            text = "\n".join([str(NO_PROCESS), *others]) + "\n"
+            descriptor = os.open(pid_file, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            pid_file.unlink(missing_ok=True)
+        for leftover in self._socket_folder().glob(".s.PGSQL.*"):
+            leftover.unlink(missing_ok=True)
+
+    def postmaster(self) -> int | None:
+        """The process id of a postmaster that serves these data, zombies excluded."""
+        first = _read(self.data / "postmaster.pid").partition("\n")[0].strip()
+        return int(first) if first.isdigit() and self.is_served_by(int(first)) else None
+
+    def is_served_by(self, pid: int) -> bool:
+        """Whether a process is alive and serves these data."""
+        if pid <= 0 or pid >= NO_PROCESS:
+            return False
+        return os.fsencode(self.data) in _arguments(pid)
+
+    def running_port(self) -> int:
+        """The port that the postmaster has noted; 0 if it has not yet."""
+        noted = _read(self.data / "postmaster.pid").splitlines()[3:4]
+        return int(noted[0]) if noted and noted[0].strip().isdigit() else 0
+
+    def says_ready(self) -> bool:
+        """Whether the postmaster has noted that it accepts connections."""
+        return _read(self.data / "postmaster.pid").rstrip().endswith("ready")
+
+    def log_size(self) -> int:
+        """The bytes logged since the last start."""
+        try:
+            return self.log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def log_tail(self) -> str:
+        """The last lines of the log."""
+        return _last_lines(_read(self.log))
+
+
+def advice(log: str, data: Path) -> str:
+    """What to do, in Spanish, about a failure that a log tells of."""
+    known = (
+        (("No space left on device", "Disk quota exceeded"), Message.SERVER_ADVICE_DISK_FULL),
+        (("invalid locale name",), Message.SERVER_ADVICE_LOCALE),
+        (
+            (
+                "PANIC",
+                "checkpoint record",
+                "pg_control",
+                "incompatible with server",
+                "could not open file",
+                "could not read file",
+                "not a valid data directory",
+            ),
+            Message.SERVER_ADVICE_CORRUPTED,
+        ),
+    )
+    for signs, message in known:
+        if any(sign in log for sign in signs):
+            return message.format(data=data)
+    return Message.SERVER_ADVICE_GENERIC
+
+
+def write_atomically(path: Path, text: str, *, mode: int) -> None:
+    """Write a whole file or leave the old one; it belongs to the owner of its folder."""
+    descriptor, name = -1, path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)
+            if os.geteuid() == 0:
+                owner = path.parent.stat()
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        name.replace(path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+
+
+def _locale_options(major: int, ctype: str) -> list[str]:
+    """Order by code point, with letters, case and word boundaries of Unicode.
+
+    The character type matters even with the built-in provider: with plain C the text search
+    parser takes every non-ASCII sign for a letter, and "¿Qué" becomes the word "¿qué".
+    """
+    options = ["--locale=C", f"--lc-ctype={ctype}"]
+    if major >= BUILTIN_LOCALE_SINCE:
+        options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    return options
+
+
+def _arguments(pid: int) -> list[bytes]:
+    """The command line of a live process; nothing for a zombie, which has none any more.
+
+    The command line, not `/proc/<pid>/cwd`: root in a container may not read that of `nobody`.
+    """
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return []
+    listed = subprocess.run(  # noqa: S603 - a fixed program and a number
+        ["/bin/ps", "-ww", "-o", "args=", "-p", str(pid)],
+        capture_output=True,
+        check=False,
+        timeout=10,
+    )
+    command = listed.stdout.strip()
+    # Without separators the folder is what stands between two options of `launch`.
+    return [command.partition(b" -D ")[2].partition(b" --config-file=")[0]]
+
+
+def _read(path: Path) -> str:
+    """The end of a text file of the account, empty if there is none; links are not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - LOG_TAIL_BYTES))
+        return file.read(LOG_TAIL_BYTES).decode("utf-8", errors="replace")
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-LOG_TAIL_LINES:])

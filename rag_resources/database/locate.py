@@ -1,0 +1,50 @@
+"""Which database the application uses: the user's own or the embedded one, up and migrated."""
+
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.settings import Settings
+
+APPLICATION_DATABASE = "rag"
+DAGSTER_DATABASE = "dagster"
+
+
+def embedded_server(settings: Settings) -> EmbeddedServer:
+    """Return the embedded server of a home, whether it runs or not."""
+    return EmbeddedServer(
+        settings.ensure_home(), port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
+    )
+
+
+def database_url(settings: Settings) -> str:
+    """Return the URL of the application's database; starts the embedded server if it is the one."""
+    if settings.database_url:
+        return settings.database_url.get_secret_value()
+    return _embedded_url(settings, APPLICATION_DATABASE)
+
+
+def dagster_url(settings: Settings) -> str:
+    """Return the URL of Dagster's own storage, in the form SQLAlchemy wants for psycopg2."""
+    if settings.dagster_pg_url:
+        url = settings.dagster_pg_url.get_secret_value()
+    else:
+        url = _embedded_url(settings, DAGSTER_DATABASE)
+    return "postgresql+psycopg2://" + url.split("://", 1)[1]
+
+
+def open_database(settings: Settings, *, min_connections: int = 1) -> Database:
+    """Return an open pool over the application's database, migrated.
+
+    Raises:
+        DatabaseError: It cannot be started, reached or migrated.
+    """
+    url = database_url(settings)
+    migrate(url)
+    return Database(url, min_connections=min_connections).open()
+
+
+def _embedded_url(settings: Settings, name: str) -> str:
+    server = embedded_server(settings)
+    server.up()
+    server.ensure_database(name)
+    return server.dsn(name)

@@ -1,0 +1,26 @@
+"""The named queries of `sql/queries`, loaded once; the only way SQL reaches Python."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aiosql
+from psycopg import sql
+
+SQL = Path(__file__).resolve().parents[2] / "sql"
+
+
+@cache
+def queries() -> Any:
+    """Return every named query as a method that takes a connection and named parameters."""
+    return aiosql.from_path(SQL / "queries", "psycopg", mandatory_parameters=False)
+
+
+def statement(name: str, **identifiers: sql.Composable) -> sql.Composed:
+    """Return a named query as a composable statement, without its final semicolon.
+
+    Args:
+        name: The query's name.
+        identifiers: What its placeholders in braces stand for.
+    """
+    return sql.SQL(getattr(queries(), name).sql.rstrip(";\n ")).format(**identifiers)

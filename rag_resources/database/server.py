@@ -1,0 +1,400 @@
+"""The life of the embedded PostgreSQL: explicit start and stop, its port, password and databases.
+
+What it runs is in `binaries`, as whom and where in `account`, the data folder and the process in
+`cluster`, what is kept between starts in `record`. Connections for queries belong in `pool`.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from filelock import FileLock, Timeout
+from psycopg import sql
+
+from rag_resources.core.errors import EmbeddedServerError, InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.database.account import choose_place, make_folder, server_account
+from rag_resources.database.binaries import Binaries, usable_binaries
+from rag_resources.database.cluster import ROLE, Cluster, advice, write_atomically
+from rag_resources.database.ports import HOST, choose_port
+from rag_resources.database.record import ServerRecord, read_record, state_folder
+
+POLL_SECONDS = 0.05
+CONNECT_SECONDS = 5
+# A start may replay a gigabyte of log, of which the server tells every 10 s: only silence counts.
+QUIET_SECONDS = 60
+START_SECONDS = 600
+LOCK_SECONDS = 630
+ORPHANS_SECONDS = 60
+STOP_SECONDS = 60
+IMMEDIATE_STOP_SECONDS = 15
+MAX_NAME_BYTES = 63
+
+FILE_PROBLEMS = {
+    errno.EACCES: Message.SERVER_REASON_NO_PERMISSION,
+    errno.EPERM: Message.SERVER_REASON_NO_PERMISSION,
+    errno.ENOSPC: Message.SERVER_REASON_DISK_FULL,
+    errno.EDQUOT: Message.SERVER_REASON_DISK_FULL,
+    errno.EROFS: Message.SERVER_REASON_READ_ONLY,
+    errno.ENOTDIR: Message.SERVER_REASON_NOT_A_FOLDER,
+    errno.EEXIST: Message.SERVER_REASON_NOT_A_FOLDER,
+}
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What is known of an embedded server.
+
+    Args:
+        running: Whether a process serves the data; it may still be starting up.
+        pid: That process.
+        port: The port it has, or will have again; none before the first start.
+        data_dir: Its data folder.
+        version: PostgreSQL's version at the last start.
+    """
+
+    running: bool
+    pid: int | None
+    port: int | None
+    data_dir: Path
+    version: str | None
+
+
+class _PortTakenError(Exception):
+    """The port went to another program between our check and the start."""
+
+
+class EmbeddedServer:
+    """A PostgreSQL of our own under a folder, for users without one.
+
+    It outlives the process that starts it and stops only by `down`. Many processes may call `up` at
+    once. Everything lies in `<home>/postgres`, port and place in its `server.json`. Only when root
+    runs it and `nobody` cannot get into `home` do data and password lie in
+    `/var/lib/brain-sync-rag/<hash of home>` (see `account.system_folder`); there they stay, and
+    are found again, if `home` is deleted and made anew.
+
+    Args:
+        home: The folder of the state; made if missing.
+        port: Insist on this port; by default a free one is chosen once and kept.
+        binaries: Folder of PostgreSQL programs; those of our wheel by default.
+    """
+
+    def __init__(
+        self, home: Path, *, port: int | None = None, binaries: Path | None = None
+    ) -> None:
+        self._home = home.resolve()
+        self._folder = state_folder(self._home)
+        self._port = port
+        self._binaries = binaries
+
+    def up(self) -> None:
+        """Start the server unless it runs, and wait until it answers a query.
+
+        Raises:
+            EmbeddedServerError: It cannot be started, with the end of its log and what to do.
+        """
+        with _file_problems(self._folder):
+            if self._answers():
+                return
+            self._home.mkdir(parents=True, exist_ok=True)
+            mode, owners = 0o700, {os.geteuid()}
+            if os.geteuid() == 0:
+                mode, owners = 0o711, {0, self._home.stat().st_uid}
+            make_folder(self._folder, mode, owners=owners)
+            with self._locked():
+                if not self._answers():
+                    self._start()
+
+    def down(self) -> None:
+        """Stop the server if it runs; open transactions are rolled back.
+
+        Raises:
+            EmbeddedServerError: It does not stop.
+        """
+        with _file_problems(self._folder):
+            if not self._folder.exists():
+                return
+            with self._locked():
+                self._stop()
+
+    def status(self) -> ServerStatus:
+        """Look at the server without touching it.
+
+        Raises:
+            EmbeddedServerError: The state belongs to somebody else.
+        """
+        with _file_problems(self._folder):
+            record = read_record(self._home)
+            cluster = self._cluster(record)
+            pid = cluster.postmaster()
+            return ServerStatus(
+                running=pid is not None,
+                pid=pid,
+                port=record.port if record else None,
+                data_dir=cluster.data,
+                version=record.version if record else None,
+            )
+
+    def dsn(self, database: str = "rag") -> str:
+        """The URL of a database on this server, with the password: not for logs.
+
+        Raises:
+            EmbeddedServerError: The server was never started.
+        """
+        with _file_problems(self._folder):
+            record = read_record(self._home)
+            password = self._password(self._cluster(record))
+        if record is None or password is None:
+            raise EmbeddedServerError(
+                Message.SERVER_NOT_INITIALISED.format(home=self._home), home=str(self._home)
+            )
+        return f"postgresql://{ROLE}:{password}@{HOST}:{record.port}/{quote(database, safe='')}"
+
+    def ensure_database(self, name: str) -> None:
+        """Create a database with the extension `vector` unless it is there.
+
+        Raises:
+            InvalidParameterError: PostgreSQL would refuse or cut the name.
+            EmbeddedServerError: The server does not answer, or lacks `vector`.
+        """
+        if not 0 < len(name.encode()) <= MAX_NAME_BYTES or "\0" in name:
+            raise InvalidParameterError(
+                Message.SERVER_DATABASE_NAME_INVALID.format(name=name), name=name
+            )
+        identifier = sql.Identifier(name)
+        with self._connected("postgres") as connection:
+            known = "SELECT 1 FROM pg_database WHERE datname = %s"
+            if connection.execute(known, [name]).fetchone() is None:
+                # Two processes may get here at once: the second is told so, in one of two ways.
+                with contextlib.suppress(
+                    psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation
+                ):
+                    connection.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+        with (
+            self._connected(name) as connection,
+            contextlib.suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject),
+        ):
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+
+    @contextlib.contextmanager
+    def _connected(self, database: str) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            with self._connect(database) as connection:
+                yield connection
+        except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported) as error:
+            raise EmbeddedServerError(Message.SERVER_WITHOUT_VECTOR, database=database) from error
+        except psycopg.errors.DiskFull as error:
+            raise EmbeddedServerError(
+                Message.SERVER_FILE_PROBLEM.format(
+                    path=self._folder, reason=Message.SERVER_REASON_DISK_FULL
+                )
+            ) from error
+        except psycopg.OperationalError as error:
+            port = self.status().port
+            raise EmbeddedServerError(
+                Message.SERVER_NOT_RUNNING.format(port=port), database=database, port=port
+            ) from error
+
+    def _connect(self, database: str) -> psycopg.Connection[Any]:
+        # Beyond the URL: what PG* variables of the environment could change, and the refusal to
+        # hand the password to a stranger on our port.
+        return psycopg.connect(
+            self.dsn(database),
+            hostaddr=HOST,
+            sslmode="disable",
+            gssencmode="disable",
+            require_auth="scram-sha-256",
+            options="",
+            connect_timeout=CONNECT_SECONDS,
+            autocommit=True,
+        )
+
+    def _cluster(self, record: ServerRecord | None) -> Cluster:
+        place = Path(record.place) if record and record.place else self._folder
+        return Cluster(place, server_account(self._folder))
+
+    def _password_path(self, cluster: Cluster) -> Path:
+        return cluster.place / "password"
+
+    def _password(self, cluster: Cluster) -> str | None:
+        try:
+            return self._password_path(cluster).read_text("ascii").strip() or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        path = self._folder / "lock"
+        lock = FileLock(path, timeout=LOCK_SECONDS)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise EmbeddedServerError(
+                Message.SERVER_LOCK_TIMEOUT.format(seconds=LOCK_SECONDS, path=path), path=str(path)
+            ) from error
+        try:
+            if os.geteuid() == 0:
+                owner = self._folder.stat()
+                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+            yield
+        finally:
+            lock.release()
+
+    def _answers(self) -> bool:
+        record = read_record(self._home)
+        if record is None:
+            return False
+        cluster = self._cluster(record)
+        if cluster.postmaster() is None:
+            return False
+        if self._port not in (None, record.port):
+            raise EmbeddedServerError(
+                Message.SERVER_ON_OTHER_PORT.format(running=record.port, wanted=self._port),
+                running=record.port,
+                wanted=self._port,
+            )
+        return self._answers_a_query(cluster)
+
+    def _answers_a_query(self, cluster: Cluster) -> bool:
+        try:
+            with self._connect("postgres") as connection:
+                return connection.execute("SELECT 1").fetchone() == (1,)
+        except psycopg.OperationalError as error:
+            problem = str(error)
+        if "too many clients" in problem or "connection slots are reserved" in problem:
+            return True
+        if "password authentication failed" in problem and cluster.says_ready():
+            raise EmbeddedServerError(
+                Message.SERVER_PASSWORD_REJECTED.format(
+                    path=self._password_path(cluster), role=ROLE
+                ),
+                path=str(self._password_path(cluster)),
+            )
+        return False
+
+    def _start(self) -> None:
+        record = read_record(self._home)
+        cluster = self._cluster(record)
+        if cluster.place == self._folder or not cluster.exists:
+            cluster = Cluster(choose_place(self._folder, cluster.account), cluster.account)
+        binaries = usable_binaries(self._binaries, cluster.account)
+        if (pid := cluster.postmaster()) is not None:
+            # Whoever started it did not live to see it ready, or the record was lost.
+            if record is None:
+                self._note(cluster, cluster.running_port(), binaries)
+            self._wait_until_ready(cluster, pid)
+            return
+        if not cluster.exists:
+            self._create(cluster, binaries)
+        if self._password(cluster) is None:
+            path = self._password_path(cluster)
+            raise EmbeddedServerError(
+                Message.SERVER_PASSWORD_MISSING.format(path=path, data=cluster.data), path=str(path)
+            )
+        cluster.require_version(binaries)
+        kept = record.port if record else None
+        while True:
+            port = choose_port(self._port, kept)
+            self._note(cluster, port, binaries)
+            try:
+                self._launch(cluster, binaries, port)
+            except _PortTakenError:
+                kept = None
+            else:
+                return
+
+    def _create(self, cluster: Cluster, binaries: Binaries) -> None:
+        password = self._password(cluster)
+        if password is None:
+            password = secrets.token_urlsafe(32)
+            write_atomically(self._password_path(cluster), password, mode=0o600)
+        cluster.create(binaries, password)
+
+    def _note(self, cluster: Cluster, port: int, binaries: Binaries) -> None:
+        place = None if cluster.place == self._folder else str(cluster.place)
+        ServerRecord(str(self._home), place, port, binaries.version).write()
+
+    def _launch(self, cluster: Cluster, binaries: Binaries, port: int) -> None:
+        deadline = time.monotonic() + ORPHANS_SECONDS
+        while not self._wait_until_ready(cluster, cluster.launch(binaries, port)):
+            log = cluster.log_tail()
+            if "could not bind" in log and self._port is None:
+                raise _PortTakenError
+            # Backends of a killed server finish their query before they notice.
+            orphans = "pre-existing shared memory block" in log
+            if not orphans or time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    Message.SERVER_START_FAILED.format(
+                        advice=advice(log, cluster.data), path=cluster.log, log=log
+                    ),
+                    data=str(cluster.data),
+                    port=port,
+                )
+            time.sleep(0.5)
+
+    def _wait_until_ready(self, cluster: Cluster, pid: int) -> bool:
+        """Wait for an answer, as long as the log shows progress; false if the process died."""
+        started = changed = time.monotonic()
+        size = cluster.log_size()
+        while not self._answers_a_query(cluster):
+            if not cluster.is_served_by(pid):
+                return False
+            now = time.monotonic()
+            if cluster.log_size() != size:
+                size, changed = cluster.log_size(), now
+            if now - changed > QUIET_SECONDS or now - started > START_SECONDS:
+                raise EmbeddedServerError(
+                    Message.SERVER_START_TIMEOUT.format(
+                        seconds=round(now - started), path=cluster.log, log=cluster.log_tail()
+                    ),
+                    pid=pid,
+                )
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def _stop(self) -> None:
+        cluster = self._cluster(read_record(self._home))
+        for stop, seconds in (
+            (signal.SIGINT, STOP_SECONDS),
+            (signal.SIGQUIT, IMMEDIATE_STOP_SECONDS),
+        ):
+            pid = cluster.postmaster()
+            if pid is None:
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, stop)
+            deadline = time.monotonic() + seconds
+            while cluster.is_served_by(pid):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(POLL_SECONDS)
+            else:
+                return
+        raise EmbeddedServerError(
+            Message.SERVER_STOP_TIMEOUT.format(
+                pid=pid, seconds=STOP_SECONDS + IMMEDIATE_STOP_SECONDS
+            ),
+            pid=pid,
+        )
+
+
+@contextlib.contextmanager
+def _file_problems(folder: Path) -> Iterator[None]:
+    """Put a problem with the files of the state to the user in Spanish."""
+    try:
+        yield
+    except OSError as error:
+        path = error.filename or folder
+        reason = FILE_PROBLEMS.get(error.errno or 0) or error.strerror or type(error).__name__
+        raise EmbeddedServerError(
+            Message.SERVER_FILE_PROBLEM.format(path=path, reason=reason), path=str(path)
+        ) from error

@@ -1,0 +1,78 @@
+"""The settings of the embedded PostgreSQL, fitted to the memory of this machine or container."""
+
+import contextlib
+import os
+from pathlib import Path
+
+MEGABYTE = 1024 * 1024
+SHARED_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - PostgreSQL's, only measured here
+SETTINGS = """\
+listen_addresses = '127.0.0.1'
+port = {port}
+unix_socket_directories = '{socket_folder}'
+unix_socket_permissions = 0700
+max_connections = 100
+password_encryption = 'scram-sha-256'
+shared_buffers = {shared_buffers}MB
+maintenance_work_mem = {maintenance_work_mem}MB
+max_parallel_maintenance_workers = 2
+dynamic_shared_memory_type = {shared_memory}
+max_wal_size = 1GB
+fsync = on
+jit = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+lc_messages = 'C'
+# Notes and questions must not end in the log: `log` leaves out the errors of clients, which quote
+# values; `terse` leaves out the statement that was running when a process crashed.
+log_min_messages = log
+log_min_error_statement = panic
+log_error_verbosity = terse
+log_checkpoints = off
+log_startup_progress_interval = 10s
+"""
+
+
+def settings_text(port: int, socket_folder: Path) -> str:
+    """The text of the settings file.
+
+    Args:
+        port: To listen on.
+        socket_folder: For the socket; its name needs no quoting.
+    """
+    memory = total_memory() // MEGABYTE
+    maintenance = max(64, min(1024, memory // 8))
+    return SETTINGS.format(
+        port=port,
+        socket_folder=socket_folder,
+        shared_buffers=max(128, min(1024, memory // 8)),
+        maintenance_work_mem=maintenance,
+        shared_memory=shared_memory_type(maintenance * MEGABYTE),
+    )
+
+
+def total_memory() -> int:
+    """The bytes of memory of this machine or container."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            memory = min(memory, int(Path(limit).read_text(encoding="ascii")))
+    return memory
+
+
+def shared_memory_type(needed: int) -> str:
+    """How parallel workers share memory: `/dev/shm` unless that is too small for an index build.
+
+    A parallel HNSW build puts a graph of `maintenance_work_mem` bytes there and fails outright in
+    the 64 MB of a container; System V segments do not come out of `/dev/shm`.
+    """
+    if os.uname().sysname != "Linux":
+        return "posix"
+    with contextlib.suppress(OSError):
+        room = os.statvfs(SHARED_MEMORY_FOLDER)
+        if room.f_bavail * room.f_frsize > needed + 64 * MEGABYTE:
+            return "posix"
+    with contextlib.suppress(OSError, ValueError):
+        if int(Path("/proc/sys/kernel/shmmax").read_text(encoding="ascii")) > needed:
+            return "sysv"
+    return "mmap"

@@ -1,0 +1,121 @@
+-- name: announce_chunking!
+-- Meets lock_chunking: a model that is being registered becomes known before a note is queued for the known models.
+LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
+
+-- name: request_embeddings!
+-- Queue a note for every model that embeds chunks. Comes before any change of its chunks: it waits for an embedding
+-- run that has the note in hand, so that neither loses the other's work nor deadlocks.
+-- params:  note_id uuid
+INSERT INTO pending_embeddings AS p (model, note_id)
+SELECT m.name, :note_id FROM embedding_models AS m WHERE m.embeds_chunks AND m.state <> 'retired' ORDER BY m.name
+ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
+
+-- name: upsert_chunks!
+-- Write the chunks of a note; those that are there already keep their vectors.
+-- params:  note_id uuid, ids uuid[], contents text[], contexts text[], starts int[], ends int[]
+INSERT INTO chunks AS c (id, note_id, content, context, chunk_index, start_char, end_char)
+SELECT u.id, :note_id, u.content, u.context, (u.position - 1)::integer, u.start_char, u.end_char
+FROM
+    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
+    WITH ORDINALITY AS u (id, content, context, start_char, end_char, position)
+ON CONFLICT (id) DO UPDATE
+    SET context = excluded.context, start_char = excluded.start_char, end_char = excluded.end_char
+    WHERE (c.context, c.start_char, c.end_char)
+    IS DISTINCT FROM (excluded.context, excluded.start_char, excluded.end_char);
+
+-- name: delete_other_chunks!
+-- Delete the chunks of a note that it no longer has.
+-- params:  note_id uuid, ids uuid[]
+DELETE FROM chunks WHERE note_id = :note_id AND id <> ALL(:ids);
+
+-- name: count_chunks$
+-- params:  note_id uuid
+-- returns: bigint
+SELECT count(*) FROM chunks WHERE note_id = :note_id;
+
+-- name: fetch_chunks
+-- The chunks of results, with what their expansion needs.
+-- params:  chunk_ids uuid[]
+-- returns: id uuid, note_id uuid, content text, chunk_index int, start_char int, end_char int
+SELECT c.id, c.note_id, c.content, c.chunk_index, c.start_char, c.end_char
+FROM chunks AS c WHERE c.id = ANY(:chunk_ids);
+
+-- name: find_broken_chunks
+-- Chunks of a span of months that break bounds or content, and notes whose chunks break the sequence or are missing.
+-- params:  month_start timestamptz, month_end timestamptz, row_limit int
+-- returns: note_id uuid, problem text ('bounds', 'sequence', 'missing')
+SELECT b.note_id, b.problem FROM (
+    SELECT c.note_id, 'bounds' AS problem FROM chunks AS c
+    INNER JOIN notes AS n ON n.id = c.note_id -- noqa: ST09
+    WHERE
+        n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL
+        AND (
+            c.end_char > char_length(n.content)
+            OR substr(n.content, c.start_char + 1, c.end_char - c.start_char) <> c.content
+        )
+    UNION ALL
+    SELECT n.id, CASE WHEN count(c.id) = 0 THEN 'missing' ELSE 'sequence' END AS problem
+    FROM notes AS n LEFT JOIN chunks AS c ON c.note_id = n.id
+    WHERE
+        n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL
+        AND n.content ~ '[^\s\x1c-\x1f]'
+    GROUP BY n.id
+    HAVING count(c.id) = 0 OR min(c.chunk_index) <> 0 OR max(c.chunk_index) <> count(c.id) - 1
+) AS b ORDER BY b.note_id, b.problem LIMIT :row_limit;
+
+-- name: stream_chunk_spans
+-- Every chunked note of a span of months with its chunks' spans, for the check of coverage.
+-- params:  month_start timestamptz, month_end timestamptz
+-- returns: note_id uuid, content text, starts int[], ends int[]
+SELECT
+    n.id AS note_id, n.content,
+    array_agg(c.start_char ORDER BY c.chunk_index) AS starts, array_agg(c.end_char ORDER BY c.chunk_index) AS ends
+FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
+WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL
+GROUP BY n.id ORDER BY n.id;
+
+-- name: refresh_lexeme_statistics!
+-- Document counts of all lexemes; only rows that changed are written, so that readers never wait.
+WITH fresh AS MATERIALIZED (
+    SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s
+),
+
+gone AS (
+    DELETE FROM lexeme_statistics AS l WHERE NOT EXISTS (SELECT FROM fresh AS f WHERE f.lexeme = l.lexeme)
+)
+
+INSERT INTO lexeme_statistics AS l (lexeme, document_count)
+SELECT f.lexeme, f.document_count FROM fresh AS f
+ON CONFLICT (lexeme) DO UPDATE
+    SET document_count = excluded.document_count
+    WHERE l.document_count <> excluded.document_count;
+
+-- name: bump_index_version<!
+-- The index changed: caches keyed by its version are stale.
+-- returns: version bigint
+UPDATE index_state
+SET
+    version = version + 1, chunk_count = c.chunk_count,
+    average_lexeme_occurrences = c.average_occurrences, refreshed_at = now()
+FROM (
+    SELECT count(*) AS chunk_count, coalesce(avg(lexeme_occurrences), 0) AS average_occurrences FROM chunks
+) AS c
+RETURNING version;
+
+-- name: index_version$
+-- returns: bigint
+SELECT version FROM index_state;
+
+-- name: record_failure!
+-- What could not be chunked or embedded, once per text; nothing for a note that is gone or being deleted.
+-- params:  stage text, note_id uuid, chunk_id uuid or null, model text or null, error text
+INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)
+SELECT :stage, n.id, :chunk_id::uuid, :model, :error FROM notes AS n WHERE n.id = :note_id
+FOR KEY SHARE OF n SKIP LOCKED
+ON CONFLICT (stage, note_id, chunk_id, model) DO UPDATE SET error = excluded.error, occurred_at = now();
+
+-- name: clear_failures!
+-- Forget the failures of notes that went well.
+-- params:  stage text, note_ids uuid[], model text or null
+DELETE FROM indexing_failures
+WHERE stage = :stage AND note_id = ANY(:note_ids) AND model IS NOT DISTINCT FROM :model;

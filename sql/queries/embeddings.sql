@@ -1,0 +1,174 @@
+-- name: register_model!
+-- Make a model known, or bring what may change about it up to date.
+-- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
+INSERT INTO embedding_models AS m (name, dimension, provider, digest, similarity_threshold, embeds_chunks)
+VALUES (:name, :dimension, :provider, :digest, :similarity_threshold, :embeds_chunks)
+ON CONFLICT (name) DO UPDATE
+    SET
+        similarity_threshold = excluded.similarity_threshold,
+        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks
+    WHERE (m.similarity_threshold, m.embeds_chunks)
+    IS DISTINCT FROM (excluded.similarity_threshold, m.embeds_chunks OR excluded.embeds_chunks);
+
+-- name: fetch_model^
+-- params:  name text
+-- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
+SELECT m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks
+FROM embedding_models AS m WHERE m.name = :name;
+
+-- name: create_partitions!
+-- params:  name text, dimension int
+CALL create_model_partitions(:name, :dimension);
+
+-- name: lock_chunking!
+-- Until commit no note is chunked: those chunked before are seen by request_missing_embeddings, those after know the
+-- new model. Or a note chunked meanwhile would never be queued for it.
+LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: request_missing_embeddings!
+-- Queue every chunked note that lacks a vector of a model: once, when the model starts to embed chunks.
+-- params:  model text
+INSERT INTO pending_embeddings (model, note_id)
+SELECT DISTINCT :model, c.note_id FROM chunks AS c
+LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
+ON CONFLICT (model, note_id) DO NOTHING;
+
+-- name: claim_pending_notes
+-- The newest queued notes of a month, locked until commit so that two runs never share one.
+-- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
+-- returns: note_id uuid, newest first
+SELECT p.note_id FROM pending_embeddings AS p
+INNER JOIN notes AS n ON n.id = p.note_id
+WHERE
+    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped)
+ORDER BY n.created_at DESC, n.id LIMIT :batch_size
+FOR UPDATE OF p SKIP LOCKED;
+
+-- name: select_chunks_to_embed
+-- Chunks of some notes whose vectors are missing or stand for another text.
+-- params:  model text, note_ids uuid[]
+-- returns: id uuid, note_id uuid, content text, context text, content_sha256 bytea, contextual_sha256 bytea
+SELECT c.id, c.note_id, c.content, c.context, c.content_sha256, c.contextual_sha256 FROM chunks AS c
+LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+WHERE
+    c.note_id = ANY(:note_ids)
+    AND (
+        e.content_sha256 IS DISTINCT FROM c.content_sha256
+        OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
+    )
+ORDER BY c.note_id, c.chunk_index;
+
+-- name: find_reusable_vectors
+-- Vectors a model already has for some texts, wherever they stand.
+-- params:  model text, hashes bytea[]
+-- returns: sha256 bytea, embedding halfvec
+-- index:   chunk_embeddings_content_idx, chunk_embeddings_contextual_idx
+SELECT DISTINCT ON (v.sha256) v.sha256, v.embedding FROM (
+    SELECT e.content_sha256 AS sha256, e.embedding FROM chunk_embeddings AS e
+    WHERE e.model = :model AND e.content_sha256 = ANY(:hashes)
+    UNION ALL
+    SELECT e.contextual_sha256, e.contextual_embedding FROM chunk_embeddings AS e
+    WHERE e.model = :model AND e.contextual_sha256 = ANY(:hashes) AND e.contextual_embedding IS NOT NULL
+) AS v ORDER BY v.sha256;
+
+-- name: create_incoming_chunk_embeddings!
+-- Where COPY puts a batch before one statement merges it.
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunk_embeddings (
+    chunk_id uuid, model text, embedding halfvec, contextual_embedding halfvec, content_sha256 bytea,
+    contextual_sha256 bytea
+) ON COMMIT DELETE ROWS;
+
+-- name: merge_incoming_chunk_embeddings!
+-- Vectors of chunks that are still there; the lock keeps them there until commit. Locked ones are those of a note that
+-- is being deleted, which waits for the embedding run to let go of the queue: waiting for it would be a deadlock.
+INSERT INTO chunk_embeddings (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256)
+SELECT i.chunk_id, i.model, i.embedding, i.contextual_embedding, i.content_sha256, i.contextual_sha256
+FROM incoming_chunk_embeddings AS i INNER JOIN chunks AS c ON c.id = i.chunk_id
+ORDER BY i.chunk_id
+FOR KEY SHARE OF c SKIP LOCKED
+ON CONFLICT (model, chunk_id) DO UPDATE
+    SET
+        embedding = excluded.embedding, contextual_embedding = excluded.contextual_embedding,
+        content_sha256 = excluded.content_sha256, contextual_sha256 = excluded.contextual_sha256;
+
+-- name: complete_pending_notes
+-- Take notes off a model's queue if all their chunks have current vectors.
+-- params:  model text, note_ids uuid[]
+-- returns: note_id uuid
+DELETE FROM pending_embeddings AS p
+WHERE
+    p.model = :model AND p.note_id = ANY(:note_ids)
+    AND NOT EXISTS (
+        SELECT FROM chunks AS c
+        LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+        WHERE c.note_id = p.note_id AND (
+            e.content_sha256 IS DISTINCT FROM c.content_sha256
+            OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
+        )
+    )
+RETURNING p.note_id;
+
+-- name: create_incoming_note_embeddings!
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (
+    note_id uuid, model text, embedding halfvec, content_sha256 bytea
+) ON COMMIT DELETE ROWS;
+
+-- name: merge_incoming_note_embeddings!
+-- Whole-note vectors of notes that are still there.
+INSERT INTO note_embeddings (note_id, model, embedding, content_sha256)
+SELECT i.note_id, i.model, i.embedding, i.content_sha256
+FROM incoming_note_embeddings AS i INNER JOIN notes AS n ON n.id = i.note_id
+ORDER BY i.note_id
+FOR KEY SHARE OF n
+ON CONFLICT (model, note_id) DO UPDATE
+    SET embedding = excluded.embedding, content_sha256 = excluded.content_sha256;
+
+-- name: count_embedding_gaps^
+-- What the chunks of a span of months lack of a model.
+-- params:  model text, dimension int, month_start timestamptz, month_end timestamptz
+-- returns: chunks bigint, missing bigint, stale bigint, wrong_dimension bigint
+SELECT
+    count(*) AS chunks,
+    count(*) FILTER (WHERE e.chunk_id IS NULL OR e.contextual_embedding IS NULL) AS missing,
+    count(*) FILTER (WHERE e.content_sha256 <> c.content_sha256 OR e.contextual_sha256 <> c.contextual_sha256) AS stale,
+    count(*) FILTER (
+        WHERE vector_dims(e.embedding) <> :dimension OR vector_dims(e.contextual_embedding) <> :dimension
+    ) AS wrong_dimension
+FROM chunks AS c
+INNER JOIN notes AS n ON n.id = c.note_id
+LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
+
+-- name: sample_embeddings
+-- Some chunks with their vectors, spread by the hash of their id: the same ones every time.
+-- params:  model text, row_limit int
+-- returns: content text, context text, embedding halfvec, contextual_embedding halfvec
+SELECT c.content, c.context, e.embedding, e.contextual_embedding
+FROM chunk_embeddings AS e INNER JOIN chunks AS c ON c.id = e.chunk_id
+WHERE e.model = :model ORDER BY sha256(uuid_send(e.chunk_id)), e.chunk_id LIMIT :row_limit;
+
+-- name: count_embeddings$
+-- params:  model text
+-- returns: bigint
+SELECT count(*) FROM chunk_embeddings WHERE model = :model;
+
+-- name: count_note_embeddings$
+-- params:  model text
+-- returns: bigint
+SELECT count(*) FROM note_embeddings WHERE model = :model;
+
+-- name: list_failures
+-- params:  month_start timestamptz, month_end timestamptz, row_limit int
+-- returns: stage text, note_id uuid, external_id text, model text, error text
+SELECT f.stage, f.note_id, coalesce(n.external_id, n.id::text) AS external_id, f.model, f.error
+FROM indexing_failures AS f INNER JOIN notes AS n ON n.id = f.note_id
+WHERE n.created_at >= :month_start AND n.created_at < :month_end
+ORDER BY f.occurred_at DESC, f.id LIMIT :row_limit;
+
+-- name: copy_incoming_chunk_embeddings!
+COPY incoming_chunk_embeddings FROM STDIN (FORMAT "binary");
+
+-- name: copy_incoming_note_embeddings!
+COPY incoming_note_embeddings FROM STDIN (FORMAT "binary");

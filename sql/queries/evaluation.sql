@@ -1,0 +1,73 @@
+-- name: insert_evaluation!
+-- params:  the columns of evaluation_results
+INSERT INTO evaluation_results (
+    id, configuration, config, config_hash, golden_hash, model, model_digest, index_version, run_id, total_queries,
+    failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3, hit_rate_at_5, hit_rate_at_10,
+    hit_rate_at_10_low, hit_rate_at_10_high, mrr, precision_at_10, recall_at_10, ndcg_at_10,
+    latency_p50_ms, latency_p95_ms, latency_p99_ms, stage_latencies, breakdown, gate
+)
+VALUES (
+    :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version, :run_id,
+    :total_queries, :failed_queries, :degraded_queries, :hit_rate_at_1, :hit_rate_at_3, :hit_rate_at_5,
+    :hit_rate_at_10, :hit_rate_at_10_low, :hit_rate_at_10_high, :mrr, :precision_at_10, :recall_at_10, :ndcg_at_10,
+    :latency_p50_ms, :latency_p95_ms, :latency_p99_ms, :stage_latencies, :breakdown, :gate
+);
+
+-- name: insert_evaluation_query*!
+-- params:  the columns of evaluation_queries
+INSERT INTO evaluation_queries (
+    evaluation_id, golden_id, query, category, difficulty, relevant_note_ids, retrieved_note_ids,
+    first_relevant_rank, metrics, latency_ms, stage_latencies, degraded, error
+)
+VALUES (
+    :evaluation_id, :golden_id, :query, :category, :difficulty, :relevant_note_ids, :retrieved_note_ids,
+    :first_relevant_rank, :metrics, :latency_ms, :stage_latencies, :degraded, :error
+);
+
+-- name: latest_evaluation^
+-- The newest evaluation of a configuration.
+-- params:  configuration text
+-- returns: the columns of evaluation_results
+-- index:   evaluation_results_latest_idx
+SELECT e.* FROM evaluation_results AS e
+WHERE e.configuration = :configuration ORDER BY e.created_at DESC, e.id LIMIT 1;
+
+-- name: latest_evaluations
+-- The newest evaluation of every configuration.
+-- returns: the columns of evaluation_results
+SELECT DISTINCT ON (e.configuration) e.* FROM evaluation_results AS e
+ORDER BY e.configuration, e.created_at DESC, e.id;
+
+-- name: evaluation_history
+-- Evaluations of all configurations, oldest first, the newest row_limit of them.
+-- params:  row_limit int
+-- returns: the columns of evaluation_results
+SELECT h.* FROM (
+    SELECT e.* FROM evaluation_results AS e ORDER BY e.created_at DESC, e.id LIMIT :row_limit
+) AS h ORDER BY h.created_at, h.id;
+
+-- name: evaluation_queries_of
+-- params:  evaluation_id uuid
+-- returns: the columns of evaluation_queries
+SELECT q.* FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id ORDER BY q.golden_id;
+
+-- name: insert_promotion!
+-- params:  configuration text, config jsonb, config_hash text, model text, evaluation_id uuid, run_id text or null
+INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, run_id)
+VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id);
+
+-- name: lock_promotions!
+-- One promotion at a time.
+LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: serve_model!
+-- The promoted model serves; the one that served before is kept, for going back.
+-- params:  model text
+UPDATE embedding_models SET state = CASE WHEN name = :model THEN 'serving' ELSE 'building' END
+WHERE state <> 'retired' AND state <> CASE WHEN name = :model THEN 'serving' ELSE 'building' END;
+
+-- name: current_promotion^
+-- What serves now.
+-- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid, promoted_at timestamptz
+SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at
+FROM promotions AS p ORDER BY p.id DESC LIMIT 1;

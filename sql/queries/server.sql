@@ -1,0 +1,94 @@
+-- name: vector_versions^
+-- The pgvector the server offers and the one this database has; no row if it has none to offer.
+-- returns: available text, installed text or null
+SELECT e.default_version AS available, e.installed_version AS installed
+FROM pg_available_extensions AS e WHERE e.name = 'vector';
+
+-- name: create_vector_extension!
+CREATE EXTENSION IF NOT EXISTS vector;
+
+-- name: can_create_tables$
+-- returns: bool
+SELECT has_schema_privilege(current_schema(), 'CREATE');
+
+-- name: separates_words$
+-- Whether the text-search parser tells letters from signs: with LC_CTYPE "C" it takes "¿" for a letter.
+-- returns: bool
+SELECT 'qué' = ANY(tsvector_to_array(to_tsvector('simple', '¿qué')));
+
+-- name: lock_migrations!
+-- One process at a time brings the schema up to date; the lock ends with the connection, whatever ends that.
+SELECT pg_advisory_lock(hashtext('brain-sync-rag migrations'));
+
+-- name: find_adoption_problems
+-- What keeps a table notes that was here before us from becoming ours; nothing if there is none, or once it is ours.
+-- returns: subject text, expected text, found text or null
+WITH legacy AS (
+    SELECT c.oid, c.relkind, c.relowner FROM pg_class AS c
+    WHERE
+        c.relname = 'notes' AND c.relnamespace = current_schema()::regnamespace
+        AND NOT EXISTS (
+            SELECT FROM pg_attribute AS a
+            WHERE a.attrelid = c.oid AND a.attname = 'content_sha256' AND a.attgenerated = 's'
+        )
+),
+
+legacy_columns AS (
+    SELECT
+        a.attrelid, a.attnum, a.attname, a.attnotnull, t.typname, format_type(a.atttypid, a.atttypmod) AS found
+    FROM legacy AS l
+    INNER JOIN pg_attribute AS a ON a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped
+    INNER JOIN pg_type AS t ON t.oid = a.atttypid
+),
+
+accepted (name, expected, types, required) AS (
+    VALUES
+    ('id', 'uuid PRIMARY KEY', '{uuid}'::text[], TRUE),
+    ('content', 'text', '{text,varchar}', TRUE),
+    ('created_at', 'timestamptz', '{timestamptz,timestamp}', TRUE),
+    ('embedding', 'vector', '{vector,halfvec}', FALSE),
+    -- Ours: one of the same name will do if it is like ours.
+    ('tenant_id', 'text NOT NULL', '{text}', FALSE),
+    ('source', 'text NOT NULL', '{text}', FALSE),
+    ('external_id', 'text', '{text}', FALSE),
+    ('title', 'text NOT NULL', '{text}', FALSE),
+    ('content_sha256', '-', '{}', FALSE),
+    ('tags', 'text[] NOT NULL', '{_text}', FALSE),
+    ('metadata', 'jsonb NOT NULL', '{jsonb}', FALSE),
+    ('updated_at', 'timestamptz NOT NULL', '{timestamptz}', FALSE),
+    ('expires_at', 'timestamptz', '{timestamptz}', FALSE),
+    ('chunked_at', 'timestamptz', '{timestamptz}', FALSE),
+    ('chunking_hash', 'text', '{text}', FALSE),
+    ('tsv', '-', '{}', FALSE)
+)
+
+SELECT 'notes' AS subject, 'table' AS expected, pg_describe_object('pg_class'::regclass, l.oid, 0) AS found
+FROM legacy AS l WHERE l.relkind NOT IN ('r', 'p')
+UNION ALL
+SELECT 'notes' AS subject, 'owner ' || current_user AS expected, 'owner ' || pg_get_userbyid(l.relowner) AS found
+FROM legacy AS l WHERE NOT pg_has_role(l.relowner, 'USAGE')
+UNION ALL
+SELECT 'notes.' || a.name AS subject, a.expected, c.found
+FROM accepted AS a LEFT JOIN legacy_columns AS c ON c.attname = a.name
+WHERE
+    EXISTS (SELECT FROM legacy)
+    AND (
+        (a.required AND c.attname IS NULL)
+        OR (c.attname IS NOT NULL AND c.typname <> ALL(a.types))
+        OR (right(a.expected, 8) = 'NOT NULL' AND NOT c.attnotnull)
+        OR (a.name = 'id' AND NOT EXISTS (
+            SELECT FROM pg_index AS i
+            WHERE
+                i.indrelid = c.attrelid AND i.indkey[0] = c.attnum AND i.indnkeyatts = 1 AND i.indpred IS NULL
+                AND i.indisunique AND i.indimmediate AND i.indisvalid
+        ))
+    )
+ORDER BY subject, expected;
+
+-- name: set_session!
+-- params:  name text, value text
+SELECT set_config(:name, :value, FALSE);
+
+-- name: set_transaction!
+-- params:  name text, value text
+SELECT set_config(:name, :value, TRUE);
