@@ -1,0 +1,1 @@
+"""Models behind protocols: embedded ones, Ollama; a new provider is one new file."""

@@ -1,0 +1,30 @@
+"""How the embedded models share the cores: one BLAS thread each, one worker thread per core.
+
+Several BLAS threads in one matrix product wait for each other, and twice as long once another
+process wants the cores; independent products in threads of ours do not.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from threadpoolctl import threadpool_limits
+
+
+@cache
+def limit_blas_threads() -> None:
+    """Give every BLAS of this process one thread, for good."""
+    threadpool_limits(limits=1, user_api="blas")
+
+
+@cache
+def worker_threads() -> ThreadPoolExecutor:
+    """Return the worker threads of this process, one per core it may use."""
+    return ThreadPoolExecutor(core_count(), thread_name_prefix="embedding")
+
+
+def core_count() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
