@@ -1,0 +1,1 @@
+"""From files to notes: the sources (Markdown, JSONL, CSV, SQuAD) and their ingestion."""

@@ -1,0 +1,142 @@
+"""Notes that are a row each: CSV with a header, comma or semicolon.
+
+What the columns mean is decided in `records`.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.records import CONTENT_FIELDS, build_note
+from rag_resources.ingestion.source_file import (
+    InvalidRecordError,
+    SourceFile,
+    SourceOptions,
+    shown,
+)
+from rag_resources.ingestion.text_files import Line, numbered_lines
+
+DELIMITERS = ",;"
+
+
+class _Rows:
+    """The rows of a file, each with its line and its problem, one in memory at a time.
+
+    Attributes:
+        line: Where the current row starts, 1-based.
+        nul_characters: How many were removed from the current row.
+    """
+
+    def __init__(self, path: Path, max_chars: int) -> None:
+        # The limit is one for the whole process, and its default (131,072) is short for a note.
+        csv.field_size_limit(max(csv.field_size_limit(), max_chars))
+        self._max_chars = max_chars
+        self._problem = ""
+        self.line = 0
+        self.nul_characters = 0
+        lines = numbered_lines(path, line_ends="", max_chars=max_chars)
+        head = list(_until_text(lines))
+        delimiter = _sniff_delimiter(head[-1].text if head else "")
+        # Strict: a quotation mark that never closes would otherwise swallow the rest in silence.
+        self._reader = csv.reader(self._texts(chain(head, lines)), delimiter=delimiter, strict=True)
+
+    def next_row(self) -> list[str] | None:
+        """Return the next row that is not an empty line; None at the end.
+
+        Raises:
+            InvalidRecordError: It cannot be read; the rows after it still can.
+        """
+        while True:
+            self.line = self._reader.line_num + 1
+            self._problem = ""
+            self.nul_characters = 0
+            try:
+                row = next(self._reader, None)
+            except csv.Error as error:
+                raise InvalidRecordError(self._problem or self._malformed()) from error
+            if self._problem:
+                raise InvalidRecordError(self._problem)
+            if row is None or row:
+                return row
+
+    def _malformed(self) -> str:
+        return Message.CSV_MALFORMED.format(
+            first=self.line,
+            last=max(self.line, self._reader.line_num),
+            megabytes=f"{self._max_chars / 1024**2:.3g}",
+        )
+
+    def _texts(self, lines: Iterator[Line]) -> Iterator[str]:
+        for line in lines:
+            self._problem = self._problem or line.problem
+            self.nul_characters += line.nul_characters
+            yield line.text
+
+
+def read_csv(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
+    """Give a note, or the reason against it, per row; without a usable header, one rejection."""
+    rows = _Rows(file.path, options.max_note_bytes)
+    try:
+        header = _header(rows)
+    except InvalidRecordError as error:
+        yield error.rejected(file.name)
+        return
+    while True:
+        try:
+            row = rows.next_row()
+            if row is None:
+                return
+            yield build_note(
+                _fields(header, row),
+                file=file,
+                location=file.at_line(rows.line),
+                max_bytes=options.max_note_bytes,
+                nul_characters=rows.nul_characters,
+            )
+        except InvalidRecordError as error:
+            yield error.rejected(file.at_line(rows.line))
+
+
+def _until_text(lines: Iterator[Line]) -> Iterator[Line]:
+    for line in lines:
+        yield line
+        if line.problem or line.text.strip():
+            return
+
+
+def _sniff_delimiter(header: str) -> str:
+    """Return the delimiter that finds a column of content in the header, else most columns."""
+
+    def preference(delimiter: str) -> tuple[bool, int]:
+        names = next(csv.reader([header], delimiter=delimiter), [])
+        return any(name.strip() in CONTENT_FIELDS for name in names), len(names)
+
+    return max(DELIMITERS, key=preference)
+
+
+def _header(rows: _Rows) -> list[str]:
+    header = [name.strip() for name in rows.next_row() or []]
+    if not set(header) & set(CONTENT_FIELDS):
+        raise InvalidRecordError(
+            Message.CSV_NO_CONTENT.format(
+                known=", ".join(CONTENT_FIELDS), found=shown(", ".join(header)) or "—"
+            ),
+            header=header,
+        )
+    repeated = [name for name, count in Counter(header).items() if name and count > 1]
+    if repeated:
+        raise InvalidRecordError(
+            Message.CSV_REPEATED_COLUMN.format(column=shown(repeated[0])), header=header
+        )
+    return header
+
+
+def _fields(header: list[str], row: list[str]) -> dict[str, str]:
+    """Pair names and cells; an empty cell is a missing value, a column without name is ignored."""
+    if len(row) != len(header):
+        raise InvalidRecordError(Message.CSV_FIELDS.format(found=len(row), expected=len(header)))
+    return {name: cell for name, cell in zip(header, row, strict=True) if name and cell}

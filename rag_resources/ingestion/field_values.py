@@ -1,0 +1,112 @@
+"""The fields of a record as JSON values that PostgreSQL can store.
+
+Which field means what is decided in `records`.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from rag_resources.core.messages import Message
+from rag_resources.ingestion.source_file import InvalidRecordError, shown
+
+# A field deeper or larger than this is a mistake, or YAML aliases that unfold without end.
+MAX_DEPTH = 40
+MAX_VALUES = 10_000
+MAX_INTEGER_BITS = 4096
+
+
+class FieldValues:
+    """The fields of a record as JSON values, taken one by one.
+
+    Dates are ISO 8601 texts, sets are sorted lists, NaN and infinity are null, NUL characters are
+    removed.
+
+    Attributes:
+        remaining: The fields not yet taken.
+        nul_characters: How many were removed.
+
+    Raises:
+        InvalidRecordError: A value has no such form; the message names the field.
+    """
+
+    def __init__(self, fields: Mapping[Any, Any]) -> None:
+        self.nul_characters = 0
+        self.remaining: dict[str, Any] = {}
+        self._values_read = 0
+        for key, value in fields.items():
+            name = self._clean(_key_text(key), shown(_key_text(key)))
+            self._values_read = 0
+            self.remaining[name] = self._json(value, shown(name), depth=0)
+
+    def take(self, names: Iterable[str]) -> tuple[str, Any]:
+        """Take the first of these fields that has a value; others that have one stay.
+
+        Returns:
+            The field and its value; the first name and None if none has a value.
+        """
+        names = tuple(names)
+        for name in names:
+            if self.remaining.get(name, "") is None:
+                del self.remaining[name]
+        found = next((name for name in names if name in self.remaining), names[0])
+        return found, self.remaining.pop(found, None)
+
+    def _clean(self, text: str, field: str) -> str:
+        cleaned = clean_text(text, field=field)
+        self.nul_characters += len(text) - len(cleaned)
+        return cleaned
+
+    def _json(self, value: Any, field: str, *, depth: int) -> Any:
+        self._values_read += 1
+        if depth > MAX_DEPTH or self._values_read > MAX_VALUES:
+            raise InvalidRecordError(Message.RECORD_FIELD_TOO_DEEP.format(field=field), field=field)
+        if isinstance(value, str):
+            return self._clean(value, field)
+        if isinstance(value, Mapping):
+            return {
+                self._clean(_key_text(key), field): self._json(item, field, depth=depth + 1)
+                for key, item in value.items()
+            }
+        if isinstance(value, set):
+            value = sorted(value, key=str)
+        if isinstance(value, list | tuple):
+            return [self._json(item, field, depth=depth + 1) for item in value]
+        return _json_scalar(value, field)
+
+
+def clean_text(text: str, *, field: str) -> str:
+    """Return a text without NUL characters.
+
+    Raises:
+        InvalidRecordError: It has a surrogate without its other half, which UTF-8 cannot hold.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = f"U+{ord(text[error.start]):04X}"
+        raise InvalidRecordError(
+            Message.RECORD_SURROGATE.format(field=field, code=code), field=field
+        ) from error
+    return text.replace("\0", "")
+
+
+def _json_scalar(value: Any, field: str) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        # JSON has no NaN nor infinity; tables write NaN for a missing value.
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and value.bit_length() <= MAX_INTEGER_BITS:
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    kind = type(value).__name__
+    raise InvalidRecordError(
+        Message.RECORD_FIELD_VALUE.format(field=field, value=kind), field=field
+    )
+
+
+def _key_text(key: Any) -> str:
+    return key.isoformat() if isinstance(key, date) else str(key)

@@ -1,0 +1,61 @@
+"""Notes that are a line each: JSON Lines.
+
+What the fields mean is decided in `records`.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rag_resources.core.messages import Message
+from rag_resources.core.text import is_blank
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.records import build_note
+from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
+from rag_resources.ingestion.text_files import Line, numbered_lines
+
+
+def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
+    """Give a note, or the reason against it, per line that is not blank; one line in memory."""
+    lines = numbered_lines(file.path, line_ends="\n", max_chars=options.max_note_bytes)
+    for line in lines:
+        if is_blank(line.text) and not line.problem:
+            continue
+        location = file.at_line(line.number)
+        try:
+            yield build_note(
+                _fields(line),
+                file=file,
+                location=location,
+                max_bytes=options.max_note_bytes,
+                nul_characters=line.nul_characters,
+            )
+        except InvalidRecordError as error:
+            yield error.rejected(location)
+
+
+def load_json(text: str, *, first_line: int = 1) -> Any:
+    """Parse JSON; `NaN`, which some programs write for a missing value, is null.
+
+    Raises:
+        InvalidRecordError: It is not JSON; the message has line and column.
+    """
+    try:
+        return json.loads(text, parse_constant=lambda _: None)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise InvalidRecordError(
+            Message.RECORD_JSON.format(line=line, column=error.colno), line=line, column=error.colno
+        ) from error
+    # Brackets nested a thousand deep, or a number of thousands of digits.
+    except (RecursionError, ValueError) as error:
+        raise InvalidRecordError(Message.RECORD_JSON_LIMITS) from error
+
+
+def _fields(line: Line) -> dict[str, Any]:
+    if line.problem:
+        raise InvalidRecordError(line.problem)
+    fields = load_json(line.text, first_line=line.number)
+    if not isinstance(fields, dict):
+        raise InvalidRecordError(Message.RECORD_NOT_AN_OBJECT)
+    return fields

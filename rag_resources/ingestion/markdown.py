@@ -1,0 +1,148 @@
+"""Notes that are a file each: Markdown or plain text, with YAML front matter or without.
+
+What the fields of the front matter mean is decided in `records`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.records import (
+    CREATED_AT_FIELDS,
+    ID_FIELDS,
+    TAGS_FIELDS,
+    TITLE_FIELDS,
+    build_note,
+)
+from rag_resources.ingestion.source_file import InvalidRecordError, SourceFile, SourceOptions
+from rag_resources.ingestion.text_files import NUL, read_text
+
+MAX_FRONT_MATTER_CHARS = 64 * 1024
+
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+_FRONT_MATTER_LINE = 2
+# YAML 1.1 reads `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
+_VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS}
+_NULL_TAG = "tag:yaml.org,2002:null"
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
+
+
+class _FrontMatterLoader(yaml.SafeLoader):
+    """Safe YAML in which a date that does not exist, such as 2024-02-30, is a text."""
+
+
+def _construct_timestamp(loader: _FrontMatterLoader, node: yaml.ScalarNode) -> Any:
+    try:
+        return loader.construct_yaml_timestamp(node)
+    except (ValueError, OverflowError, AttributeError):
+        return node.value
+
+
+_FrontMatterLoader.add_constructor(_TIMESTAMP_TAG, _construct_timestamp)
+
+
+def read_markdown(
+    file: SourceFile, options: SourceOptions
+) -> Iterator[NoteRecord | RejectedRecord]:
+    """Give the one note of a file.
+
+    The content is what follows the front matter, to the character, without the line end that closes
+    the file. `python-frontmatter` is not used: it strips the content and passes over front matter
+    that is no mapping.
+    """
+    try:
+        text = read_text(file.path, max_bytes=options.max_note_bytes)
+        nul_characters = text.count(NUL)
+        fields, content = split_front_matter(text.replace(NUL, ""))
+        yield build_note(
+            fields,
+            file=file,
+            location=file.name,
+            max_bytes=options.max_note_bytes,
+            content=_without_last_line_end(content),
+            default_id=file.name_without_suffix,
+            nul_characters=nul_characters,
+        )
+    except InvalidRecordError as error:
+        yield error.rejected(file.name)
+
+
+def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
+    """Cut a text into the fields of its front matter and the rest.
+
+    Front matter opens with `---` on the first line and ends at the next such line; without both,
+    all of the text is content.
+
+    Raises:
+        InvalidRecordError: The front matter is not YAML, not a mapping, or too long.
+    """
+    opening = _OPENING.match(text)
+    closing = _CLOSING.search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return {}, text
+    if closing.start() - opening.end() > MAX_FRONT_MATTER_CHARS:
+        raise InvalidRecordError(
+            Message.FRONT_MATTER_TOO_LONG.format(maximum=MAX_FRONT_MATTER_CHARS)
+        )
+    return _load_fields(text[opening.end() : closing.start()]), text[closing.end() :]
+
+
+def _load_fields(front_matter: str) -> Mapping[Any, Any]:
+    try:
+        fields = _load_yaml(front_matter)
+    except yaml.YAMLError as error:
+        raise _invalid_yaml(_yaml_line(error, front_matter)) from error
+    # What PyYAML lets through on an explicit tag with a value that does not fit it (`!!int x`,
+    # `!!bool x`), on a number too long for Python, and on brackets nested a thousand deep.
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        raise _invalid_yaml(_FRONT_MATTER_LINE) from error
+    if fields is None:
+        return {}
+    if not isinstance(fields, Mapping):
+        raise InvalidRecordError(Message.FRONT_MATTER_NOT_MAPPING)
+    return fields
+
+
+def _load_yaml(text: str) -> Any:
+    loader = _FrontMatterLoader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        if isinstance(root, yaml.MappingNode):
+            for key, value in root.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in _VERBATIM_FIELDS:
+                    _keep_spelling(value)
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _keep_spelling(node: yaml.Node) -> None:
+    """Make a scalar, or the scalars of a list, the text that was written."""
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for scalar in nodes:
+        if isinstance(scalar, yaml.ScalarNode) and scalar.tag != _NULL_TAG:
+            scalar.tag = _TEXT_TAG
+
+
+def _yaml_line(error: yaml.YAMLError, front_matter: str) -> int:
+    """Return the line of the file where YAML stopped."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return error.problem_mark.line + _FRONT_MATTER_LINE
+    position = getattr(error, "position", 0)
+    return front_matter.count("\n", 0, position) + _FRONT_MATTER_LINE
+
+
+def _invalid_yaml(line: int) -> InvalidRecordError:
+    return InvalidRecordError(Message.FRONT_MATTER_YAML.format(line=line), line=line)
+
+
+def _without_last_line_end(content: str) -> str:
+    return content.removesuffix("\n").removesuffix("\r") if content.endswith("\n") else content

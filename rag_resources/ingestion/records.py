@@ -1,0 +1,187 @@
+"""From the fields of a record to a note, the same for every kind of file.
+
+Reading the fields belongs to the module of each kind: `markdown`, `jsonl`, `csv_file`, `squad`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from rag_resources.core.messages import Message
+from rag_resources.core.text import content_sha256, is_blank
+from rag_resources.core.types import NoteRecord
+from rag_resources.ingestion.field_values import FieldValues
+from rag_resources.ingestion.source_file import (
+    InvalidRecordError,
+    SourceFile,
+    shown,
+    too_large,
+)
+from rag_resources.ingestion.timestamps import leading_date, parse_timestamp
+
+ID_FIELDS = ("id", "external_id", "externalId")
+CONTENT_FIELDS = ("content", "text", "body")
+CREATED_AT_FIELDS = ("created_at", "createdAt")
+TITLE_FIELDS = ("title",)
+TAGS_FIELDS = ("tags",)
+
+# Both are keys of database indexes, whose rows must fit in a third of a page (2,704 bytes).
+MAX_ID_BYTES = 1024
+MAX_TAG_BYTES = 512
+
+_HASH_ID_CHARS = 32
+_HEADING_OR_FENCE = re.compile(
+    r"^ {0,3}(?:(?P<fence>```|~~~)|#[ \t]+(?P<heading>.*))", re.MULTILINE
+)
+
+
+def build_note(
+    fields: Mapping[Any, Any],
+    *,
+    file: SourceFile,
+    location: str,
+    max_bytes: int,
+    content: str | None = None,
+    default_id: str | None = None,
+    nul_characters: int = 0,
+) -> NoteRecord:
+    """Make a note of the fields of a record.
+
+    NUL characters, which PostgreSQL cannot store, are removed wherever they are and counted in
+    `metadata["nulCharactersRemoved"]`; nothing else of the content is touched. Where no date is
+    given, `metadata["createdAtOrigin"]` says which one was taken: "file_name" or "file_modified".
+
+    Args:
+        fields: Names to values as YAML, JSON or CSV give them; those without a place in the note
+            become metadata.
+        file: Where they come from.
+        location: The same, for messages.
+        max_bytes: Of the content in UTF-8.
+        content: Without NUL characters; None if it is one of the fields.
+        default_id: For a record that names none; None for a hash of its content.
+        nul_characters: How many have been removed already.
+
+    Raises:
+        InvalidRecordError: They do not make a note; the message names the field.
+    """
+    values = FieldValues(fields)
+    own_content = values if content is None else FieldValues({"content": content})
+    body = _content(own_content, max_bytes)
+    external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
+    created_at = _created_at(values)
+    title = _title(values, body)
+    tags = _tags(values)
+    metadata = values.remaining
+    if created_at is None:
+        created_at, metadata["createdAtOrigin"] = _default_created_at(external_id, file)
+    if nul_characters := nul_characters + values.nul_characters:
+        metadata["nulCharactersRemoved"] = nul_characters
+    return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
+
+
+def _invalid_field(message: str, field: str, value: object) -> InvalidRecordError:
+    return InvalidRecordError(
+        message.format(field=field, value=shown(value)), field=field, value=value
+    )
+
+
+def _content(values: FieldValues, max_bytes: int) -> str:
+    field, value = _take_content(values)
+    if value is None:
+        raise InvalidRecordError(Message.RECORD_NO_CONTENT.format(known=", ".join(CONTENT_FIELDS)))
+    if not isinstance(value, str):
+        raise _invalid_field(Message.RECORD_NOT_TEXT, field, value)
+    if is_blank(value):
+        raise InvalidRecordError(Message.RECORD_BLANK.format(field=field), field=field)
+    if len(value) * 4 > max_bytes and len(value.encode()) > max_bytes:
+        raise too_large(max_bytes)
+    return value
+
+
+def _take_content(values: FieldValues) -> tuple[str, Any]:
+    """Take the content: the first of its fields that is not blank, else the first there is."""
+    present = [name for name in CONTENT_FIELDS if values.remaining.get(name) is not None]
+    full = [name for name in present if not is_blank(str(values.remaining[name]))]
+    return values.take(full or present or CONTENT_FIELDS)
+
+
+def _external_id(values: FieldValues, default_id: str) -> str:
+    field, value = values.take(ID_FIELDS)
+    if value is None:
+        field, value = "id", default_id
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _invalid_field(Message.RECORD_ID, field, value)
+    external_id = str(value).strip() or default_id
+    if len(external_id.encode()) > MAX_ID_BYTES:
+        raise InvalidRecordError(
+            Message.RECORD_ID_LENGTH.format(field=field, maximum=MAX_ID_BYTES), field=field
+        )
+    return external_id
+
+
+def _created_at(values: FieldValues) -> datetime | None:
+    field, value = values.take(CREATED_AT_FIELDS)
+    if value is None or (isinstance(value, str) and is_blank(value)):
+        return None
+    created_at = parse_timestamp(value) if isinstance(value, str) else None
+    if created_at is None:
+        raise _invalid_field(Message.RECORD_CREATED_AT, field, value)
+    return created_at
+
+
+def _default_created_at(external_id: str, file: SourceFile) -> tuple[datetime, str]:
+    names = (external_id, external_id.rpartition("/")[2], file.name.rpartition("/")[2])
+    for name in names:
+        if dated := leading_date(name):
+            return dated, "file_name"
+    return file.modified_at, "file_modified"
+
+
+def _title(values: FieldValues, content: str) -> str:
+    field, value = values.take(TITLE_FIELDS)
+    if value is None:
+        value = _first_heading(content)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _invalid_field(Message.RECORD_NOT_TEXT, field, value)
+    return " ".join(str(value).split())
+
+
+def _first_heading(content: str) -> str:
+    """Return the first `# heading` outside code blocks; empty without one."""
+    fence = ""
+    for match in _HEADING_OR_FENCE.finditer(content):
+        mark = match["fence"]
+        if mark and not fence:
+            fence = mark
+        elif mark == fence:
+            fence = ""
+        elif not mark and not fence and (heading := _without_closing_marks(match["heading"])):
+            return heading
+    return ""
+
+
+def _without_closing_marks(heading: str) -> str:
+    """Return the heading of `# heading ##`; in `# C#` the mark belongs to it."""
+    heading = heading.strip()
+    unmarked = heading.rstrip("#")
+    return unmarked.strip() if unmarked.endswith((" ", "\t")) or not unmarked else heading
+
+
+def _tags(values: FieldValues) -> tuple[str, ...]:
+    field, value = values.take(TAGS_FIELDS)
+    if value is None:
+        return ()
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise _invalid_field(Message.RECORD_TAGS, field, value)
+    tags: dict[str, None] = {}
+    for item in items:
+        if isinstance(item, bool | list | dict):
+            raise _invalid_field(Message.RECORD_TAGS, field, item)
+        tag = "" if item is None else str(item).strip()
+        if len(tag.encode()) > MAX_TAG_BYTES:
+            raise _invalid_field(Message.RECORD_TAG_LENGTH, field, tag)
+        if tag:
+            tags[tag] = None
+    return tuple(tags)

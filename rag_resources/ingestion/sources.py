@@ -1,0 +1,175 @@
+"""A folder or file of notes as a stream of records: which files there are and who reads them.
+
+Reading one kind of file belongs to `markdown`, `jsonl`, `csv_file` and `squad`; storing the records
+to `ingest`.
+"""
+
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.csv_file import read_csv
+from rag_resources.ingestion.jsonl import read_jsonl
+from rag_resources.ingestion.markdown import read_markdown
+from rag_resources.ingestion.source_file import (
+    InvalidRecordError,
+    SourceFile,
+    SourceOptions,
+    printable,
+    shown,
+)
+from rag_resources.ingestion.squad import read_squad_notes
+
+__all__ = ["DEFAULT_OPTIONS", "READERS", "SourceOptions", "iter_source"]
+
+DEFAULT_OPTIONS = SourceOptions()
+
+Reader = Callable[[SourceFile, SourceOptions], Iterator[NoteRecord | RejectedRecord]]
+
+READERS: dict[str, Reader] = {
+    ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".txt": read_markdown,
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".csv": read_csv,
+    ".json": read_squad_notes,
+}
+"""The reader of each suffix, in small letters."""
+
+
+def iter_source(
+    path: Path, *, options: SourceOptions = DEFAULT_OPTIONS
+) -> Iterator[NoteRecord | RejectedRecord]:
+    """Read the notes of a folder, with its subfolders, or of one file.
+
+    Folders are walked in order of names. Hidden files and folders, files of other kinds and links
+    to what the walk meets anyway are passed over. A bad record or file is given as a rejection and
+    the rest goes on; of two records with the same external id the second is rejected.
+
+    Args:
+        path: The folder or file.
+        options: How to read it.
+
+    Returns:
+        A stream that holds one record at a time, and the ids seen.
+
+    Raises:
+        InvalidSourceError: At the call: the path is not there, cannot be read, or is a file of
+            another kind.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _without_duplicates(_read_folder(path, _entries(path), options))
+        if stat.S_ISREG(mode) and _reader(path):
+            path.open("rb").close()
+            return _without_duplicates(_read_file(path, path.name, options, is_source=True))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _invalid_source(Message.SOURCE_MISSING, path) from error
+    except (OSError, ValueError) as error:
+        raise _invalid_source(Message.SOURCE_UNREADABLE, path) from error
+    raise _invalid_source(Message.SOURCE_UNSUPPORTED, path)
+
+
+def _invalid_source(message: str, path: Path) -> InvalidSourceError:
+    text = message.format(path=printable(str(path)), suffixes=" ".join(READERS))
+    return InvalidSourceError(text, path=str(path))
+
+
+def _reader(path: Path) -> Reader | None:
+    return READERS.get(path.suffix.lower())
+
+
+def _without_duplicates(
+    records: Iterator[NoteRecord | RejectedRecord],
+) -> Iterator[NoteRecord | RejectedRecord]:
+    first_seen: dict[str, str] = {}
+    for record in records:
+        if isinstance(record, RejectedRecord):
+            yield record
+        elif record.external_id in first_seen:
+            reason = Message.RECORD_DUPLICATE.format(
+                external_id=shown(record.external_id), first=first_seen[record.external_id]
+            )
+            yield RejectedRecord(record.location, reason)
+        else:
+            first_seen[record.external_id] = record.location
+            yield record
+
+
+def _read_folder(
+    root: Path, names: list[str], options: SourceOptions
+) -> Iterator[NoteRecord | RejectedRecord]:
+    """Read the files below a folder. A stack instead of recursion: folders may be very deep."""
+    real_root = root.resolve()
+    folders_seen = {_identity(root)}
+    stack = names[::-1]
+    while stack:
+        name = stack.pop()
+        path = root / name
+        try:
+            if _is_redundant_link(path, real_root):
+                continue
+            if not path.is_dir():
+                yield from _read_file(path, name, options)
+            elif (identity := _identity(path)) not in folders_seen:
+                folders_seen.add(identity)
+                stack.extend(f"{name}/{entry}" for entry in reversed(_entries(path)))
+        except OSError:
+            yield _unreadable(name)
+
+
+def _entries(folder: Path) -> list[str]:
+    """Name what is in a folder, in order, without what is hidden."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    status = folder.stat()
+    return status.st_dev, status.st_ino
+
+
+def _is_redundant_link(path: Path, real_root: Path) -> bool:
+    """Whether a link leads to what the walk meets by its own name, or up or to itself: a loop.
+
+    A link to something hidden is followed: that is how mounted configuration and git-annex look.
+    """
+    if not path.is_symlink():
+        return False
+    try:
+        target = path.resolve()
+    except RuntimeError:
+        return True
+    if real_root.is_relative_to(target):
+        return True
+    if not target.is_relative_to(real_root):
+        return False
+    parts = target.relative_to(real_root).parts
+    return target.exists() and not any(part.startswith(".") for part in parts)
+
+
+def _read_file(
+    path: Path, name: str, options: SourceOptions, *, is_source: bool = False
+) -> Iterator[NoteRecord | RejectedRecord]:
+    reader = _reader(path)
+    if reader is None:
+        return
+    try:
+        file = SourceFile.at(path, name, is_source=is_source)
+        # A pipe would wait for a writer for ever.
+        if path.is_file():
+            yield from reader(file, options)
+        else:
+            yield _unreadable(name)
+    except InvalidRecordError as error:
+        yield error.rejected(printable(name))
+    except OSError:
+        yield _unreadable(name)
+
+
+def _unreadable(name: str) -> RejectedRecord:
+    return RejectedRecord(printable(name), Message.RECORD_UNREADABLE)

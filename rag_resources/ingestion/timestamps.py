@@ -1,0 +1,57 @@
+"""When a note was written: dates as people and programs spell them, and the fallbacks.
+
+Which field holds the date is decided in `records`.
+"""
+
+import re
+from datetime import UTC, datetime
+
+# Year first and nothing ambiguous; one-digit months and hours, and a space before the offset, are
+# how YAML and people write them, and `datetime.fromisoformat` does not read them.
+_TIMESTAMP = re.compile(
+    r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
+    r"(?:(?:t|[ \t]+)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
+    r"(?::(?P<second>\d{2})(?P<fraction>[.,]\d+)?)?"
+    r"[ \t]*(?P<zone>z|utc|gmt|[+-]\d{1,2}(?::?\d{2})?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?", re.ASCII)
+_LEADING_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)", re.ASCII)
+
+
+def parse_timestamp(value: str) -> datetime | None:
+    """Read an ISO 8601 date or date and time, in its usual spellings.
+
+    Returns:
+        In UTC; a time without offset is taken as UTC and a date as its midnight. None if it is
+        neither, or does not exist.
+    """
+    text = value.strip()
+    match = _TIMESTAMP.fullmatch(text)
+    try:
+        parsed = datetime.fromisoformat(_canonical(match) if match else text)
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def leading_date(text: str) -> datetime | None:
+    """Return the date YYYY-MM-DD a text begins with, at midnight UTC; None without one."""
+    match = _LEADING_DATE.match(text)
+    return parse_timestamp(match.group()) if match else None
+
+
+def _canonical(match: re.Match[str]) -> str:
+    day = f"{match['year']}-{int(match['month']):02}-{int(match['day']):02}"
+    if match["hour"] is None:
+        return day
+    time = f"{int(match['hour']):02}:{match['minute']}:{match['second'] or '00'}"
+    fraction = (match["fraction"] or "").replace(",", ".")
+    return f"{day}T{time}{fraction}{_canonical_offset(match['zone'] or '')}"
+
+
+def _canonical_offset(zone: str) -> str:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return "+00:00"
+    return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
