@@ -1,0 +1,100 @@
+"""Runs the golden dataset through the pipeline. The numbers are `core.evaluation`'s."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
+from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
+from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.messages import Message
+from rag_resources.core.metrics import DEPTH
+from rag_resources.database.pool import Database
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.chunks import index_version
+from rag_resources.store.embeddings import fetch_model
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
+from rag_resources.store.golden import list_golden
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A finished evaluation; `evaluation_id` is None if it was not to be stored."""
+
+    evaluation_id: UUID | None
+    summary: Summary
+    outcomes: tuple[QueryOutcome, ...]
+
+
+def evaluate(
+    database: Database,
+    pipeline: RetrievalPipeline,
+    configuration: str,
+    config: RetrievalConfig,
+    *,
+    run_id: str | None = None,
+    store: bool = True,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Evaluation:
+    """Run every golden question, one after the other, and store the numbers.
+
+    A question that fails counts as a miss and is stored with its error. Latencies are those of
+    single questions with nothing cached and nothing beside them.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        configuration: Name to store the evaluation under.
+        config: What to evaluate.
+        run_id: Dagster's run, if there is one.
+        store: Whether to write `evaluation_results`.
+        progress: Called with 1 after each question.
+
+    Raises:
+        InvalidGoldenDatasetError: There is no golden question.
+        DatabaseUnavailableError: The database was lost outside a retrieval.
+    """
+    with database.transaction() as connection:
+        entries = list_golden(connection)
+        version = index_version(connection)
+        model = fetch_model(connection, config.model)
+    if not entries:
+        raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+    # The first retrieval loads the model: not a latency any user sees twice.
+    _ask(pipeline, entries[0], config)
+    outcomes = []
+    for entry in entries:
+        outcomes.append(_ask(pipeline, entry, config))
+        progress(1)
+    summary = summarize(outcomes)
+    if not store:
+        return Evaluation(None, summary, tuple(outcomes))
+    context = EvaluationContext(
+        configuration=configuration,
+        config=config,
+        golden_hash=golden_hash(entries),
+        model_digest=model.digest if model else "",
+        index_version=version,
+        run_id=run_id,
+    )
+    with database.transaction() as connection:
+        evaluation_id = insert_evaluation(connection, context, summary, outcomes)
+    return Evaluation(evaluation_id, summary, tuple(outcomes))
+
+
+def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfig) -> QueryOutcome:
+    started = time.perf_counter()
+    try:
+        response = pipeline.retrieve(entry.query, config, distinct_notes=DEPTH)
+    except RagError as error:
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message)
+    return QueryOutcome(
+        golden=entry,
+        retrieved_note_ids=tuple(result.note_id for result in response.results),
+        latency_ms=response.latency_ms,
+        stages=response.stages,
+        degraded=response.degraded,
+    )

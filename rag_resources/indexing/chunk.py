@@ -1,0 +1,117 @@
+"""Chunks the notes of a window. How a note is cut is `core.chunking`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import psycopg
+
+from rag_resources.core.chunking import chunk_note
+from rag_resources.core.configuration import ChunkingConfig, canonical_hash
+from rag_resources.core.contextual import contextual_prefix, summarize
+from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
+from rag_resources.core.text import is_blank
+from rag_resources.core.types import Chunk, Note, TimeWindow
+from rag_resources.database.migrations import first_line
+from rag_resources.database.pool import Database
+from rag_resources.store import chunks as store
+from rag_resources.store.failures import Failure, clear_failures, record_failure
+
+BATCH_NOTES = 100
+
+Progress = Callable[[int], None]
+
+
+@dataclass
+class ChunkReport:
+    """What became of a window's notes."""
+
+    notes: int = 0
+    chunks: int = 0
+    failed: list[Failure] = field(default_factory=list)
+
+
+def no_progress(_: int) -> None:
+    """Report nothing."""
+
+
+def chunking_hash(config: ChunkingConfig) -> str:
+    """Identify a way of chunking; notes chunked under another one are chunked again."""
+    return canonical_hash(config.model_dump(mode="json"))
+
+
+def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
+    """Cut a note and give every chunk its contextual prefix; a blank note has none."""
+    if is_blank(note.content):
+        return []
+    chunks = chunk_note(note.note_id, note.content, config)
+    summary = summarize(note.title, note.content)
+    return [
+        replace(chunk, context=contextual_prefix(summary, chunks, chunk.chunk_index))
+        for chunk in chunks
+    ]
+
+
+def chunk_window(
+    database: Database,
+    window: TimeWindow,
+    config: ChunkingConfig,
+    *,
+    progress: Progress = no_progress,
+) -> ChunkReport:
+    """Chunk every note of a window that needs it, newest first, one transaction per note.
+
+    A note that fails is recorded and left as it was; the others go on.
+
+    Args:
+        database: Open.
+        window: Of the notes' creation time.
+        config: How to cut.
+        progress: Called with the number of notes done in each batch.
+
+    Raises:
+        DatabaseUnavailableError: The database was lost; what is committed stays.
+
+    Properties: 41, 42.
+    """
+    report, version = ChunkReport(), chunking_hash(config)
+    seen: list[UUID] = []
+    while True:
+        with database.transaction() as connection:
+            batch = store.select_notes_to_chunk(
+                connection, window, chunking_hash=version, skipped=seen, batch_size=BATCH_NOTES
+            )
+        if not batch:
+            return report
+        seen.extend(
+            note_id
+            for note_id in batch
+            if not _chunk_one(database, note_id, config, version, report)
+        )
+        progress(len(batch))
+
+
+def _chunk_one(
+    database: Database, note_id: UUID, config: ChunkingConfig, version: str, report: ChunkReport
+) -> bool:
+    """Chunk one note; False if it failed or belongs to another run: not to be tried again."""
+    try:
+        with database.bulk() as connection:
+            note = store.claim_note(connection, note_id, chunking_hash=version)
+            if note is None:
+                return False
+            chunks = build_chunks(note, config)
+            store.replace_chunks(connection, note_id, chunks, chunking_hash=version)
+            clear_failures(connection, "chunk", [note_id])
+    except DatabaseUnavailableError:
+        raise
+    except (IndexingError, psycopg.DataError, psycopg.IntegrityError) as error:
+        reason = first_line(error) if isinstance(error, psycopg.Error) else error.message
+        failure = Failure("chunk", note_id, reason)
+        report.failed.append(failure)
+        with database.transaction() as connection:
+            record_failure(connection, failure)
+        return False
+    report.notes += 1
+    report.chunks += len(chunks)
+    return True

@@ -1,0 +1,1 @@
+"""The retrieval pipeline: a question in, passages with their context out."""

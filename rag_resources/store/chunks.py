@@ -1,0 +1,136 @@
+"""Rows of `chunks` and what is derived from them: lexeme statistics, index version, failures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.errors import IndexingError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import Chunk, Note, TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenNote:
+    """A note whose chunks break a property: `bounds`, `sequence` or `missing`."""
+
+    note_id: UUID
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpans:
+    """A chunked note with the spans of its chunks, in order."""
+
+    note_id: UUID
+    content: str
+    spans: tuple[tuple[int, int], ...]
+
+
+def select_notes_to_chunk(
+    connection: Connection,
+    window: TimeWindow,
+    *,
+    chunking_hash: str,
+    skipped: Sequence[UUID],
+    batch_size: int,
+) -> list[UUID]:
+    """Return the newest notes of a window that need chunking, not yet claimed."""
+    rows = queries().select_notes_to_chunk(
+        connection,
+        month_start=window.start,
+        month_end=window.end,
+        chunking_hash=chunking_hash,
+        skipped=list(skipped),
+        batch_size=batch_size,
+    )
+    return [row.id for row in rows]
+
+
+def claim_note(connection: Connection, note_id: UUID, *, chunking_hash: str) -> Note | None:
+    """Lock a note that still needs chunking until commit; None if another run has or had it."""
+    row = queries().claim_note_to_chunk(connection, note_id=note_id, chunking_hash=chunking_hash)
+    return Note(row.id, row.title, row.content, row.created_at) if row else None
+
+
+def replace_chunks(
+    connection: Connection, note_id: UUID, chunks: Sequence[Chunk], *, chunking_hash: str
+) -> None:
+    """Give a claimed note exactly these chunks and queue it for embedding.
+
+    Raises:
+        IndexingError: The note does not have as many chunks as given; roll back.
+    """
+    ids = [chunk.chunk_id for chunk in chunks]
+    queries().announce_chunking(connection)
+    queries().request_embeddings(connection, note_id=note_id)
+    queries().delete_other_chunks(connection, note_id=note_id, ids=ids)
+    queries().upsert_chunks(
+        connection,
+        note_id=note_id,
+        ids=ids,
+        contents=[chunk.content for chunk in chunks],
+        contexts=[chunk.context for chunk in chunks],
+        starts=[chunk.start_char for chunk in chunks],
+        ends=[chunk.end_char for chunk in chunks],
+    )
+    queries().mark_chunked(connection, note_id=note_id, chunking_hash=chunking_hash)
+    stored: int = queries().count_chunks(connection, note_id=note_id)
+    if stored != len(chunks):
+        raise IndexingError(Message.CHUNKS_NOT_STORED, note_id=note_id, stored=stored)
+
+
+def fetch_chunks(connection: Connection, chunk_ids: Sequence[UUID]) -> dict[UUID, Chunk]:
+    """Read chunks by id; missing ones are left out."""
+    rows = queries().fetch_chunks(connection, chunk_ids=list(chunk_ids))
+    return {
+        row.id: Chunk(
+            row.id, row.note_id, row.chunk_index, row.start_char, row.end_char, row.content
+        )
+        for row in rows
+    }
+
+
+def find_broken(connection: Connection, window: TimeWindow, *, limit: int) -> list[BrokenNote]:
+    """Return chunked notes of a window whose chunks break bounds or sequence."""
+    rows = queries().find_broken_chunks(
+        connection, month_start=window.start, month_end=window.end, row_limit=limit
+    )
+    return [BrokenNote(row.note_id, row.problem) for row in rows]
+
+
+def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSpans]:
+    """Yield every chunked note of a window, without holding them all."""
+    with connection.cursor(name="chunk_spans") as cursor:
+        cursor.itersize = 200
+        cursor.execute(
+            queries().stream_chunk_spans.sql,
+            {"month_start": window.start, "month_end": window.end},
+        )
+        for row in cursor:
+            yield ChunkSpans(
+                row.note_id, row.content, tuple(zip(row.starts, row.ends, strict=True))
+            )
+
+
+def refresh_statistics(connection: Connection) -> int:
+    """Bring the lexeme statistics up to date and bump the index version.
+
+    Returns:
+        The new version.
+    """
+    queries().refresh_lexeme_statistics(connection)
+    return bump_index_version(connection)
+
+
+def bump_index_version(connection: Connection) -> int:
+    """Mark every cached answer as stale. Returns the new version."""
+    version: int = queries().bump_index_version(connection)
+    return version
+
+
+def index_version(connection: Connection) -> int:
+    """Return the version that cache keys carry."""
+    version: int = queries().index_version(connection)
+    return version

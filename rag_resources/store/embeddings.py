@@ -1,0 +1,275 @@
+"""Rows of `embedding_models`, `chunk_embeddings`, `note_embeddings` and the queue between them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from pgvector import HalfVector
+from psycopg import sql
+
+from rag_resources.core.errors import ProviderError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
+from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries, statement
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """A chunk whose vectors are to be made."""
+
+    chunk_id: UUID
+    note_id: UUID
+    content: str
+    context: str
+    content_sha256: bytes
+    contextual_sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """A note whose whole-note vector is to be made."""
+
+    note_id: UUID
+    content: str
+    content_sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What the chunks of a window lack of a model."""
+
+    chunks: int
+    missing: int
+    stale: int
+    wrong_dimension: int
+
+    @property
+    def total(self) -> int:
+        """Chunks with any gap, at most counted once per kind."""
+        return self.missing + self.stale + self.wrong_dimension
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSample:
+    """A chunk with its stored vectors, each `(dimension,)` float32."""
+
+    content: str
+    context: str
+    embedding: Vectors
+    contextual_embedding: Vectors
+
+
+def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
+    """Make a model known: its row, its partitions, its queue of chunked notes.
+
+    Raises:
+        ProviderError: A model of that name has other weights or another dimension.
+    """
+    before = queries().fetch_model(connection, name=info.name)
+    if before and (before.dimension, before.digest) != (info.dimension, info.digest):
+        raise ProviderError(Message.MODEL_CHANGED.format(model=info.name), model=info.name)
+    newly_embeds_chunks = embeds_chunks and not (before and before.embeds_chunks)
+    if newly_embeds_chunks:
+        queries().lock_chunking(connection)
+    queries().register_model(
+        connection,
+        name=info.name,
+        dimension=info.dimension,
+        provider=info.provider,
+        digest=info.digest,
+        similarity_threshold=info.similarity_threshold,
+        embeds_chunks=embeds_chunks,
+    )
+    queries().create_partitions(connection, name=info.name, dimension=info.dimension)
+    if embeds_chunks and not (before and before.embeds_chunks):
+        queries().request_missing_embeddings(connection, model=info.name)
+
+
+def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
+    """Return what is stored about a model, None if it is not known."""
+    row = queries().fetch_model(connection, name=name)
+    if row is None:
+        return None
+    return ModelInfo(
+        name=row.name,
+        dimension=row.dimension,
+        provider=row.provider,
+        digest=row.digest,
+        similarity_threshold=row.similarity_threshold,
+        max_sequence_tokens=0,
+    )
+
+
+def claim_pending(
+    connection: Connection,
+    model: str,
+    window: TimeWindow,
+    *,
+    skipped: Sequence[UUID],
+    batch_size: int,
+) -> list[UUID]:
+    """Lock the newest queued notes of a window until commit."""
+    rows = queries().claim_pending_notes(
+        connection,
+        model=model,
+        month_start=window.start,
+        month_end=window.end,
+        skipped=list(skipped),
+        batch_size=batch_size,
+    )
+    return [row.note_id for row in rows]
+
+
+def select_chunk_texts(
+    connection: Connection, model: str, note_ids: Sequence[UUID]
+) -> list[ChunkText]:
+    """Return the chunks of some notes that lack current vectors."""
+    rows = queries().select_chunks_to_embed(connection, model=model, note_ids=list(note_ids))
+    return [ChunkText(*row) for row in rows]
+
+
+def select_note_texts(
+    connection: Connection,
+    model: str,
+    window: TimeWindow,
+    *,
+    skipped: Sequence[UUID],
+    batch_size: int,
+) -> list[NoteText]:
+    """Return the notes of a window that lack a current whole-note vector."""
+    rows = queries().select_notes_to_embed(
+        connection,
+        model=model,
+        month_start=window.start,
+        month_end=window.end,
+        skipped=list(skipped),
+        batch_size=batch_size,
+    )
+    return [NoteText(*row) for row in rows]
+
+
+def find_reusable(
+    connection: Connection, model: str, hashes: Iterable[bytes]
+) -> dict[bytes, HalfVector]:
+    """Return the vectors a model already has, by the SHA-256 of their texts."""
+    rows = queries().find_reusable_vectors(connection, model=model, hashes=list(hashes))
+    return {row.sha256: row.embedding for row in rows}
+
+
+def write_chunk_vectors(
+    connection: Connection,
+    model: str,
+    chunks: Sequence[ChunkText],
+    vectors: Mapping[bytes, HalfVector],
+) -> None:
+    """Write both vectors of chunks by COPY and one merge.
+
+    Args:
+        connection: In a transaction.
+        model: Registered.
+        chunks: Those to write.
+        vectors: By text hash; holds the hashes of both texts of every chunk.
+    """
+    queries().create_incoming_chunk_embeddings(connection)
+    command = queries().copy_incoming_chunk_embeddings.sql
+    with connection.cursor() as cursor, cursor.copy(command) as copy:
+        copy.set_types(["uuid", "text", "halfvec", "halfvec", "bytea", "bytea"])
+        for chunk in chunks:
+            copy.write_row(
+                (
+                    chunk.chunk_id,
+                    model,
+                    vectors[chunk.content_sha256],
+                    vectors[chunk.contextual_sha256],
+                    chunk.content_sha256,
+                    chunk.contextual_sha256,
+                )
+            )
+    queries().merge_incoming_chunk_embeddings(connection)
+
+
+def write_note_vectors(
+    connection: Connection, model: str, notes: Sequence[NoteText], vectors: Sequence[HalfVector]
+) -> None:
+    """Write whole-note vectors, one per note, by COPY and one merge."""
+    queries().create_incoming_note_embeddings(connection)
+    command = queries().copy_incoming_note_embeddings.sql
+    with connection.cursor() as cursor, cursor.copy(command) as copy:
+        copy.set_types(["uuid", "text", "halfvec", "bytea"])
+        for note, vector in zip(notes, vectors, strict=True):
+            copy.write_row((note.note_id, model, vector, note.content_sha256))
+    queries().merge_incoming_note_embeddings(connection)
+
+
+def complete_pending(connection: Connection, model: str, note_ids: Sequence[UUID]) -> list[UUID]:
+    """Take notes off the queue whose chunks all have current vectors; returns those."""
+    rows = queries().complete_pending_notes(connection, model=model, note_ids=list(note_ids))
+    return [row.note_id for row in rows]
+
+
+def count_gaps(connection: Connection, info: ModelInfo, window: TimeWindow) -> Gaps:
+    """Count what the chunks of a window lack of a model."""
+    row = queries().count_embedding_gaps(
+        connection,
+        model=info.name,
+        dimension=info.dimension,
+        month_start=window.start,
+        month_end=window.end,
+    )
+    return Gaps(*row)
+
+
+def count_chunk_vectors(connection: Connection, model: str) -> int:
+    """Return how many chunks have vectors of a model."""
+    count: int = queries().count_embeddings(connection, model=model)
+    return count
+
+
+def sample_vectors(connection: Connection, model: str, *, limit: int) -> list[EmbeddedSample]:
+    """Return some chunks with their vectors, the same ones every time."""
+    rows = queries().sample_embeddings(connection, model=model, row_limit=limit)
+    return [
+        EmbeddedSample(
+            row.content,
+            row.context,
+            row.embedding.to_numpy().astype(np.float32),
+            row.contextual_embedding.to_numpy().astype(np.float32),
+        )
+        for row in rows
+    ]
+
+
+def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
+    """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
+
+    Under `min_rows` an exact search is as fast and finds everything. An index whose build was
+    interrupted is invalid: it is dropped and built again.
+
+    Returns:
+        The names of the indexes built now.
+    """
+    table = f"chunk_embeddings_{info.name}"
+    built: list[str] = []
+    with database.autocommit() as connection:
+        connection.execute(statement("analyze_table", table=sql.Identifier(table)))
+        if count_chunk_vectors(connection, info.name) < min_rows:
+            return built
+        for column in ("embedding", "contextual_embedding"):
+            name = f"{table}_{column}_hnsw"
+            found = queries().find_index(connection, index_name=name)
+            if found and found.valid:
+                continue
+            connection.execute(statement("drop_index", index=sql.Identifier(name)))
+            connection.execute(
+                statement(
+                    "build_vector_index",
+                    index=sql.Identifier(name),
+                    table=sql.Identifier(table),
+                    column=sql.Identifier(column),
+                    dimension=sql.Literal(info.dimension),
+                )
+            )
+            built.append(name)
+    return built

@@ -1,0 +1,56 @@
+"""Rows of `indexing_failures`: the texts that could not be chunked or embedded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+Stage = Literal["chunk", "embed_note", "embed_chunk"]
+_ERROR_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A text that could not be indexed, and why."""
+
+    stage: str
+    note_id: UUID
+    error: str
+    chunk_id: UUID | None = None
+    model: str | None = None
+    external_id: str = ""
+
+
+def record_failure(connection: Connection, failure: Failure) -> None:
+    """Remember a failure; the same text is remembered once."""
+    queries().record_failure(
+        connection,
+        stage=failure.stage,
+        note_id=failure.note_id,
+        chunk_id=failure.chunk_id,
+        model=failure.model,
+        error=failure.error[:_ERROR_CHARS],
+    )
+
+
+def clear_failures(
+    connection: Connection, stage: Stage, note_ids: Sequence[UUID], *, model: str | None = None
+) -> None:
+    """Forget the failures of notes that went well."""
+    if note_ids:
+        queries().clear_failures(connection, stage=stage, note_ids=list(note_ids), model=model)
+
+
+def list_failures(connection: Connection, window: TimeWindow, *, limit: int) -> list[Failure]:
+    """Return the latest failures of a window's notes."""
+    rows = queries().list_failures(
+        connection, month_start=window.start, month_end=window.end, row_limit=limit
+    )
+    return [
+        Failure(row.stage, row.note_id, row.error, model=row.model, external_id=row.external_id)
+        for row in rows
+    ]

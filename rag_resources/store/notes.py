@@ -1,0 +1,96 @@
+"""Rows of `notes`: writing what a source gives, finding and reading notes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID, uuid5
+
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.types import Note, NoteRecord, TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+NAMESPACE = UUID("6f1d7c7e-5a0e-4c0c-9d6e-0b5a2f9c3e11")
+"""Namespace of note ids: the same record gives the same id in every database."""
+
+
+class Upsert(StrEnum):
+    """What became of a record."""
+
+    INSERTED = "inserted"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideNote:
+    """A note dated outside every partition."""
+
+    external_id: str
+    created_at: datetime
+
+
+def note_id(tenant: str, source: str, external_id: str) -> UUID:
+    """Return the id of a record of a source."""
+    return uuid5(NAMESPACE, "\0".join((tenant, source, external_id)))
+
+
+def upsert_notes(
+    connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
+) -> list[Upsert]:
+    """Write records, in one round trip; the results are in the order of the records."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            queries().upsert_note.sql,
+            [
+                {
+                    "note_id": note_id(tenant, source, record.external_id),
+                    "tenant": tenant,
+                    "source": source,
+                    "external_id": record.external_id,
+                    "title": record.title,
+                    "content": record.content,
+                    "tags": list(record.tags),
+                    "metadata": Jsonb(dict(record.metadata)),
+                    "created_at": record.created_at,
+                }
+                for record in records
+            ],
+            returning=True,
+        )
+        return [_outcome(result.fetchone()) for result in cursor.results()]
+
+
+def _outcome(row: tuple[bool] | None) -> Upsert:
+    if row is None:
+        return Upsert.UNCHANGED
+    return Upsert.INSERTED if row[0] else Upsert.UPDATED
+
+
+def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
+    """Return the id of the note with that id or external id, None if there is none."""
+    found: UUID | None = queries().find_note(connection, name=name, tenant=tenant)
+    return found
+
+
+def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, Note]:
+    """Read notes by id; missing ones are left out."""
+    rows = queries().fetch_notes(connection, note_ids=list(note_ids))
+    return {row.id: Note(row.id, row.title, row.content, row.created_at) for row in rows}
+
+
+def list_outside(
+    connection: Connection, window: TimeWindow, *, limit: int
+) -> tuple[int, list[OutsideNote]]:
+    """Count the notes dated outside a window and return the first of them."""
+    rows = list(
+        queries().select_notes_outside(
+            connection, first=window.start, after_last=window.end, row_limit=limit
+        )
+    )
+    return (
+        rows[0].total if rows else 0,
+        [OutsideNote(row.external_id, row.created_at) for row in rows],
+    )
