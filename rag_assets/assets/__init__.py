@@ -1,0 +1,1 @@
+"""The assets, a module per group."""

@@ -1,0 +1,101 @@
+"""Chunks, and their vectors under every configured model."""
+
+import dagster as dg
+
+from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
+from rag_assets.months import MonthOutcome, materialize_months
+from rag_assets.partitions import batches, monthly
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.resources import RagResource
+from rag_resources.settings import settings
+from rag_resources.store.chunks import bump_index_version, refresh_statistics
+from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+
+
+@dg.asset(
+    partitions_def=monthly,
+    backfill_policy=batches,
+    deps=[notes, note_embeddings],
+    group_name="indexing",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    automation_condition=dg.AutomationCondition.eager(),
+    description=Message.ASSET_CHUNKS,
+)
+def chunks(context: dg.AssetExecutionContext, rag: RagResource) -> dg.MaterializeResult[None]:
+    """Chunk the notes that need it, then refresh what full-text search knows of the words."""
+    application = rag.application
+
+    def month(window: TimeWindow) -> MonthOutcome:
+        report = chunk_window(application.database, window, application.settings.chunking)
+        return MonthOutcome(
+            {"notes": report.notes, "chunks": report.chunks, "failed": len(report.failed)},
+            [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+        )
+
+    try:
+        return materialize_months(context, month)
+    finally:
+        with application.database.transaction() as connection:
+            refresh_statistics(connection)
+
+
+def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
+    """Make the asset `embeddings/<model>`."""
+
+    @dg.asset(
+        key=embeddings_key(model),
+        partitions_def=monthly,
+        backfill_policy=batches,
+        deps=[chunks],
+        group_name="indexing",
+        owners=OWNERS,
+        kinds={"python", "postgres", "numpy"},
+        tags={"model": model},
+        automation_condition=dg.AutomationCondition.eager(),
+        description=Message.ASSET_EMBEDDINGS.format(model=model),
+    )
+    def embeddings(
+        context: dg.AssetExecutionContext, rag: RagResource
+    ) -> dg.MaterializeResult[None]:
+        application = rag.application
+        embedder = application.embedder(model)
+        with application.database.transaction() as connection:
+            register_model(connection, embedder.info, embeds_chunks=True)
+
+        def month(window: TimeWindow) -> MonthOutcome:
+            report = embed_chunks(application.database, embedder, window)
+            return MonthOutcome(
+                {
+                    "notes": report.notes,
+                    "vectors": report.vectors,
+                    "embedded": report.embedded,
+                    "reused": report.reused,
+                    "failed": len(report.failed),
+                },
+                [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+            )
+
+        try:
+            return materialize_months(context, month)
+        finally:
+            ensure_vector_indexes(
+                application.database,
+                embedder.info,
+                min_rows=application.settings.hnsw_min_rows,
+            )
+            with application.database.transaction() as connection:
+                bump_index_version(connection)
+
+    return embeddings
+
+
+def embeddings_key(model: str) -> dg.AssetKey:
+    """Return the asset key of a model's chunk vectors."""
+    return dg.AssetKey(["embeddings", model])
+
+
+embeddings_assets = [build_embeddings_asset(model) for model in settings().embedding_models]

@@ -1,0 +1,106 @@
+"""Notes from their source, and the whole-note vectors that find a note before it is chunked."""
+
+from collections import Counter
+from datetime import datetime
+
+import dagster as dg
+
+from rag_assets.months import MonthOutcome, materialize_months
+from rag_assets.partitions import batches, full_window, monthly, outside_windows, span
+from rag_resources.application import Application
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.indexing.embed import embed_notes
+from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.ingestion.sources import iter_source
+from rag_resources.resources import RagResource
+from rag_resources.settings import settings
+from rag_resources.store.embeddings import register_model
+from rag_resources.store.notes import Upsert
+
+OWNERS = ["team:datos"]
+
+
+@dg.asset(
+    partitions_def=monthly,
+    backfill_policy=batches,
+    group_name="ingestion",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    description=Message.ASSET_NOTES,
+)
+def notes(context: dg.AssetExecutionContext, rag: RagResource) -> dg.MaterializeResult[None]:
+    """Upsert the notes of the run's months, reading the source once."""
+    report = _ingest(context, rag.application)
+    for rejected in report.rejected:
+        context.log.warning("%s: %s", rejected.location, rejected.reason)
+
+    def month(window: TimeWindow) -> MonthOutcome:
+        counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
+        return MonthOutcome({outcome.value: counts.get(outcome, 0) for outcome in Upsert})
+
+    result = materialize_months(context, month)
+    latest = max(context.partition_keys)
+    context.add_asset_metadata(
+        {
+            "rejected": report.rejected_count,
+            "rejected_records": dg.MetadataValue.md(
+                "\n".join(f"- `{item.location}`: {item.reason}" for item in report.rejected[:50])
+            ),
+        },
+        partition_key=latest,
+    )
+    return result
+
+
+def _ingest(context: dg.AssetExecutionContext, application: Application) -> IngestReport:
+    """Read the source once: the notes of the run's months and those outside every partition."""
+    source = application.settings.notes_source
+    if source is None:
+        return IngestReport()
+    wanted, everything = span(context.partition_keys), full_window()
+
+    def keep(created_at: datetime) -> bool:
+        inside = everything.start <= created_at < everything.end
+        return not inside or wanted.start <= created_at < wanted.end
+
+    return ingest(
+        application.database,
+        iter_source(source),
+        tenant=application.settings.tenant,
+        source=application.settings.notes_source_name,
+        keep=keep,
+    )
+
+
+@dg.asset(
+    partitions_def=monthly,
+    backfill_policy=batches,
+    deps=[notes],
+    group_name="ingestion",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    tags={"model": settings().note_embedding_model},
+    automation_condition=dg.AutomationCondition.eager(),
+    description=Message.ASSET_NOTE_EMBEDDINGS,
+)
+def note_embeddings(
+    context: dg.AssetExecutionContext, rag: RagResource
+) -> dg.MaterializeResult[None]:
+    """Embed whole notes, those outside every partition included."""
+    application = rag.application
+    embedder = application.embedder(application.settings.note_embedding_model)
+    with application.database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=False)
+
+    def month(window: TimeWindow) -> MonthOutcome:
+        report = embed_notes(application.database, embedder, window)
+        return MonthOutcome(
+            {"notes": report.notes, "embedded": report.embedded, "failed": len(report.failed)},
+            [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+        )
+
+    result = materialize_months(context, month)
+    for outside in outside_windows():
+        embed_notes(application.database, embedder, outside)
+    return result

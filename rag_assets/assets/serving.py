@@ -1,0 +1,66 @@
+"""Which configuration serves."""
+
+import dagster as dg
+
+from rag_assets.assets.evaluation import evaluation_key
+from rag_assets.assets.ingestion import OWNERS
+from rag_assets.configured import configurations
+from rag_resources.core.configuration import Role
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.promotion import promote_best
+from rag_resources.resources import RagResource
+
+
+class PromotionConfig(dg.Config):
+    """What to promote.
+
+    Attributes:
+        configuration: Name of a candidate; empty takes the best that passed its gate.
+    """
+
+    configuration: str = ""
+
+
+@dg.asset(
+    deps=[
+        evaluation_key(item.name)
+        for item in configurations().values()
+        if item.role is Role.CANDIDATE
+    ],
+    group_name="serving",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    automation_condition=dg.AutomationCondition.eager()
+    & dg.AutomationCondition.all_deps_blocking_checks_passed(),
+    description=Message.ASSET_PROMOTED,
+)
+def promoted_config(
+    context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
+) -> dg.MaterializeResult[None]:
+    """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
+    try:
+        outcome = promote_best(
+            rag.application.database,
+            configurations(),
+            name=config.configuration or None,
+            run_id=context.run_id,
+        )
+    except RagError as error:
+        raise dg.Failure(error.message, allow_retries=False) from error
+    evaluation = outcome.evaluation
+    return dg.MaterializeResult(
+        metadata={
+            "configuration": evaluation.configuration,
+            "model": evaluation.model,
+            "config_hash": evaluation.config_hash,
+            "evaluation_id": str(evaluation.evaluation_id),
+            "hit_rate_at_10": evaluation.hit_rate_at_10,
+            "mrr": evaluation.mrr,
+            "latency_p95_ms": evaluation.latency_p95_ms,
+            "changed": outcome.changed,
+            "refused": dg.MetadataValue.md(
+                "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items()) or "–"
+            ),
+        }
+    )

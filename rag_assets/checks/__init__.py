@@ -1,0 +1,1 @@
+"""The asset checks, a module per group of assets."""

@@ -1,0 +1,55 @@
+"""Everything Dagster loads."""
+
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.assets.evaluation import evaluation_assets, evaluation_report, golden_dataset
+from rag_assets.assets.indexing import chunks, embeddings_assets
+from rag_assets.assets.ingestion import note_embeddings, notes
+from rag_assets.assets.serving import promoted_config
+from rag_assets.checks.evaluation import gates, golden_valid
+from rag_assets.checks.indexing import chunk_integrity, embeddings_checks
+from rag_assets.checks.ingestion import notes_inside_partitions
+from rag_assets.jobs import (
+    evaluate_job,
+    golden_job,
+    index_job,
+    ingest_job,
+    promote_job,
+    retrieve_job,
+)
+from rag_assets.schedules import nightly_evaluation
+from rag_assets.sensors import automation, failed_runs, new_notes
+from rag_resources.resources import RagResource
+
+
+def build_defs(**resources: Any) -> dg.Definitions:
+    """Assemble the definitions; `resources` replace those of the same name."""
+    return dg.Definitions(
+        assets=[
+            notes,
+            note_embeddings,
+            chunks,
+            *embeddings_assets,
+            golden_dataset,
+            *evaluation_assets,
+            evaluation_report,
+            promoted_config,
+        ],
+        asset_checks=[
+            notes_inside_partitions,
+            chunk_integrity,
+            *embeddings_checks,
+            golden_valid,
+            *gates,
+        ],
+        jobs=[ingest_job, golden_job, index_job, evaluate_job, promote_job, retrieve_job],
+        schedules=[nightly_evaluation],
+        sensors=[new_notes, failed_runs, automation],
+        resources={"rag": RagResource(), **resources},
+        executor=dg.in_process_executor,
+    )
+
+
+defs = build_defs()

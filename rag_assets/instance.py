@@ -1,0 +1,35 @@
+"""Makes the Dagster instance of a RAG_HOME ready: database up, home written, storage created."""
+
+import os
+import shutil
+from pathlib import Path
+
+import dagster as dg
+from filelock import FileLock
+
+from rag_resources.database.locate import dagster_url, database_url
+from rag_resources.database.migrations import migrate
+from rag_resources.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKSPACE = ROOT / "workspace.yaml"
+
+
+def prepare(settings: Settings) -> None:
+    """Bring everything up that webserver, daemon and runs need, and point the environment at it.
+
+    Webserver and daemon started together on a fresh instance can corrupt its storage: hence the
+    instance is created here, once, before either.
+
+    Raises:
+        RagError: The home cannot be written, or the database cannot be started or reached.
+    """
+    home = settings.ensure_home()
+    migrate(database_url(settings))
+    settings.dagster_home.mkdir(exist_ok=True)
+    shutil.copyfile(ROOT / "dagster.yaml", settings.dagster_home / "dagster.yaml")
+    os.environ["RAG_HOME"] = str(home)
+    os.environ["DAGSTER_HOME"] = str(settings.dagster_home)
+    os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
+    with FileLock(home / "dagster.lock", timeout=120), dg.DagsterInstance.get() as instance:
+        instance.get_runs_count()

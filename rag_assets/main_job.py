@@ -1,0 +1,181 @@
+"""The main job: every month indexed, every configuration evaluated, the best one promoted.
+
+It runs the jobs of the code location in this process on the real instance, so that the UI shows
+the runs afterwards, and evaluates only what changed since its last evaluation.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rag_assets.assets.evaluation import evaluation_key
+from rag_assets.configured import configurations
+from rag_assets.definitions import defs
+from rag_assets.partitions import monthly
+from rag_resources.application import Application, open_application
+from rag_resources.core.errors import RagError
+from rag_resources.core.golden import golden_hash
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.report import comparison_table
+from rag_resources.settings import load_settings
+from rag_resources.store.chunks import index_version
+from rag_resources.store.evaluations import (
+    current_promotion,
+    latest_evaluation,
+    latest_evaluations,
+)
+from rag_resources.store.golden import list_golden
+from rag_resources.store.progress import read_progress
+
+REFRESH_S = 0.5
+
+
+def main_job() -> None:
+    """Run everything, show its progress, and end with the table of configurations.
+
+    Raises:
+        RagError: A step failed; the UI shows the run.
+    """
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    console = Console()
+    settings = load_settings()
+    with open_application(settings) as application, dg.DagsterInstance.get() as instance:
+        with _progress_bars(console, application):
+            _run_months(instance, "ingest")
+            _run_assets(instance, "golden", [dg.AssetKey("golden_dataset")])
+            _run_months(instance, "index")
+        stale = _stale(application)
+        with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
+            if stale:
+                # A candidate that fails its gate fails this run, and is no reason to stop here:
+                # the promotion reads every gate itself.
+                _execute(
+                    instance,
+                    "evaluate",
+                    asset_selection=[evaluation_key(name) for name in stale],
+                )
+            _run_assets(instance, "evaluate", [dg.AssetKey("evaluation_report")])
+            _run_assets(instance, "promote", [dg.AssetKey("promoted_config")])
+        _print_results(console, application.database)
+
+
+def _run_months(instance: dg.DagsterInstance, job: str) -> None:
+    keys = monthly.get_partition_keys()
+    tags = {
+        "dagster/asset_partition_range_start": keys[0],
+        "dagster/asset_partition_range_end": keys[-1],
+    }
+    _succeeded(_execute(instance, job, tags=tags))
+
+
+def _run_assets(instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetKey]) -> None:
+    _succeeded(_execute(instance, job, asset_selection=list(keys)))
+
+
+def _execute(instance: dg.DagsterInstance, job: str, **options: Any) -> dg.ExecuteInProcessResult:
+    resolved = defs.resolve_job_def(job)
+    return resolved.execute_in_process(instance=instance, raise_on_error=False, **options)
+
+
+def _succeeded(result: dg.ExecuteInProcessResult) -> None:
+    if result.success:
+        return
+    failures = [
+        event.step_failure_data.error_display_string
+        for event in result.get_step_failure_events()
+        if event.step_failure_data
+    ]
+    reasons = "\n".join(failure.strip().splitlines()[0] for failure in failures if failure.strip())
+    raise RagError(Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons))
+
+
+def _stale(application: Application) -> list[str]:
+    """The configurations whose latest evaluation was of something else than there is now."""
+    stale = []
+    with application.database.transaction() as connection:
+        golden, version = golden_hash(list_golden(connection)), index_version(connection)
+        for name, item in configurations().items():
+            latest = latest_evaluation(connection, name)
+            now = (item.retrieval.config_hash, golden, version)
+            if latest is None or now != (
+                latest.config_hash,
+                latest.golden_hash,
+                latest.index_version,
+            ):
+                stale.append(name)
+    return stale
+
+
+@contextmanager
+def _progress_bars(console: Console, application: Application) -> Iterator[None]:
+    """Show how far the index is while the runs work, as the database says."""
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    settings = application.settings
+    notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
+    note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
+    chunked = bars.add_task(Message.PROGRESS_CHUNKED, total=0)
+    models: dict[str, TaskID] = {
+        model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
+        for model in settings.embedding_models
+    }
+
+    def refresh() -> None:
+        with application.database.transaction() as connection:
+            now = read_progress(connection, settings.note_embedding_model)
+        bars.update(notes, completed=now.notes, total=now.notes)
+        bars.update(note_vectors, completed=now.note_vectors, total=now.notes)
+        bars.update(chunked, completed=now.chunked, total=now.notes)
+        for model, task in models.items():
+            bars.update(task, completed=now.vectors.get(model, 0), total=now.chunks)
+
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(REFRESH_S):
+            refresh()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    with bars:
+        watcher.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            watcher.join()
+            refresh()
+
+
+def _print_results(console: Console, database: Database) -> None:
+    with database.transaction() as connection:
+        latest = [
+            item
+            for item in latest_evaluations(connection)
+            if item.configuration in configurations()
+        ]
+        promotion = current_promotion(connection)
+    frame = comparison_table(latest)
+    table = Table(title=Message.RESULTS_TITLE)
+    for column in frame.columns:
+        table.add_column(column, no_wrap=True)
+    for row in frame.itertuples(index=False):
+        table.add_row(*row)
+    Console(width=max(console.width, 150)).print(table)
+    if promotion:
+        console.print(
+            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
+        )
+    console.print(Message.RESULTS_NEXT)

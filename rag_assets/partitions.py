@@ -1,0 +1,57 @@
+"""Monthly partitions of the notes' creation time (UTC), and the windows they stand for."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from rag_resources.core.types import TimeWindow
+from rag_resources.settings import settings
+
+# end_offset: the current month is a partition too, or today's notes would be in none.
+monthly = dg.MonthlyPartitionsDefinition(
+    start_date=f"{settings().first_month}-01", timezone="UTC", end_offset=1
+)
+
+batches = dg.BackfillPolicy.multi_run(max_partitions_per_run=6)
+
+
+def month_window(key: str) -> TimeWindow:
+    """Return the span of a partition."""
+    window = monthly.time_window_for_partition_key(key)
+    return TimeWindow(window.start, window.end)
+
+
+def full_window() -> TimeWindow:
+    """Return the span of all partitions there are today."""
+    return span(monthly.get_partition_keys())
+
+
+def span(keys: Sequence[str]) -> TimeWindow:
+    """Return the span from the first to the last of some partitions."""
+    return TimeWindow(month_window(min(keys)).start, month_window(max(keys)).end)
+
+
+def run_window(tags: Mapping[str, str]) -> TimeWindow:
+    """Return the span of the partitions of a run; all of them if it has none."""
+    if "dagster/partition" in tags:
+        return month_window(tags["dagster/partition"])
+    if "dagster/asset_partition_range_start" in tags:
+        return span(
+            [tags["dagster/asset_partition_range_start"], tags["dagster/asset_partition_range_end"]]
+        )
+    return full_window()
+
+
+def month_key(month: str) -> str:
+    """Return the partition key of a month given as `YYYY-MM`."""
+    return f"{month}-01"
+
+
+def outside_windows() -> tuple[TimeWindow, TimeWindow]:
+    """Return the time before the first partition and the time after the last."""
+    inside = full_window()
+    return (
+        TimeWindow(datetime.min.replace(tzinfo=UTC), inside.start),
+        TimeWindow(inside.end, datetime.max.replace(tzinfo=UTC)),
+    )

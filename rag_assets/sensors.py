@@ -1,0 +1,98 @@
+"""What reacts by itself: new note files, failed runs, the assets' automation conditions."""
+
+from collections.abc import Iterator
+from datetime import UTC
+from pathlib import Path
+
+import dagster as dg
+import structlog
+
+from rag_assets.jobs import ingest_job
+from rag_assets.partitions import monthly
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord
+from rag_resources.ingestion.sources import READERS, iter_source
+from rag_resources.settings import load_settings
+
+log = structlog.get_logger()
+
+
+@dg.sensor(
+    job=ingest_job,
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=Message.SENSOR_NEW_NOTES,
+)
+def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    """Ingest the months of the files that were written since the cursor.
+
+    The cursor is the latest change time of a file, in nanoseconds; a change time cannot be set
+    back, so a file moved in with an old date is seen too.
+    """
+    source = load_settings().notes_source
+    if source is None:
+        return dg.SkipReason(Message.SOURCE_NOT_SET)
+    seen = int(context.cursor or 0)
+    changed = {path: at for path, at in _change_times(source) if at > seen}
+    if not changed:
+        return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
+    latest = max(changed.values())
+    keys = _months(changed)
+    if not keys:
+        return dg.SensorResult(cursor=str(latest))
+    request = dg.RunRequest(
+        run_key=f"{latest}",
+        tags={
+            "dagster/asset_partition_range_start": min(keys),
+            "dagster/asset_partition_range_end": max(keys),
+        },
+    )
+    return dg.SensorResult(run_requests=[request], cursor=str(latest))
+
+
+def _change_times(source: Path) -> Iterator[tuple[Path, int]]:
+    paths = sorted(source.rglob("*")) if source.is_dir() else [source]
+    for path in paths:
+        if path.suffix.lower() in READERS and path.is_file():
+            yield path, path.stat().st_ctime_ns
+
+
+def _months(paths: dict[Path, int]) -> set[str]:
+    """The partitions of the notes in some files; the last one for notes outside all of them."""
+    known = monthly.get_partition_keys()
+    keys = set()
+    for path in paths:
+        for record in iter_source(path):
+            if isinstance(record, NoteRecord):
+                key = f"{record.created_at.astimezone(UTC):%Y-%m}-01"
+                keys.add(key if key in known else known[-1])
+    return keys
+
+
+@dg.run_failure_sensor(
+    name="failed_runs",
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=Message.SENSOR_FAILED_RUNS,
+)
+def failed_runs(context: dg.RunFailureSensorContext) -> None:
+    """Report every failed run in the daemon's log, one structured record each."""
+    error = context.failure_event.message or ""
+    log.error(
+        "run_failed",
+        run_id=context.dagster_run.run_id,
+        job=context.dagster_run.job_name,
+        partition=context.partition_key,
+        error=error,
+    )
+    context.log.error(
+        Message.RUN_FAILED.format(
+            run_id=context.dagster_run.run_id, job=context.dagster_run.job_name, error=error
+        )
+    )
+
+
+automation = dg.AutomationConditionSensorDefinition(
+    "automation",
+    target=dg.AssetSelection.all(),
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)

@@ -1,0 +1,90 @@
+"""Runs Dagster's webserver and daemon side by side until one of them ends."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from rich.console import Console
+
+from rag_assets.instance import WORKSPACE
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings
+
+STOP_TIMEOUT_S = 30
+POLL_S = 0.5
+DEFAULT_PORT = 3000
+
+
+def serve(settings: Settings) -> int:
+    """Serve until interrupted; ends both processes when either ends.
+
+    Returns:
+        0 after an interruption, otherwise the exit code of the process that ended.
+
+    Raises:
+        InvalidParameterError: The port given is taken.
+    """
+    port = choose_port(settings.ui_host, settings.ui_port)
+    python = [sys.executable, "-m"]
+    workspace = ["-w", str(WORKSPACE)]
+    address = ["-h", settings.ui_host, "-p", str(port)]
+    console = Console()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    processes = [
+        subprocess.Popen([*python, "dagster_webserver", *workspace, *address]),  # noqa: S603 - our own arguments
+        subprocess.Popen([*python, "dagster._daemon", "run", *workspace]),  # noqa: S603 - our own arguments
+    ]
+    console.print(Message.UI_SERVING.format(url=f"http://{settings.ui_host}:{port}"))
+    try:
+        while all(process.poll() is None for process in processes):
+            time.sleep(POLL_S)
+        return next(process.returncode for process in processes if process.returncode is not None)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        stop(processes)
+
+
+def choose_port(host: str, wanted: int | None) -> int:
+    """Return the port given, or 3000 if it is free, or any free one.
+
+    Raises:
+        InvalidParameterError: The port given is taken.
+    """
+    if wanted is not None:
+        if not _is_free(host, wanted):
+            raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
+        return wanted
+    return DEFAULT_PORT if _is_free(host, DEFAULT_PORT) else _any_free(host)
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _any_free(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def stop(processes: list["subprocess.Popen[bytes]"]) -> None:
+    """Ask processes to end; kill those that do not in time."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

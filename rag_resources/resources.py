@@ -1,0 +1,35 @@
+"""The Dagster resource of the assets, checks and ops: the only Dagster import of this package."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from dagster import ConfigurableResource, InitResourceContext
+from pydantic import PrivateAttr
+
+from rag_resources.application import Application, open_application
+from rag_resources.settings import load_settings
+
+
+class RagResource(ConfigurableResource["RagResource"]):
+    """The retrieval pipeline with its database and models, as the environment configures them.
+
+    One pool of connections per run (one per step with the multiprocess executor).
+    """
+
+    _application: Application | None = PrivateAttr(default=None)
+
+    @contextmanager
+    def yield_for_execution(self, context: InitResourceContext) -> Iterator[Self]:
+        """Open the application for a run and close it at its end."""
+        with open_application(load_settings()) as application:
+            self._application = application
+            yield self
+            self._application = None
+
+    @property
+    def application(self) -> Application:
+        """The open application."""
+        if self._application is None:
+            raise RuntimeError("RagResource is only open inside a run")
+        return self._application
