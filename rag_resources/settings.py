@@ -119,8 +119,14 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        problems = [problem.replace("rag_", "RAG_") for problem in describe_problems(error)]
+        problems = [_as_variable(problem) for problem in describe_problems(error)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+
+
+def _as_variable(problem: str) -> str:
+    """Name the environment variable instead of the field."""
+    name, _, reason = problem.partition(":")
+    return f"{name.upper()}:{reason}"
 
 
 @cache

@@ -80,10 +80,10 @@ def _units(text: str, config: ChunkingConfig, counter: TokenCounter) -> list[Spa
 def _split_sentence(
     text: str, sentence: Span, config: ChunkingConfig, counter: TokenCounter
 ) -> Iterator[Span]:
-    # Pieces no larger than the overlap, so that neighbours inside the sentence can share one.
+    # Runs of words no larger than the overlap, so that neighbours can share one.
     limit = config.overlap_tokens or config.max_tokens
     for clause in _cut(text, sentence, _CLAUSE_BORDER):
-        if counter(text[clause.start : clause.end]) <= limit:
+        if counter(text[clause.start : clause.end]) <= config.max_tokens:
             yield clause
         else:
             yield from _split_words(text, clause, limit, config.max_tokens, counter)

@@ -156,7 +156,9 @@ class Message:
     GOLDEN_NOT_AN_OBJECT = "no es un objeto JSON"
     GOLDEN_JSON = "no es JSON válido: {reason}"
     FILE_NOT_READABLE = "No se puede leer {path}: no existe, no tienes permiso o no es texto UTF-8."
-    FILE_NOT_WRITABLE = "No se puede escribir {path}: comprueba la carpeta, los permisos y el espacio libre."
+    FILE_NOT_WRITABLE = (
+        "No se puede escribir {path}: comprueba la carpeta, los permisos y el espacio libre."
+    )
     GOLDEN_EMPTY = (
         "El conjunto de preguntas está vacío, así que no hay nada que evaluar. "
         "Importa uno con «rag golden import FICHERO»."
@@ -169,20 +171,35 @@ class Message:
     # Assets and checks, as the Dagster UI shows them
     ASSET_NOTES = "Las notas de la fuente (NOTES_SOURCE), por mes de creación. Lo que no ha cambiado no se toca; lo que no se puede leer se nombra y se cuenta."
     ASSET_NOTE_EMBEDDINGS = "Un vector por nota entera: con él se encuentra una nota antes de fragmentarla, y es el punto de partida de las comparaciones."
-    ASSET_CHUNKS = "Las notas cortadas por frases en fragmentos con su contexto, por mes de la nota."
+    ASSET_CHUNKS = (
+        "Las notas cortadas por frases en fragmentos con su contexto, por mes de la nota."
+    )
     ASSET_EMBEDDINGS = "Vectores de los fragmentos con el modelo {model}: uno del texto y otro del texto con su contexto."
-    ASSET_GOLDEN = "Preguntas con sus notas relevantes: la vara con la que se mide cada configuración."
+    ASSET_GOLDEN = (
+        "Preguntas con sus notas relevantes: la vara con la que se mide cada configuración."
+    )
     ASSET_REPORT = "La última evaluación de cada configuración, una al lado de otra."
     ASSET_PROMOTED = "La configuración que sirve. Solo se materializa con una candidata cuya última evaluación pasa el control."
     MONTHS_FAILED = "Han fallado {count} meses (los demás están hechos):\n{months}"
-    CHECK_CHUNK_INTEGRITY = "Los fragmentos están numerados de 0 a N−1, caen dentro de su nota y la cubren entera."
+    CHECK_CHUNK_INTEGRITY = (
+        "Los fragmentos están numerados de 0 a N−1, caen dentro de su nota y la cubren entera."
+    )
     CHECK_OUTSIDE = "Ninguna nota queda fuera de las particiones mensuales."
     OUTSIDE_NOTES = "{count} notas quedan fuera de las particiones ({first} … {last}); se encuentran, pero ningún mes las procesa. Para incluir las anteriores, pon FIRST_MONTH={month}; corrige la fecha de las futuras: {examples}"
-    CHECK_EMBEDDINGS_COMPLETE = "Cada fragmento tiene sus dos vectores, al día y de la dimensión del modelo."
-    CHECK_BATCH_SINGLE = "Un texto da el mismo vector solo que en un lote, y el mismo que está guardado."
+    CHECK_EMBEDDINGS_COMPLETE = (
+        "Cada fragmento tiene sus dos vectores, al día y de la dimensión del modelo."
+    )
+    CHECK_BATCH_SINGLE = (
+        "Un texto da el mismo vector solo que en un lote, y el mismo que está guardado."
+    )
     CHECK_GOLDEN = "Cada pregunta es válida, no se repite, y sus notas relevantes existen."
-    CHECK_RETRIEVAL_QUALITY = "Calidad de la recuperación con este modelo tras cada lote: un punto por ejecución."
-    CHECK_HIT_RATE = "Hit_Rate@10 ≥ 0.85 sobre las preguntas del conjunto; con el intervalo de Wilson al 95 %."
+    CHECK_RETRIEVAL_QUALITY = (
+        "Calidad de la recuperación con este modelo tras cada lote: un punto por ejecución."
+    )
+    CHECK_HIT_RATE = (
+        "Hit_Rate@10 ≥ 0.85 sobre las preguntas del conjunto; con el intervalo de Wilson al 95 %."
+    )
+    CHECK_SETTLED = "Si pasa, pasa con certeza: el intervalo de Wilson al 95 % queda entero por encima de 0.85."
     CHECK_LATENCY = "p95 de una recuperación por debajo de 2000 ms."
     GATE_DESCRIPTION = "{state}: Hit_Rate@10 = {hit_rate:.3f} (intervalo al 95 %: {low:.3f}–{high:.3f}; {queries} preguntas; umbral {threshold:.2f})"
     GATE_MORE_QUERIES = "; harían falta unas {more} preguntas más para confirmarlo"
@@ -209,6 +226,7 @@ class Message:
     JOB_RETRIEVE = "Hace una pregunta y muestra los pasajes encontrados."
     FIELD_QUESTION = "La pregunta, como la haría una persona."
     FIELD_CONFIGURATION = "Nombre de una configuración; vacío: la promovida."
+    FIELD_CANDIDATE = "Nombre de una candidata; vacío: la mejor de las que pasan su control."
     FIELD_STRATEGY = "semantic, fulltext o hybrid; vacío: la de la configuración."
     FIELD_TOP_K = "Cuántos pasajes; 0: los de la configuración."
     EXAMPLE_QUESTION = "¿qué pasó con la insulina durante el apagón?"
@@ -234,18 +252,24 @@ class Message:
     PROGRESS_VECTORS = "Fragmentos con vectores de {model}"
     PROGRESS_EVALUATING = "Evaluando {count} configuraciones…"
     RUN_ENDED_BADLY = "La ejecución {run_id} ha fallado: {reason}\nÁbrela con «make ui»."
-    RESULTS_TITLE = "Configuraciones evaluadas"
+    RESULTS_TITLE = "Configuraciones evaluadas con {queries} preguntas (@k: Hit_Rate@k)"
     RESULTS_PROMOTED = "Sirve la configuración «{name}», con el modelo {model}."
-    RESULTS_NEXT = "Abre la interfaz de Dagster con «make ui», o pregunta con «.venv/bin/rag retrieve \"…\"»."
+    RESULTS_NEXT = (
+        'Abre la interfaz de Dagster con «make ui», o pregunta con «.venv/bin/rag retrieve "…"».'
+    )
 
     # Promotion
     NOT_PROMOTED = "No se promueve ninguna configuración: {reasons}."
     REFUSED_NOT_EVALUATED = "aún no se ha evaluado"
     REFUSED_CONFIG_CHANGED = "ha cambiado desde su última evaluación; vuelve a evaluarla"
-    REFUSED_GOLDEN_CHANGED = "el conjunto de preguntas ha cambiado desde su última evaluación; vuelve a evaluarla"
+    REFUSED_GOLDEN_CHANGED = (
+        "el conjunto de preguntas ha cambiado desde su última evaluación; vuelve a evaluarla"
+    )
     REFUSED_HIT_RATE = "no pasa el control, Hit_Rate@10 = {hit_rate:.3f} < 0.85"
     REFUSED_LATENCY = "no pasa el control, p95 = {p95_ms:.0f} ms ≥ 2000 ms"
-    CANDIDATE_NOT_FOUND = "No hay ninguna configuración candidata llamada «{name}». Las candidatas son: {known}."
+    CANDIDATE_NOT_FOUND = (
+        "No hay ninguna configuración candidata llamada «{name}». Las candidatas son: {known}."
+    )
 
     # Embedded PostgreSQL server
     SERVER_NOT_INITIALISED = (
@@ -411,7 +435,9 @@ class Message:
     USAGE_EXTRA_ARGUMENTS = "Sobran argumentos: {arguments}. Si la pregunta o la ruta tiene espacios, ponla entre comillas."
     CLI_ERROR = "Error: {message}"
     CLI_UNEXPECTED = "Error inesperado ({kind}): {reason}. Repite la orden como «rag --debug …» para ver los detalles."
-    CLI_INTERRUPTED = "Interrumpido. Lo que ya estaba escrito se conserva; repite la orden para seguir."
+    CLI_INTERRUPTED = (
+        "Interrumpido. Lo que ya estaba escrito se conserva; repite la orden para seguir."
+    )
     CLI_OPENING = "Abriendo la base de datos…"
     CLI_ADDRESS_UNKNOWN = "una dirección que no se entiende"
     CLI_LOADING = "Buscando…"
@@ -423,22 +449,32 @@ class Message:
     HELP_STATUS = "Dice qué hay en marcha, cuánto hay en la base de datos y qué configuración sirve. No arranca ni cambia nada."
     HELP_INGEST = "Lee notas de una carpeta o un fichero y las guarda. Repetirlo no duplica nada: una nota se reconoce por su origen y su identificador."
     HELP_INGEST_PATH = "Carpeta o fichero: Markdown o texto, JSONL, CSV o JSON de SQuAD."
-    HELP_SOURCE_NAME = "Nombre del origen, parte de la identidad de cada nota. Por defecto, NOTES_SOURCE_NAME."
-    HELP_PARAGRAPHS = "Párrafos seguidos de un artículo de SQuAD que forman una nota (por defecto, 1)."
-    HELP_RETRIEVE = "Busca los fragmentos que responden a una pregunta, con la configuración que sirve."
+    HELP_SOURCE_NAME = (
+        "Nombre del origen, parte de la identidad de cada nota. Por defecto, NOTES_SOURCE_NAME."
+    )
+    HELP_PARAGRAPHS = (
+        "Párrafos seguidos de un artículo de SQuAD que forman una nota (por defecto, 1)."
+    )
+    HELP_RETRIEVE = (
+        "Busca los fragmentos que responden a una pregunta, con la configuración que sirve."
+    )
     HELP_QUESTION = "La pregunta, entre comillas."
     HELP_CONFIG = "Configuración con nombre. Por defecto, la promovida; si no hay ninguna, hybrid."
     HELP_STRATEGY = "semantic, fulltext o hybrid, en vez de la de la configuración."
     HELP_TOP_K = "Cuántos resultados, de 1 a 50."
     HELP_MODEL = "Modelo de embeddings, en vez del de la configuración."
-    HELP_EVALUATE = "Pasa todas las preguntas de referencia por una configuración y guarda las métricas."
+    HELP_EVALUATE = (
+        "Pasa todas las preguntas de referencia por una configuración y guarda las métricas."
+    )
     HELP_EVALUATE_CONFIG = "Nombre de la configuración."
     HELP_NO_STORE = "No guarda la evaluación."
     HELP_FAIL_UNDER_GATE = "Termina con código 1 si la configuración no pasa el control."
     HELP_GOLDEN = "Importa, exporta y comprueba las preguntas de referencia."
     HELP_GOLDEN_IMPORT = "Importa un fichero de preguntas, entero o nada, en lugar de las que hay."
     HELP_GOLDEN_EXPORT = "Escribe las preguntas que hay en un fichero JSON."
-    HELP_GOLDEN_VALIDATE = "Comprueba un fichero de preguntas contra las notas que hay, sin guardar nada."
+    HELP_GOLDEN_VALIDATE = (
+        "Comprueba un fichero de preguntas contra las notas que hay, sin guardar nada."
+    )
     HELP_GOLDEN_FILE = "Fichero JSON de preguntas."
     HELP_MERGE = "Añade y actualiza, sin borrar las preguntas que no están en el fichero."
     HELP_IMPORT_SQUAD = "Convierte un conjunto de preguntas en formato SQuAD en notas y preguntas de referencia, que sustituyen a las que hay."
@@ -447,7 +483,9 @@ class Message:
     HELP_SQUAD_SEED = "Semilla del sorteo: la misma semilla da las mismas preguntas."
     HELP_SQUAD_SOURCE = "Nombre del origen. Por defecto, el del fichero sin .json."
     HELP_MIGRATION = "El paso de notas enteras a fragmentos."
-    HELP_MIGRATION_STATUS = "Dice, mes a mes, cuántas notas están fragmentadas y cuántas esperan sus vectores."
+    HELP_MIGRATION_STATUS = (
+        "Dice, mes a mes, cuántas notas están fragmentadas y cuántas esperan sus vectores."
+    )
     SERVER_UP = "PostgreSQL {version} incluido, en marcha en {address}. Datos: {path}"
     SERVER_OWN_DATABASE = "Base de datos propia (DATABASE_URL): PostgreSQL {version} en {address}"
     SERVER_SCHEMA_CURRENT = "El esquema está al día."
@@ -455,11 +493,16 @@ class Message:
     SERVER_SCHEMA_MISSING = "La base de datos todavía no tiene el esquema: ejecuta «rag up»."
     SERVER_DOWN = "PostgreSQL incluido detenido. Los datos siguen en {path}"
     SERVER_ALREADY_DOWN = "El PostgreSQL incluido no estaba en marcha."
-    SERVER_NOT_OURS = "No hay nada que detener: DATABASE_URL apunta a un servidor propio ({address})."
+    SERVER_NOT_OURS = (
+        "No hay nada que detener: DATABASE_URL apunta a un servidor propio ({address})."
+    )
     SERVER_STOPPED = "El PostgreSQL incluido no está en marcha: ejecuta «rag up». Datos: {path}"
     STATUS_COUNTS = "Notas: {notes} ({chunked} fragmentadas). Fragmentos: {chunks}. Preguntas de referencia: {golden}. Fallos de indexación: {failures}."
     STATUS_SERVES = "Sirve «{configuration}» con el modelo {model}, desde {since}."
-    STATUS_SERVES_NOTHING = "Todavía no sirve ninguna configuración: «rag retrieve» usa «{default}»."
+    STATUS_SERVES_NOTHING = (
+        "Todavía no sirve ninguna configuración: «rag retrieve» usa «{default}»."
+    )
+    STATUS_EVALUATIONS = "Última evaluación de cada configuración"
     STATUS_NOT_REGISTERED = "sin indexar"
     STATUS_SERVING = "sirve"
     STATUS_BUILDING = "disponible"
@@ -487,7 +530,9 @@ class Message:
     INGEST_MONTHS = "Meses con cambios: {months}."
     INGEST_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» fragmenta e indexa esos meses; también puedes materializarlos en la interfaz («make ui»)."
     INGEST_BEFORE_FIRST = "Hay notas anteriores a FIRST_MONTH ({first}) que ningún mes procesa: pon FIRST_MONTH={month}."
-    INGEST_AFTER_LAST = "Hay notas con fecha futura ({months}) que ningún mes procesa todavía: corrige su fecha."
+    INGEST_AFTER_LAST = (
+        "Hay notas con fecha futura ({months}) que ningún mes procesa todavía: corrige su fecha."
+    )
     INGEST_EMPTY = "No hay ninguna nota en {path}. Se buscan ficheros {suffixes}, también en las subcarpetas; no los ocultos."
     INGEST_ALL_REJECTED = "No se ha guardado ninguna nota: se han rechazado todas ({count})."
     REJECTED_TITLE = "Rechazadas ({count})"
@@ -496,18 +541,24 @@ class Message:
     SQUAD_NO_QUESTIONS = "Ninguna pregunta: las de referencia quedan como estaban."
     SQUAD_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» indexa estas notas y evalúa con estas preguntas (vacías: las notas y las preguntas ya están en la base de datos)."
     GOLDEN_IMPORTED = "Preguntas importadas de {path}: {count}."
-    GOLDEN_MERGED = "Preguntas de {path} añadidas o actualizadas: {count}. Las demás quedan como estaban."
+    GOLDEN_MERGED = (
+        "Preguntas de {path} añadidas o actualizadas: {count}. Las demás quedan como estaban."
+    )
     GOLDEN_EXPORTED = "Preguntas escritas en {path}: {count}."
     GOLDEN_VALID = "Preguntas válidas en {path}: {count}."
     GOLDEN_FILE_EMPTY = "{path} no tiene ninguna pregunta; no se ha cambiado nada."
     RETRIEVED_NOTHING = "Ninguna nota responde a esa pregunta con esta configuración."
-    RETRIEVED_LATENCY = "Resultados: {count}, en {total:.0f} ms ({stages}) · {configuration} · {strategy} · {model}"
+    RETRIEVED_LATENCY = (
+        "Resultados: {count}, en {total:.0f} ms ({stages}) · {configuration} · {strategy} · {model}"
+    )
     RETRIEVED_CONFIG_PROMOTED = "{name} (promovida)"
     RETRIEVED_CONFIG_DEFAULTS = "valores predeterminados"
     EVALUATE_PROGRESS = "Evaluando {name}"
     EVALUATE_TITLE = "{name} (preguntas: {count})"
     EVALUATE_LATENCY = "Latencia: p50 {p50:.0f} ms, p95 {p95:.0f} ms (límite {limit:.0f} ms)."
-    EVALUATE_FAILED = "Preguntas que fallaron y cuentan como no encontradas: {count}. La primera: {reason}"
+    EVALUATE_FAILED = (
+        "Preguntas que fallaron y cuentan como no encontradas: {count}. La primera: {reason}"
+    )
     EVALUATE_GATE = "Control: {description}."
     EVALUATE_STORED = "Evaluación guardada: {evaluation_id}"
     EVALUATE_NOT_STORED = "Evaluación sin guardar (--no-store)."

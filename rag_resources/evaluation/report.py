@@ -9,24 +9,22 @@ from rag_resources.core.messages import Message
 
 
 def comparison_table(evaluations: Sequence[StoredEvaluation]) -> pd.DataFrame:
-    """Return a row per evaluation, best Hit_Rate@10 first, with formatted cells."""
+    """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k."""
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     return pd.DataFrame(
         [
             {
                 Message.COLUMN_CONFIGURATION: item.configuration,
-                "Hit_Rate@1": f"{item.hit_rate_at_1:.3f}",
-                "Hit_Rate@3": f"{item.hit_rate_at_3:.3f}",
-                "Hit_Rate@5": f"{item.hit_rate_at_5:.3f}",
-                "Hit_Rate@10": f"{item.hit_rate_at_10:.3f}",
+                "@1": f"{item.hit_rate_at_1:.3f}",
+                "@3": f"{item.hit_rate_at_3:.3f}",
+                "@5": f"{item.hit_rate_at_5:.3f}",
+                "@10": f"{item.hit_rate_at_10:.3f}",
                 Message.COLUMN_INTERVAL: (
                     f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}"
                 ),
                 "MRR": f"{item.mrr:.3f}",
                 "nDCG@10": f"{item.ndcg_at_10:.3f}",
-                "p50 ms": f"{item.latency_p50_ms:.0f}",
-                "p95 ms": f"{item.latency_p95_ms:.0f}",
-                Message.COLUMN_QUERIES: str(item.total_queries),
+                "p50/p95 ms": f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
                 Message.COLUMN_GATE: GATE_WORDS[item.gate],
             }
             for item in ordered

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
+from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError, RagError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.messages import Message
@@ -54,6 +54,7 @@ def evaluate(
 
     Raises:
         InvalidGoldenDatasetError: There is no golden question.
+        ModelMissingError: Nothing is indexed with the configuration's model.
         DatabaseUnavailableError: The database was lost outside a retrieval.
     """
     with database.transaction() as connection:
@@ -62,6 +63,10 @@ def evaluate(
         model = fetch_model(connection, config.model)
     if not entries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+    if model is None and config.strategy.uses_vectors:
+        raise ModelMissingError(
+            Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
+        )
     # The first retrieval loads the model: not a latency any user sees twice.
     _ask(pipeline, entries[0], config)
     outcomes = []

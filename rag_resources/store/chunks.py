@@ -124,6 +124,12 @@ def refresh_statistics(connection: Connection) -> int:
     return bump_index_version(connection)
 
 
+def statistics_are_current(connection: Connection) -> bool:
+    """Whether the lexeme statistics count the chunks there are."""
+    current: bool = queries().statistics_are_current(connection)
+    return current
+
+
 def bump_index_version(connection: Connection) -> int:
     """Mark every cached answer as stale. Returns the new version."""
     version: int = queries().bump_index_version(connection)

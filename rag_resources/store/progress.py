@@ -1,6 +1,6 @@
 """How far the index is, in numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_resources.database.pool import Connection
@@ -23,3 +23,11 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
     row = queries().indexing_progress(connection, note_model=note_model)
     vectors = {item.model: item.vectors for item in queries().embedding_progress(connection)}
     return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors)
+
+
+def index_is_current(connection: Connection, *, chunking_hash: str, models: Sequence[str]) -> bool:
+    """Whether nothing is left to chunk or embed."""
+    current: bool = queries().index_is_current(
+        connection, chunking_hash=chunking_hash, models=list(models)
+    )
+    return current

@@ -90,6 +90,14 @@ ON CONFLICT (lexeme) DO UPDATE
     SET document_count = excluded.document_count
     WHERE l.document_count <> excluded.document_count;
 
+-- name: statistics_are_current$
+-- Whether the statistics were refreshed since chunks came or went.
+-- returns: boolean
+SELECT
+    (i.chunk_count, i.average_lexeme_occurrences)
+    = (SELECT count(*), coalesce(avg(c.lexeme_occurrences), 0)::double precision FROM chunks AS c)
+FROM index_state AS i;
+
 -- name: bump_index_version<!
 -- The index changed: caches keyed by its version are stale.
 -- returns: version bigint

@@ -1,0 +1,177 @@
+"""`rag evaluate`: the golden questions through a configuration."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import (
+    JsonOption,
+    console,
+    note,
+    progress,
+    say,
+    table,
+    write_json,
+)
+from rag_resources.cli.session import application
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application import Application
+    from rag_resources.core.configuration import NamedConfiguration
+    from rag_resources.core.evaluation import Percentiles, Summary
+    from rag_resources.evaluation.runner import Evaluation
+
+HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10")
+METRIC_NAMES = {
+    "hit_rate_at_1": "Hit_Rate@1",
+    "hit_rate_at_3": "Hit_Rate@3",
+    "hit_rate_at_5": "Hit_Rate@5",
+    "hit_rate_at_10": "Hit_Rate@10",
+    "mrr": "MRR",
+    "ndcg_at_10": "nDCG@10",
+    "precision_at_10": "Precision@10",
+    "recall_at_10": "Recall@10",
+}
+METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
+GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
+
+
+def evaluate(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_EVALUATE_CONFIG)
+    ],
+    as_json: JsonOption = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help=Message.HELP_NO_STORE)] = False,
+    fail_under_gate: Annotated[
+        bool, typer.Option("--fail-under-gate", help=Message.HELP_FAIL_UNDER_GATE)
+    ] = False,
+) -> None:
+    """Evaluate a named configuration."""
+    from rag_resources.evaluation.runner import evaluate as run
+
+    with application() as app:
+        named = app.configuration(config)
+        questions = _question_count(app)
+        with progress(Message.EVALUATE_PROGRESS.format(name=config), total=questions) as advance:
+            evaluation = run(
+                app.database,
+                app.pipeline,
+                config,
+                named.retrieval,
+                store=not no_store,
+                progress=advance,
+            )
+    if as_json:
+        write_json(_as_json(evaluation, named))
+    else:
+        _show(evaluation, config)
+    if fail_under_gate and not evaluation.summary.verdict.allows_promotion:
+        raise typer.Exit(1)
+
+
+def _question_count(app: "Application") -> int:
+    from rag_resources.store.golden import list_golden
+
+    with app.database.transaction() as connection:
+        return len(list_golden(connection))
+
+
+def _show(evaluation: "Evaluation", configuration: str) -> None:
+    from rag_resources.core.gate import LATENCY_P95_LIMIT_MS
+
+    summary = evaluation.summary
+    screen = console()
+    title = Message.EVALUATE_TITLE.format(name=configuration, count=summary.total_queries)
+    screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
+    metrics = [METRIC_NAMES[name] for name in GROUP_METRICS]
+    groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
+    screen.print(table(groups, _group_rows(summary)))
+    say(
+        Message.EVALUATE_LATENCY.format(
+            p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=LATENCY_P95_LIMIT_MS
+        )
+    )
+    say(Message.EVALUATE_GATE.format(description=_gate_in_words(summary)))
+    errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
+    if errors:
+        note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
+    if evaluation.evaluation_id:
+        say(Message.EVALUATE_STORED.format(evaluation_id=evaluation.evaluation_id))
+    else:
+        say(Message.EVALUATE_NOT_STORED)
+
+
+def _metric_rows(summary: "Summary") -> list[tuple[str, str, str]]:
+    from rag_resources.core.gate import wilson_interval
+
+    rows = []
+    for name, label in METRIC_NAMES.items():
+        interval = ""
+        if name in HIT_RATES:
+            hits = sum(metrics[name] == 1 for metrics in summary.per_query.values())
+            wilson = wilson_interval(hits, summary.total_queries)
+            interval = f"{wilson.low:.3f}–{wilson.high:.3f}"
+        rows.append((label, f"{summary.metrics[name]:.3f}", interval))
+    return rows
+
+
+def _group_rows(summary: "Summary") -> list[list[str]]:
+    rows = []
+    for group, values in summary.breakdown.items():
+        kind, _, name = group.partition(":")
+        message = Message.GROUP_CATEGORY if kind == "category" else Message.GROUP_DIFFICULTY
+        metrics = [f"{values[metric]:.3f}" for metric in GROUP_METRICS]
+        rows.append([message.format(name=name), f"{values['queries']:.0f}", *metrics])
+    return rows
+
+
+def _gate_in_words(summary: "Summary") -> str:
+    from rag_resources.evaluation.report import GATE_WORDS
+
+    verdict = summary.verdict
+    text = Message.GATE_DESCRIPTION.format(
+        state=GATE_WORDS[verdict.state],
+        hit_rate=verdict.hit_rate,
+        low=verdict.interval.low,
+        high=verdict.interval.high,
+        queries=summary.total_queries,
+        threshold=verdict.threshold,
+    )
+    if verdict.queries_to_settle:
+        text += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
+    return text
+
+
+def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str, Any]:
+    summary = evaluation.summary
+    verdict = summary.verdict
+    return {
+        "evaluationId": str(evaluation.evaluation_id) if evaluation.evaluation_id else None,
+        "configuration": named.name,
+        "configHash": named.retrieval.config_hash,
+        "model": named.retrieval.model,
+        "totalQueries": summary.total_queries,
+        "failedQueries": summary.failed_queries,
+        "degradedQueries": summary.degraded_queries,
+        "metrics": dict(summary.metrics),
+        "breakdown": {name: dict(values) for name, values in summary.breakdown.items()},
+        "latency": _latency(summary.latency),
+        "stages": {name: _latency(values) for name, values in summary.stages.items()},
+        "gate": {
+            "state": verdict.state.value,
+            "hitRateAt10": verdict.hit_rate,
+            "interval": [verdict.interval.low, verdict.interval.high],
+            "threshold": verdict.threshold,
+            "queriesToSettle": verdict.queries_to_settle,
+        },
+        "failures": [
+            {"query": outcome.golden.query, "error": outcome.error}
+            for outcome in evaluation.outcomes
+            if outcome.error
+        ],
+    }
+
+
+def _latency(values: "Percentiles") -> dict[str, float]:
+    return {"p50Ms": values.p50_ms, "p95Ms": values.p95_ms, "p99Ms": values.p99_ms}

@@ -1,0 +1,96 @@
+"""The entry point: dispatches to the commands and turns every error into Spanish and a code.
+
+Exit codes: 0 done, 1 failure, 2 bad input, 130 interrupted.
+"""
+
+import io
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from rag_resources.cli import evaluate, golden, migration, notes, retrieve, server, status
+from rag_resources.cli.output import fail, masked, note
+from rag_resources.cli.usage import command, explain, group
+from rag_resources.core.errors import InvalidInputError, RagError
+from rag_resources.core.messages import Message
+
+INTERRUPTED = 130
+
+app = group("rag", Message.HELP_RAG)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help=Message.HELP_DEBUG)] = False,
+) -> None:
+    """Take the global options; `main` looks at them before anything can fail."""
+
+
+command(app, "up", Message.HELP_UP)(server.up)
+command(app, "down", Message.HELP_DOWN)(server.down)
+command(app, "status", Message.HELP_STATUS)(status.status)
+command(app, "ingest", Message.HELP_INGEST)(notes.ingest)
+command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
+command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
+app.add_typer(golden.app)
+command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(notes.import_squad)
+app.add_typer(migration.app)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Args:
+        arguments: Without the program's name; those of the process by default.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    debug = "--debug" in given[:1]
+    if not debug:  # what libraries log is English and not for users
+        logging.basicConfig(handlers=[logging.NullHandler()])
+    sys.exit(_run(given, debug=debug))
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone: nothing to tell, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, Abort):
+        code = INTERRUPTED
+    except TyperException as error:
+        note(explain(error))
+        return error.exit_code
+    except RagError as error:
+        fail(Message.CLI_ERROR.format(message=error.message))
+        _trace(debug)
+        return 2 if isinstance(error, InvalidInputError) else 1
+    except Exception as error:  # noqa: BLE001 - the last resort: a line instead of a stack
+        reason = " ".join(str(error).split())
+        fail(Message.CLI_UNEXPECTED.format(kind=type(error).__name__, reason=reason))
+        _trace(debug)
+        return 1
+    if code == INTERRUPTED:
+        note(Message.CLI_INTERRUPTED)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    root: Any = typer.main.get_command(app)
+    result = root.main(args=arguments, prog_name="rag", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def _trace(debug: bool) -> None:
+    if debug:
+        note(masked(traceback.format_exc()))

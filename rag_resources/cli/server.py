@@ -1,0 +1,55 @@
+"""`rag up` and `rag down`."""
+
+from rag_resources.cli.output import address, say, working
+from rag_resources.cli.session import read_settings
+from rag_resources.core.messages import Message
+
+
+def up() -> None:
+    """Start the embedded server and migrate."""
+    from rag_resources.database.locate import database_url, embedded_server
+    from rag_resources.database.migrations import migrate
+
+    settings = read_settings()
+    with working(Message.CLI_OPENING):
+        url = database_url(settings)
+        applied = migrate(url)
+    if settings.database_url:
+        say(Message.SERVER_OWN_DATABASE.format(version=server_version(url), address=address(url)))
+    else:
+        state = embedded_server(settings).status()
+        say(
+            Message.SERVER_UP.format(
+                version=state.version, address=address(url), path=state.data_dir
+            )
+        )
+    if applied:
+        say(Message.SERVER_SCHEMA_APPLIED.format(migrations=", ".join(applied)))
+    else:
+        say(Message.SERVER_SCHEMA_CURRENT)
+
+
+def down() -> None:
+    """Stop the embedded server."""
+    from rag_resources.database.locate import embedded_server
+
+    settings = read_settings()
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        say(Message.SERVER_NOT_OURS.format(address=address(url)))
+        return
+    server = embedded_server(settings)
+    state = server.status()
+    if not state.running:
+        say(Message.SERVER_ALREADY_DOWN)
+        return
+    server.down()
+    say(Message.SERVER_DOWN.format(path=state.data_dir))
+
+
+def server_version(url: str) -> str:
+    """Ask a server for its version, `16.4`."""
+    from rag_resources.database.migrations import connect
+
+    with connect(url) as connection:
+        return (connection.info.parameter_status("server_version") or "").partition(" ")[0]

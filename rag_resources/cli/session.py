@@ -1,0 +1,34 @@
+"""What every command starts with: the settings and the open application."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from rag_resources.cli.output import working
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application import Application
+    from rag_resources.settings import Settings
+
+DEFAULT_CONFIGURATION = "hybrid"
+"""What serves before the first promotion."""
+
+
+def read_settings() -> "Settings":
+    """Read the environment."""
+    from rag_resources.settings import load_settings
+
+    return load_settings()
+
+
+@contextmanager
+def application() -> Iterator["Application"]:
+    """Open the application for a command; starts the embedded server if that is the one."""
+    from rag_resources.application import open_application
+
+    settings = read_settings()
+    with ExitStack() as stack:
+        with working(Message.CLI_OPENING):
+            opened = stack.enter_context(open_application(settings))
+        yield opened

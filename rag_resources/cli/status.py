@@ -1,0 +1,205 @@
+"""`rag status`: what runs, what the database holds, what serves."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
+from rag_resources.cli.server import server_version
+from rag_resources.cli.session import DEFAULT_CONFIGURATION, read_settings
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.settings import Settings
+    from rag_resources.store.evaluations import Promotion
+    from rag_resources.store.status import DatabaseStatus, ModelStatus
+
+_STATES = {
+    None: Message.STATUS_NOT_REGISTERED,
+    "serving": Message.STATUS_SERVING,
+    "building": Message.STATUS_BUILDING,
+    "retired": Message.STATUS_RETIRED,
+}
+
+
+def status(as_json: JsonOption = False) -> None:
+    """Say what there is, without starting or changing anything."""
+    settings = read_settings()
+    server, url = _server(settings)
+    found = _database(url) if url else None
+    models = found.with_configured(settings.all_models) if found else []
+    if as_json:
+        contents = _as_json(found, models) if found else None
+        write_json({"server": server, "database": contents})
+        return
+    _show_server(server)
+    if found:
+        _show_database(found, models)
+    elif url:
+        say(Message.SERVER_SCHEMA_MISSING)
+
+
+def _server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
+    """Describe the server; the URL is None if nothing is running."""
+    from rag_resources.database.locate import APPLICATION_DATABASE, embedded_server
+
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        version, place = server_version(url), address(url)
+        return {"embedded": False, "running": True, "version": version, "address": place}, url
+    server = embedded_server(settings)
+    state = server.status()
+    own_url = server.dsn(APPLICATION_DATABASE) if state.running else None
+    described = {
+        "embedded": True,
+        "running": state.running,
+        "version": state.version,
+        "address": address(own_url) if own_url else None,
+        "port": state.port,
+        "dataDir": str(state.data_dir),
+    }
+    return described, own_url
+
+
+def _database(url: str) -> "DatabaseStatus | None":
+    """Read the counts; None if the schema is not there yet."""
+    from rag_resources.database.migrations import connect
+    from rag_resources.database.pool import Database
+    from rag_resources.store.status import has_schema, read_status
+
+    with connect(url) as plain:
+        if not has_schema(plain):
+            return None
+    with Database(url) as database, database.transaction() as connection:
+        return read_status(connection)
+
+
+def _show_server(server: dict[str, Any]) -> None:
+    if not server["embedded"]:
+        say(Message.SERVER_OWN_DATABASE.format(**server))
+    elif server["running"]:
+        say(Message.SERVER_UP.format(path=server["dataDir"], **server))
+    else:
+        say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
+
+
+def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None:
+    say(
+        Message.STATUS_COUNTS.format(
+            notes=found.notes,
+            chunked=found.chunked,
+            chunks=found.chunks,
+            golden=found.golden,
+            failures=found.failures,
+        )
+    )
+    serving = found.promotion
+    if serving:
+        since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
+        say(
+            Message.STATUS_SERVES.format(
+                configuration=serving.configuration, model=serving.model, since=since
+            )
+        )
+    else:
+        say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
+    console().print(_models_table(models))
+    if found.evaluations:
+        console().print(_evaluations_table(found.evaluations))
+    else:
+        say(Message.NO_EVALUATIONS)
+
+
+def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
+    """Show what fits 80 columns; `rag_resources.evaluation.report` has the whole comparison."""
+    from rag_resources.evaluation.report import GATE_WORDS
+
+    columns = (
+        Message.COLUMN_CONFIGURATION,
+        "Hit_Rate@10",
+        Message.COLUMN_INTERVAL,
+        "MRR",
+        "p95 ms",
+        Message.COLUMN_GATE,
+    )
+    rows = [
+        (
+            item.configuration,
+            f"{item.hit_rate_at_10:.3f}",
+            f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
+            f"{item.mrr:.3f}",
+            f"{item.latency_p95_ms:.0f}",
+            GATE_WORDS[item.gate],
+        )
+        for item in sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
+    ]
+    return table(columns, rows, title=Message.STATUS_EVALUATIONS)
+
+
+def _models_table(models: "list[ModelStatus]") -> Any:
+    columns = (
+        Message.COLUMN_MODEL,
+        Message.COLUMN_STATE,
+        Message.COLUMN_CHUNK_VECTORS,
+        Message.COLUMN_NOTE_VECTORS,
+        Message.COLUMN_PENDING,
+    )
+    rows = [
+        (
+            model.name,
+            _STATES[model.state],
+            str(model.chunk_vectors),
+            str(model.note_vectors),
+            str(model.pending),
+        )
+        for model in models
+    ]
+    return table(columns, rows)
+
+
+def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, Any]:
+    return {
+        "notes": found.notes,
+        "chunked": found.chunked,
+        "chunks": found.chunks,
+        "goldenQuestions": found.golden,
+        "indexingFailures": found.failures,
+        "indexVersion": found.index_version,
+        "models": [
+            {
+                "name": model.name,
+                "state": model.state,
+                "chunkVectors": model.chunk_vectors,
+                "noteVectors": model.note_vectors,
+                "pendingNotes": model.pending,
+            }
+            for model in models
+        ],
+        "evaluations": [_evaluation(item) for item in found.evaluations],
+        "serving": _promotion(found.promotion) if found.promotion else None,
+    }
+
+
+def _evaluation(item: "StoredEvaluation") -> dict[str, Any]:
+    return {
+        "configuration": item.configuration,
+        "evaluationId": str(item.evaluation_id),
+        "createdAt": item.created_at.isoformat(),
+        "totalQueries": item.total_queries,
+        "hitRateAt10": item.hit_rate_at_10,
+        "hitRateAt10Interval": [item.hit_rate_at_10_low, item.hit_rate_at_10_high],
+        "mrr": item.mrr,
+        "ndcgAt10": item.ndcg_at_10,
+        "latencyP95Ms": item.latency_p95_ms,
+        "gate": item.gate,
+    }
+
+
+def _promotion(serving: "Promotion") -> dict[str, Any]:
+    return {
+        "configuration": serving.configuration,
+        "model": serving.model,
+        "configHash": serving.config_hash,
+        "evaluationId": str(serving.evaluation_id),
+        "promotedAt": serving.promoted_at.isoformat(),
+    }

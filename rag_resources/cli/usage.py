@@ -1,0 +1,172 @@
+"""Typer in Spanish: the frame of the help pages, and what a wrong call is told.
+
+Typer carries its own copy of click and no translations, so that its exceptions come from there.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import typer
+from typer._click.core import Command
+from typer._click.exceptions import (
+    BadOptionUsage,
+    BadParameter,
+    MissingParameter,
+    NoArgsIsHelpError,
+    NoSuchOption,
+)
+from typer._click.formatting import HelpFormatter
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.exceptions import TyperException
+
+from rag_resources.core.messages import Message
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class SpanishCommand(TyperCommand):
+    """A command whose help page is in Spanish."""
+
+    def format_usage(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        """Write how it is called."""
+        _write_usage(self, ctx, formatter)
+
+    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        """Write its arguments and options."""
+        _write_parameters(self, ctx, formatter)
+
+
+class SpanishGroup(TyperGroup):
+    """A group of commands whose help page is in Spanish."""
+
+    def format_usage(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        """Write how it is called."""
+        _write_usage(self, ctx, formatter)
+
+    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        """Write its options and commands."""
+        _write_parameters(self, ctx, formatter)
+        rows = [(name, command.help or "") for name, command in self.commands.items()]
+        with formatter.section(Message.USAGE_SECTION_COMMANDS):
+            formatter.write_dl(rows)
+
+
+def group(name: str, description: str) -> typer.Typer:
+    """Make an empty group of commands."""
+    return typer.Typer(
+        name=name,
+        help=description,
+        cls=SpanishGroup,
+        options_metavar=Message.USAGE_OPTIONS,
+        subcommand_metavar=Message.USAGE_COMMAND,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+def command(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:
+    """Return the decorator that makes a function a command of a group."""
+    return app.command(
+        name, cls=SpanishCommand, help=description, options_metavar=Message.USAGE_OPTIONS
+    )
+
+
+def explain(error: TyperException) -> str:
+    """Say what is wrong with a call: how it is called, the problem, where help is."""
+    if isinstance(error, NoArgsIsHelpError):
+        return error.message
+    context = getattr(error, "ctx", None)
+    problem = Message.CLI_ERROR.format(message=_problem(error))
+    if context is None:
+        return problem
+    hint = Message.USAGE_HINT.format(command=context.command_path)
+    return "\n".join((context.get_usage(), problem, hint))
+
+
+def _problem(error: TyperException) -> str:
+    if isinstance(error, MissingParameter):
+        return Message.USAGE_MISSING_ARGUMENT.format(name=_parameter(error))
+    if isinstance(error, BadParameter):
+        reason = _reason(error)
+        return Message.USAGE_INVALID_VALUE.format(name=_parameter(error), reason=reason)
+    if isinstance(error, NoSuchOption):
+        known = _did_you_mean(error.possibilities or ())
+        return Message.USAGE_NO_SUCH_OPTION.format(name=error.option_name) + known
+    if isinstance(error, BadOptionUsage):
+        takes_none = "does not take" in error.message
+        message = (
+            Message.USAGE_OPTION_WITHOUT_VALUE if takes_none else Message.USAGE_OPTION_NEEDS_VALUE
+        )
+        return message.format(name=error.option_name)
+    return _other_problem(error)
+
+
+def _other_problem(error: TyperException) -> str:
+    """Put the problems that have no class of their own, by what they say."""
+    context = getattr(error, "ctx", None)
+    commands = context.command.commands if context and hasattr(context.command, "commands") else {}
+    if error.message.startswith("Missing command"):
+        return Message.USAGE_MISSING_COMMAND.format(known=", ".join(commands))
+    unknown = re.match(r"No such command (['\"])(.*?)\1", error.message)
+    if unknown:
+        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2], known=", ".join(commands))
+    extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
+    if extra:
+        return Message.USAGE_EXTRA_ARGUMENTS.format(arguments=extra[1])
+    return error.message
+
+
+def _parameter(error: BadParameter) -> str:
+    parameter = error.param
+    if parameter is None:
+        return "?"
+    return f"«{parameter.opts[0] if isinstance(parameter, TyperOption) else parameter.metavar}»"
+
+
+def _reason(error: BadParameter) -> str:
+    """Take the reason from the validation behind the error, which has it in Spanish."""
+    from pydantic import ValidationError
+
+    from rag_resources.core.configuration import describe_problems
+
+    if isinstance(error.__cause__, ValidationError):
+        problems = describe_problems(error.__cause__)
+        return "; ".join(problem.removeprefix(".: ") for problem in problems)
+    return error.message
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    listed = ", ".join(sorted(names))
+    return Message.USAGE_DID_YOU_MEAN.format(names=listed) if listed else ""
+
+
+def _write_usage(command: Command, ctx: Any, formatter: HelpFormatter) -> None:
+    pieces = command.collect_usage_pieces(ctx)
+    formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=Message.USAGE)
+
+
+def _write_parameters(command: Command, ctx: Any, formatter: HelpFormatter) -> None:
+    parameters = command.get_params(ctx)
+    arguments = [
+        (str(item.metavar), item.help or "")
+        for item in parameters
+        if isinstance(item, TyperArgument)
+    ]
+    options = [_option(item) for item in parameters if isinstance(item, TyperOption)]
+    for title, rows in (
+        (Message.USAGE_SECTION_ARGUMENTS, arguments),
+        (Message.USAGE_SECTION_OPTIONS, options),
+    ):
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _option(option: TyperOption) -> tuple[str, str]:
+    name = ", ".join([*option.opts, *option.secondary_opts])
+    if option.name == "help":
+        return name, Message.USAGE_HELP_OPTION
+    return f"{name} {option.metavar or ''}".rstrip(), option.help or ""
