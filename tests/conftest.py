@@ -1,0 +1,78 @@
+"""Shared fixtures, and Hypothesis profiles: `dev` explores, `ci` repeats the same examples."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+
+settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no defect
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """One embedded PostgreSQL for the whole session, where any user's server can keep its data."""
+    with TemporaryDirectory(prefix="rag-tests-") as home:
+        Path(home).chmod(0o755)
+        own = EmbeddedServer(Path(home))
+        own.up()
+        yield own
+        own.down()
+
+
+@pytest.fixture
+def create_database(server: EmbeddedServer) -> Iterator[Callable[..., str]]:
+    """Create an empty database, with options of CREATE DATABASE, and return its URL."""
+    names: list[str] = []
+
+    def created(options: str = "") -> str:
+        names.append(f"test_{uuid4().hex}")
+        connection.execute(f"CREATE DATABASE {names[-1]} TEMPLATE template0 {options}")
+        return server.dsn(names[-1])
+
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        yield created
+        for name in names:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def template_database(server: EmbeddedServer) -> str:
+    """Name of a migrated, empty database that tests clone."""
+    server.ensure_database("template_rag")
+    migrate(server.dsn("template_rag"))
+    return "template_rag"
+
+
+@pytest.fixture
+def database_url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
+    """URL of a fresh migrated database, dropped afterwards."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+        yield server.dsn(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An open pool over a fresh migrated database."""
+    with Database(database_url) as opened:
+        yield opened

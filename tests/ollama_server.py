@@ -1,0 +1,505 @@
+"""A small, strict Ollama server for tests: the documented protocol over real HTTP, and faults.
+
+Its vectors are deterministic and share components where texts share words, so similar texts are
+similar. Requests that the documentation does not describe are refused with 400, as a check on the
+client; a real server is more lenient.
+"""
+
+import hashlib
+import json
+import math
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+VERSION = "0.12.6"
+_CREATED_AT = "2025-01-01T00:00:00.000000Z"
+_COMPONENTS_PER_WORD = 8
+
+Json = dict[str, Any]
+
+
+class Fault(StrEnum):
+    """What can go wrong with an answer."""
+
+    STATUS = "status"
+    """An error status with Ollama's error body."""
+    SLOW = "slow"
+    """Silence for some seconds, then the right answer."""
+    CUT = "cut"
+    """The connection ends in the middle of the body."""
+    DIMENSION = "dimension"
+    """Vectors one component short."""
+    COUNT = "count"
+    """One vector too few."""
+    RAGGED = "ragged"
+    """The last vector is one component short."""
+    NAN = "nan"
+    """A component that is not a number."""
+    ZERO = "zero"
+    """The first vector is zero."""
+    GARBAGE = "garbage"
+    """A body that is not JSON."""
+    SHAPE = "shape"
+    """JSON without what it should hold."""
+
+
+@dataclass
+class _Injected:
+    fault: Fault
+    remaining: int
+    path: str | None
+    status: int
+    seconds: float
+
+
+@dataclass
+class Request:
+    """A request as received."""
+
+    path: str
+    body: Json
+
+
+class _BadRequestError(Exception):
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class OllamaServer:
+    """An Ollama server on a free port of 127.0.0.1, as a context manager.
+
+    Attributes:
+        embedding_models: Embedding models it has (full names), and their dimensions.
+        chat_models: Chat models it has (full names).
+        context_length: What `/api/show` tells of every model; `None` tells nothing.
+        reply: Gives the answer of `/api/chat` from its messages; ignored if a JSON schema is
+            asked for, which is answered by the smallest instance of the schema.
+        requests: Every request so far, well-formed or not.
+    """
+
+    embedding_models: dict[str, int] = field(
+        default_factory=lambda: {"nomic-embed-text:latest": 768, "bge-m3:latest": 1024}
+    )
+    chat_models: list[str] = field(default_factory=lambda: ["llama3.2:latest"])
+    context_length: int | None = 8192
+    reply: Callable[[list[Json]], str] = field(
+        default=lambda messages: f"Respuesta a: {messages[-1]['content']}"
+    )
+    requests: list[Request] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._faults: list[_Injected] = []
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._server: _HttpServer | None = None
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def host(self) -> str:
+        """Address, such as "http://127.0.0.1:40001"."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Listen; after a `stop`, on the same port."""
+        self._stopping.clear()
+        self._server = _HttpServer(("127.0.0.1", self._port), self)
+        self._port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop listening and end open connections."""
+        if self._server is not None:
+            self._stopping.set()
+            self._server.shutdown()
+            self._server.server_close()
+            self._server.end_connections()
+            self._server = None
+
+    def inject(
+        self,
+        fault: Fault,
+        *,
+        times: int = 1_000_000,
+        path: str | None = None,
+        status: int = 500,
+        seconds: float = 1.0,
+    ) -> None:
+        """Make the next `times` requests (to `path`, or to any) go wrong; the last call wins."""
+        with self._lock:
+            self._faults.insert(0, _Injected(fault, times, path, status, seconds))
+
+    def heal(self) -> None:
+        """Forget every fault."""
+        with self._lock:
+            self._faults.clear()
+
+    def requests_to(self, path: str) -> list[Json]:
+        """Bodies of the requests to a path, oldest first."""
+        return [request.body for request in self.requests if request.path == path]
+
+    def next_fault(self, path: str) -> _Injected | None:
+        """Take the fault of a request to `path`, if there is one."""
+        with self._lock:
+            for injected in self._faults:
+                if injected.remaining > 0 and injected.path in (None, path):
+                    injected.remaining -= 1
+                    return injected
+        return None
+
+    def wait(self, seconds: float) -> None:
+        """Be silent, unless the server is stopped meanwhile."""
+        self._stopping.wait(seconds)
+
+    def full_name(self, model: str) -> str:
+        """Complete a model's name by its tag.
+
+        Raises:
+            _BadRequestError: The server lacks the model (404).
+        """
+        name = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+        if name not in self.embedding_models and name not in self.chat_models:
+            message = f'model "{model}" not found, try pulling it first'
+            raise _BadRequestError(message, status=404)
+        return name
+
+
+def embed_words(text: str, dimension: int) -> list[float]:
+    """Embed a text by hashing its words.
+
+    Returns:
+        `dimension` components, L2-normalised; texts that share words have a higher cosine.
+    """
+    vector = [0.0] * dimension
+    for word in re.findall(r"\w+", text.lower()) or [""]:
+        digest = hashlib.sha256(word.encode()).digest()
+        for index in range(_COMPONENTS_PER_WORD):
+            number = int.from_bytes(digest[4 * index : 4 * index + 4], "little")
+            vector[(number >> 1) % dimension] += 1.0 if number & 1 else -1.0
+    norm = math.sqrt(sum(value * value for value in vector))
+    return [value / norm for value in vector] if norm else [1.0] + [0.0] * (dimension - 1)
+
+
+def smallest_instance(schema: Json) -> Any:
+    """Build the smallest value that a JSON schema (types, enum, const, $ref) accepts."""
+    return _instance(schema, schema)
+
+
+def _instance(schema: Json, root: Json) -> Any:
+    if "$ref" in schema:
+        target: Any = root
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        return _instance(target, root)
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    if "anyOf" in schema:
+        return _instance(schema["anyOf"][0], root)
+    kind = schema.get("type", "object")
+    if kind == "object":
+        properties = schema.get("properties", {})
+        required = schema.get("required", list(properties))
+        return {name: _instance(properties.get(name, {}), root) for name in required}
+    if kind == "array":
+        return [_instance(schema.get("items", {}), root)] * schema.get("minItems", 0)
+    minimum = schema.get("minimum", 0)
+    plain = {"string": "", "integer": minimum, "number": minimum, "boolean": False, "null": None}
+    return plain[kind]
+
+
+class _HttpServer(ThreadingHTTPServer):
+    daemon_threads = True
+    # A restarted server takes the port of its predecessor.
+    allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], ollama: OllamaServer) -> None:
+        super().__init__(address, _Handler)
+        self.ollama = ollama
+        self._connections: set[socket.socket] = set()
+        self._guard = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def end_connections(self) -> None:
+        with self._guard:
+            connections = list(self._connections)
+        for connection in connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # The client was faster.
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay quiet: a client that gives up is what several tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _HttpServer
+    protocol_version = "HTTP/1.1"
+    # Headers and body go out in two writes: without this, Nagle adds 40 ms to each answer.
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - inherited name
+        """Stay quiet."""
+
+    def do_GET(self) -> None:
+        routes = {"/api/tags": self._tags, "/api/version": lambda: {"version": VERSION}}
+        self._answer(lambda: self._route(routes)())
+
+    def do_POST(self) -> None:
+        routes = {"/api/embed": self._embed, "/api/show": self._show, "/api/chat": self._chat}
+        self._answer(lambda: self._route(routes)(self._body()))
+
+    def _route(self, routes: dict[str, Any]) -> Any:
+        if self.path not in routes:
+            raise _BadRequestError("404 page not found", status=404)
+        return routes[self.path]
+
+    def _body(self) -> Json:
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._consumed = True
+        if "application/json" not in self.headers.get("Content-Type", ""):
+            raise _BadRequestError("Content-Type must be application/json")
+        try:
+            body = json.loads(raw)
+        except ValueError as error:
+            raise _BadRequestError(f"invalid JSON: {error}") from error
+        if not isinstance(body, dict):
+            raise _BadRequestError("the body must be an object")
+        self.server.ollama.requests.append(Request(self.path, body))
+        return body
+
+    def _answer(self, make: Callable[[], Json | Iterator[Json]]) -> None:
+        self._consumed = self.command == "GET"
+        try:
+            payload = make()
+            fault = self.server.ollama.next_fault(self.path)
+            if fault is not None:
+                payload = self._spoil(payload, fault)
+        except _BadRequestError as error:
+            self._send(error.status, {"error": str(error)})
+            return
+        if isinstance(payload, dict):
+            self._send(200, payload)
+        else:
+            self._stream(payload)
+
+    def _spoil(self, payload: Any, injected: _Injected) -> Any:
+        fault = injected.fault
+        if fault is Fault.STATUS:
+            raise _BadRequestError("something went wrong", status=injected.status)
+        if fault is Fault.SLOW:
+            self.server.ollama.wait(injected.seconds)
+            return payload
+        if fault is Fault.CUT:
+            self._cut(payload)
+            raise ConnectionAbortedError
+        if fault is Fault.GARBAGE:
+            self._send_bytes(200, b"<html>Bad gateway</html>")
+            raise ConnectionAbortedError
+        if fault is Fault.SHAPE:
+            return {"unexpected": []}
+        return _spoil_vectors(payload, fault)
+
+    def _cut(self, payload: Any) -> None:
+        data = json.dumps(payload if isinstance(payload, dict) else list(payload)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2])
+        self.close_connection = True
+
+    def _send(self, status: int, payload: Json) -> None:
+        self._send_bytes(status, json.dumps(payload).encode())
+
+    def _send_bytes(self, status: int, data: bytes) -> None:
+        if not self._consumed:
+            # What is left of the request would be read as the next one.
+            self.close_connection = True
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, parts: Iterator[Json]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in parts:
+            line = json.dumps(part).encode() + b"\n"
+            self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    # What each endpoint may be given, by the documentation: name to type.
+    _EMBED: ClassVar[dict[str, Any]] = {
+        "model": str,
+        "input": (str, list),
+        "truncate": bool,
+        "options": dict,
+        "keep_alive": (str, int, float),
+        "dimensions": int,
+    }
+    _SHOW: ClassVar[dict[str, Any]] = {"model": str, "verbose": bool}
+    _CHAT: ClassVar[dict[str, Any]] = {
+        "model": str,
+        "messages": list,
+        "tools": list,
+        "think": (bool, str),
+        "format": (str, dict),
+        "options": dict,
+        "stream": bool,
+        "keep_alive": (str, int, float),
+    }
+
+    def _tags(self) -> Json:
+        ollama = self.server.ollama
+        ollama.requests.append(Request(self.path, {}))
+        names = [*ollama.embedding_models, *ollama.chat_models]
+        return {"models": [_description(name) for name in names]}
+
+    def _show(self, body: Json) -> Json:
+        _check(body, self._SHOW, required=("model",))
+        ollama = self.server.ollama
+        name = ollama.full_name(body["model"])
+        info: Json = {"general.architecture": "test"}
+        if ollama.context_length is not None:
+            info["test.context_length"] = ollama.context_length
+        if name in ollama.embedding_models:
+            info["test.embedding_length"] = ollama.embedding_models[name]
+        kind = "embedding" if name in ollama.embedding_models else "completion"
+        details = _description(name)["details"]
+        return {"template": "", "details": details, "model_info": info, "capabilities": [kind]}
+
+    def _embed(self, body: Json) -> Json:
+        _check(body, self._EMBED, required=("model", "input"))
+        ollama = self.server.ollama
+        name = ollama.full_name(body["model"])
+        if name not in ollama.embedding_models:
+            raise _BadRequestError("this model does not support embeddings", status=501)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if not all(isinstance(text, str) for text in texts):
+            raise _BadRequestError("invalid input type")
+        dimension = ollama.embedding_models[name]
+        return {
+            "model": body["model"],
+            "embeddings": [embed_words(text, dimension) for text in texts],
+            "total_duration": 1,
+            "load_duration": 1,
+            "prompt_eval_count": sum(len(text.split()) for text in texts),
+        }
+
+    def _chat(self, body: Json) -> Json | Iterator[Json]:
+        _check(body, self._CHAT, required=("model", "messages"))
+        ollama = self.server.ollama
+        if ollama.full_name(body["model"]) not in ollama.chat_models:
+            raise _BadRequestError(f'"{body["model"]}" does not support chat')
+        messages = body["messages"]
+        for message in messages:
+            if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+                raise _BadRequestError("a message needs a content")
+            if message.get("role") not in ("system", "user", "assistant", "tool"):
+                raise _BadRequestError("a message needs a known role")
+        if isinstance(body.get("format"), dict):
+            content = json.dumps(smallest_instance(body["format"]))
+        elif body.get("format") == "json":
+            content = json.dumps({"answer": ollama.reply(messages)})
+        else:
+            content = ollama.reply(messages)
+        if body.get("stream", True):
+            return _chat_parts(body["model"], content)
+        return _chat_answer(body["model"], content, done=True)
+
+
+def _spoil_vectors(payload: Json, fault: Fault) -> Json:
+    vectors: list[list[float]] = payload["embeddings"]
+    if fault is Fault.DIMENSION:
+        payload["embeddings"] = [vector[:-1] for vector in vectors]
+    elif fault is Fault.RAGGED:
+        vectors[-1].pop()
+    elif fault is Fault.COUNT:
+        vectors.pop()
+    elif fault is Fault.NAN:
+        vectors[0][0] = math.nan
+    elif fault is Fault.ZERO:
+        vectors[0] = [0.0] * len(vectors[0])
+    return payload
+
+
+def _check(body: Json, allowed: dict[str, Any], required: tuple[str, ...]) -> None:
+    for name, value in body.items():
+        if name not in allowed:
+            raise _BadRequestError(f"unknown field {name}")
+        if not isinstance(value, allowed[name]):
+            raise _BadRequestError(f"wrong type of {name}")
+    for name in required:
+        if name not in body or body[name] == "":
+            raise _BadRequestError(f"{name} is required")
+
+
+def _description(name: str) -> Json:
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": _CREATED_AT,
+        "size": 1_000_000,
+        "digest": hashlib.sha256(name.encode()).hexdigest(),
+        "details": {
+            "parent_model": "",
+            "format": "gguf",
+            "family": "test",
+            "families": ["test"],
+            "parameter_size": "1M",
+            "quantization_level": "F16",
+        },
+    }
+
+
+def _chat_answer(model: str, content: str, *, done: bool) -> Json:
+    answer: Json = {
+        "model": model,
+        "created_at": _CREATED_AT,
+        "message": {"role": "assistant", "content": content},
+        "done": done,
+    }
+    if done:
+        counts = ("prompt_eval_count", "eval_count")
+        durations = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+        answer |= {"done_reason": "stop", **dict.fromkeys((*counts, *durations), 1)}
+    return answer
+
+
+def _chat_parts(model: str, content: str) -> Iterator[Json]:
+    for part in re.findall(r"\S+\s*", content):
+        yield _chat_answer(model, part, done=False)
+    yield _chat_answer(model, "", done=True)

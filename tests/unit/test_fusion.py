@@ -1,0 +1,167 @@
+"""Fusion with values computed by hand."""
+
+import pytest
+from tests.strategies import uuid_number
+
+from rag_resources.core.configuration import FusionConfig
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
+from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
+
+A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
+NOTE = uuid_number(100)
+
+
+def ranking(retriever: Retriever, *scored: tuple[object, float]) -> Ranking:
+    return Ranking(
+        retriever,
+        tuple(Candidate(chunk_id, NOTE, score) for chunk_id, score in scored),  # type: ignore[arg-type]
+    )
+
+
+SEMANTIC = ranking(Retriever.SEMANTIC, (A, 0.9), (B, 0.8), (C, 0.5))
+CONTEXTUAL = ranking(Retriever.CONTEXTUAL, (B, 0.7), (A, 0.3))
+FULLTEXT = ranking(Retriever.FULLTEXT, (B, 0.6), (D, 0.2))
+EMPTY = ranking(Retriever.FULLTEXT)
+
+
+def scores(chunks: list[ScoredChunk]) -> dict[object, float]:
+    return {chunk.chunk_id: chunk.score for chunk in chunks}
+
+
+def test_reciprocal_ranks_are_weighted_and_summed() -> None:
+    fused = reciprocal_rank_fusion([SEMANTIC, FULLTEXT], weights=[0.5, 1.0])
+    assert [chunk.chunk_id for chunk in fused] == [B, D, A, C]
+    assert scores(fused) == pytest.approx(
+        {B: 0.5 / 62 + 1 / 61, D: 1 / 62, A: 0.5 / 61, C: 0.5 / 63}, rel=1e-15
+    )
+
+
+def test_the_rank_constant_damps_the_first_ranks() -> None:
+    fused = reciprocal_rank_fusion([SEMANTIC], weights=[1.0], rank_constant=1)
+    assert [chunk.score for chunk in fused] == [1 / 2, 1 / 3, 1 / 4]
+
+
+def test_a_fused_chunk_says_where_it_was_found() -> None:
+    fused = reciprocal_rank_fusion([FULLTEXT, SEMANTIC], weights=[1, 1])
+    assert fused[0] == ScoredChunk(
+        chunk_id=B,
+        note_id=NOTE,
+        score=pytest.approx(1 / 61 + 1 / 62),  # type: ignore[arg-type]
+        retrievers=(Retriever.FULLTEXT, Retriever.SEMANTIC),
+        original_score=0.6,
+    )
+
+
+def test_a_retriever_with_two_lists_is_named_once() -> None:
+    (first, *_) = reciprocal_rank_fusion([SEMANTIC, SEMANTIC], weights=[1, 1])
+    assert first.retrievers == (Retriever.SEMANTIC,)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_ties_break_by_chunk_id(swapped: bool) -> None:
+    lists = [
+        ranking(Retriever.SEMANTIC, (C, 0.9), (A, 0.1)),
+        ranking(Retriever.FULLTEXT, (A, 0.9), (C, 0.1)),
+    ]
+    fused = reciprocal_rank_fusion(lists[::-1] if swapped else lists, weights=[1, 1])
+    assert [chunk.chunk_id for chunk in fused] == [A, C]
+
+
+def test_a_sum_over_one_is_one() -> None:
+    fused = reciprocal_rank_fusion([SEMANTIC] * 3, weights=[1, 1, 1], rank_constant=1)
+    assert fused[0].score == 1.0
+    assert fused[1].score == 1.0
+    assert fused[2].score == 0.75
+
+
+def test_the_convex_combination_weighs_min_max_scores() -> None:
+    """Semantic: A 1, B 0.75, C 0. Full text: B 1, D 0. Weights 1/4 and 3/4."""
+    fused = convex_combination([SEMANTIC, FULLTEXT], weights=[0.25, 0.75])
+    assert [chunk.chunk_id for chunk in fused] == [B, A, C, D]
+    assert scores(fused) == pytest.approx({B: 0.25 * 0.75 + 0.75, A: 0.25, C: 0.0, D: 0.0})
+
+
+def test_convex_weights_are_scaled_to_sum_to_one() -> None:
+    fused = convex_combination([SEMANTIC, FULLTEXT], weights=[0.2, 0.2])
+    assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)
+
+
+def test_equal_scores_normalise_to_one() -> None:
+    fused = convex_combination([ranking(Retriever.FULLTEXT, (B, 0.3), (A, 0.3))], weights=[1.0])
+    assert [(chunk.chunk_id, chunk.score) for chunk in fused] == [(A, 1.0), (B, 1.0)]
+
+
+@pytest.mark.parametrize("fusion", [reciprocal_rank_fusion, convex_combination])
+@pytest.mark.parametrize(
+    "weights",
+    [[1.0], [1.0, 1.0, 1.0], [0.0, 0.0], [-0.1, 1.0], [1.1, 0.5], [float("nan"), 1], []],
+)
+def test_weights_out_of_range_are_refused(fusion: object, weights: list[float]) -> None:
+    with pytest.raises(InvalidParameterError, match="peso entre 0 y 1 por lista"):
+        fusion([SEMANTIC, FULLTEXT], weights=weights)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("constant", [0, -60])
+def test_the_rank_constant_is_at_least_one(constant: int) -> None:
+    with pytest.raises(InvalidParameterError, match=f"al menos 1: {constant}"):
+        reciprocal_rank_fusion([SEMANTIC], weights=[1.0], rank_constant=constant)
+
+
+@pytest.mark.parametrize("method", ["rrf", "weighted"])
+@pytest.mark.parametrize("lists", [[], [EMPTY], [EMPTY, ranking(Retriever.SEMANTIC)]])
+def test_nothing_found_fuses_to_nothing(method: str, lists: list[Ranking]) -> None:
+    assert fuse(lists, FusionConfig(method=method)) == []
+
+
+@pytest.mark.parametrize("method", ["rrf", "weighted"])
+def test_a_single_list_keeps_its_own_scores(method: str) -> None:
+    fused = fuse([EMPTY, SEMANTIC], FusionConfig(method=method, semantic_weight=0))
+    assert [(chunk.chunk_id, chunk.score) for chunk in fused] == [(A, 0.9), (B, 0.8), (C, 0.5)]
+    assert {chunk.retrievers for chunk in fused} == {(Retriever.SEMANTIC,)}
+
+
+def test_lists_of_one_kind_share_its_weight() -> None:
+    fused = fuse(
+        [SEMANTIC, CONTEXTUAL, FULLTEXT],
+        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4, rank_constant=10),
+    )
+    assert scores(fused) == pytest.approx(
+        {
+            A: 0.3 / 11 + 0.3 / 12,
+            B: 0.3 / 12 + 0.3 / 11 + 0.4 / 11,
+            C: 0.3 / 13,
+            D: 0.4 / 12,
+        }
+    )
+
+
+def test_notes_not_yet_chunked_have_the_whole_weight_of_their_kind() -> None:
+    """Chunks and unchunked notes are different documents: their lists do not share a weight."""
+    fused = fuse(
+        [
+            SEMANTIC,
+            ranking(Retriever.NOTES_SEMANTIC, (D, 0.9)),
+            ranking(Retriever.NOTES_FULLTEXT, (D, 0.1)),
+        ],
+        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4),
+    )
+    assert scores(fused)[A] == pytest.approx(0.6 / 61)
+    assert scores(fused)[D] == pytest.approx(0.6 / 61 + 0.4 / 61)
+
+
+def test_a_kind_of_no_weight_adds_nothing_to_another() -> None:
+    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(semantic_weight=0, fulltext_weight=1))
+    assert scores(fused) == pytest.approx({B: 1 / 61, D: 1 / 62, A: 0, C: 0})
+
+
+def test_lists_of_no_weight_count_alike_if_they_are_all_there_is() -> None:
+    fused = fuse([SEMANTIC, CONTEXTUAL], FusionConfig(semantic_weight=0, fulltext_weight=1))
+    assert scores(fused) == pytest.approx(
+        {A: 0.5 / 61 + 0.5 / 62, B: 0.5 / 61 + 0.5 / 62, C: 0.5 / 63}
+    )
+
+
+def test_the_method_is_that_of_the_configuration() -> None:
+    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(method="weighted"))
+    assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)

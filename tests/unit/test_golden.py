@@ -1,0 +1,154 @@
+"""Golden entries: what a file may hold, and how each bad entry is named."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.strategies import uuid_number
+
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.golden import GoldenEntry, golden_hash, parse_golden
+
+NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
+NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
+
+ROW: dict[str, Any] = {
+    "id": "00000000-0000-0000-0000-00000000000a",
+    "query": "¿Cuándo salimos?",
+    "relevantNoteIds": [str(uuid_number(1))],
+    "expectedAnswer": "El lunes.",
+    "category": "temporal",
+    "difficulty": 2,
+    "tags": ["viaje", "viaje"],
+    "createdAt": "2024-05-01T10:00:00+02:00",
+    "updatedAt": "2024-05-02T10:00:00Z",
+}
+ENTRY = GoldenEntry(
+    query="¿Cuándo salimos?",
+    relevant_note_ids=(uuid_number(1),),
+    expected_answer="El lunes.",
+    category="temporal",
+    difficulty=2,
+    tags=("viaje", "viaje"),
+    golden_id=uuid_number(10),
+    created_at=datetime(2024, 5, 1, 8, tzinfo=UTC),
+    updated_at=datetime(2024, 5, 2, 10, tzinfo=UTC),
+)
+
+
+def parse(raw: Any) -> list[GoldenEntry]:
+    return parse_golden(raw, origin="oro.json", resolve_note=NOTES.get)
+
+
+def problems_of(raw: Any) -> list[str]:
+    with pytest.raises(InvalidGoldenDatasetError) as caught:
+        parse(raw)
+    assert "(oro.json); no se ha importado nada:" in caught.value.message
+    return caught.value.problems
+
+
+def test_an_entry_is_read_whole() -> None:
+    assert parse([ROW]) == [ENTRY]
+    assert parse({"entries": [ROW], "otra": 1}) == [ENTRY]
+    assert parse([]) == []
+
+
+def test_what_is_optional_may_be_missing() -> None:
+    needed = ("query", "relevantNoteIds", "expectedAnswer", "category", "difficulty")
+    (entry,) = parse([{name: ROW[name] for name in needed}])
+    assert (entry.tags, entry.golden_id, entry.created_at, entry.updated_at) == (
+        (),
+        None,
+        None,
+        None,
+    )
+
+
+def test_an_entry_is_exported_as_it_is_imported() -> None:
+    assert ENTRY.to_json() == ROW | {
+        "createdAt": "2024-05-01T08:00:00+00:00",
+        "updatedAt": "2024-05-02T10:00:00+00:00",
+    }
+
+
+def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
+    row = {name: value for name, value in ROW.items() if name != "relevantNoteIds"}
+    names = ["compra.md", "viaje.md", "compra.md", str(uuid_number(2))]
+    (entry,) = parse([row | {"relevantNotes": names}])
+    assert entry.relevant_note_ids == (uuid_number(2), uuid_number(1))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"query": " \n"}, "la pregunta está vacía"),
+        ({"expectedAnswer": None}, "expectedAnswer: falta la respuesta esperada"),
+        ({"relevantNoteIds": []}, "relevantNoteIds: hace falta al menos una nota relevante"),
+        ({"relevantNoteIds": ["nada.md"]}, "la nota relevante nada.md no existe"),
+        (
+            {"category": "otra"},
+            "category: «otra» no es una de factual, causal, temporal, comparative, multi-part",
+        ),
+        ({"difficulty": 6}, "difficulty: 6 no es un entero de 1 a 5"),
+        ({"difficulty": True}, "difficulty: True no es un entero de 1 a 5"),
+        ({"tags": "una"}, "tags: valor no válido («una»)"),
+        ({"id": "x"}, "id: valor no válido («x»)"),
+        (
+            {"createdAt": "2024-05-01T10:00:00"},
+            "createdAt: valor no válido («2024-05-01T10:00:00»)",
+        ),
+        ({"updatedAt": "ayer"}, "updatedAt: valor no válido («ayer»)"),
+    ],
+)
+def test_a_bad_field_is_named_with_its_entry(change: dict[str, Any], reason: str) -> None:
+    query = change.get("query", ROW["query"])
+    assert problems_of([ROW | {"query": "Otra"}, ROW | change]) == [
+        f"entrada 2 («{query}»): {reason}"
+    ]
+
+
+def test_every_bad_field_of_every_entry_is_named() -> None:
+    found = problems_of([{}, 7, ROW, ROW | {"difficulty": 0, "query": "¿CUÁNDO  SALIMOS?"}])
+    assert found == [
+        "entrada 1 («»): la pregunta está vacía",
+        "entrada 1 («»): relevantNoteIds: hace falta al menos una nota relevante",
+        "entrada 1 («»): expectedAnswer: falta la respuesta esperada",
+        "entrada 1 («»): category: «None» no es una de factual, causal, temporal, comparative,"
+        " multi-part",
+        "entrada 1 («»): difficulty: None no es un entero de 1 a 5",
+        "entrada 2 («»): no es un objeto JSON",
+        "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
+        "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3",
+    ]
+
+
+def test_two_blank_questions_are_no_repeat() -> None:
+    found = problems_of([ROW | {"query": ""}, ROW | {"query": ""}])
+    assert found == [f"entrada {place} («»): la pregunta está vacía" for place in (1, 2)]
+
+
+@pytest.mark.parametrize("raw", [None, {}, {"entries": {}}, "texto", 3])
+def test_what_is_no_list_is_refused(raw: Any) -> None:
+    assert problems_of(raw) == ["se esperaba una lista «entries» de preguntas"]
+
+
+def test_the_hash_ignores_order_answers_tags_and_spelling() -> None:
+    other = GoldenEntry("¿Qué?", (uuid_number(1), uuid_number(2)), "A", "causal", 1)
+    same = GoldenEntry(" ¿QUÉ? ", (uuid_number(2), uuid_number(1)), "B", "causal", 1, ("t",))
+    assert golden_hash([ENTRY, other]) == golden_hash([same, ENTRY])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        GoldenEntry("¿Quién?", (uuid_number(1),), "A", "causal", 1),
+        GoldenEntry("¿Qué?", (uuid_number(2),), "A", "causal", 1),
+        GoldenEntry("¿Qué?", (uuid_number(1), uuid_number(2)), "A", "causal", 1),
+        GoldenEntry("¿Qué?", (uuid_number(1),), "A", "factual", 1),
+        GoldenEntry("¿Qué?", (uuid_number(1),), "A", "causal", 2),
+    ],
+)
+def test_the_hash_tells_what_an_evaluation_depends_on(changed: GoldenEntry) -> None:
+    entry = GoldenEntry("¿Qué?", (UUID(int=1),), "A", "causal", 1)
+    assert golden_hash([changed]) != golden_hash([entry])

@@ -1,0 +1,856 @@
+"""Sources of notes: every kind of file, every default, every bad record named with its place."""
+
+import csv
+import json
+import os
+import socket
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.ingestion.squad import read_squad
+from rag_resources.ingestion.timestamps import parse_timestamp
+
+NOBODY = 65534
+MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.utime(path, (MODIFIED.timestamp(), MODIFIED.timestamp()))
+    return path
+
+
+def read(path: Path, **options: int) -> list[NoteRecord | RejectedRecord]:
+    return list(iter_source(path, options=SourceOptions(**options)))
+
+
+def notes(path: Path, **options: int) -> list[NoteRecord]:
+    records = read(path, **options)
+    assert [record for record in records if isinstance(record, RejectedRecord)] == []
+    return [record for record in records if isinstance(record, NoteRecord)]
+
+
+def note(path: Path) -> NoteRecord:
+    (only,) = notes(path)
+    return only
+
+
+def rejection(path: Path, **options: int) -> RejectedRecord:
+    (only,) = read(path, **options)
+    assert isinstance(only, RejectedRecord)
+    return only
+
+
+def rejections(path: Path) -> dict[str, str]:
+    return {
+        record.location: record.reason
+        for record in read(path)
+        if isinstance(record, RejectedRecord)
+    }
+
+
+def jsonl(*rows: Any) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+class TestMarkdown:
+    def test_a_note_with_front_matter(self, tmp_path: Path) -> None:
+        write(
+            tmp_path / "2025" / "nota.md",
+            '---\nid: mi-id\ntitle: "A: b"\ncreated_at: 2025-03-14T18:30:00+02:00\n'
+            "tags: [casa, huerto, casa]\nkind: diario\nrating: 3\n---\nHola.\n\nAdiós.\n",
+        )
+        assert notes(tmp_path) == [
+            NoteRecord(
+                external_id="mi-id",
+                title="A: b",
+                content="Hola.\n\nAdiós.",
+                created_at=datetime(2025, 3, 14, 16, 30, tzinfo=UTC),
+                tags=("casa", "huerto"),
+                metadata={"kind": "diario", "rating": 3},
+                location="2025/nota.md",
+            )
+        ]
+
+    def test_without_front_matter_everything_has_a_default(self, tmp_path: Path) -> None:
+        write(tmp_path / "a" / "idea.suelta.txt", "# Una idea #\n\nTexto.")
+        assert note(tmp_path) == NoteRecord(
+            external_id="a/idea.suelta",
+            title="Una idea",
+            content="# Una idea #\n\nTexto.",
+            created_at=MODIFIED,
+            metadata={"createdAtOrigin": "file_modified"},
+            location="a/idea.suelta.txt",
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "content"),
+        [
+            ("hola\n\n", "hola\n"),
+            ("  hola\r\notra\r\n", "  hola\r\notra"),
+            ("---\nid: a\n---\n\nhola", "\nhola"),
+            ("---\r\nid: a\r\n---\r\nhola\r\n", "hola"),
+            ("---\nid: a\n--- \n hola\r", " hola\r"),
+            ("\ufeff---\nid: a\n---\nhola", "hola"),
+            ("---\nsin cierre\n----\n", "---\nsin cierre\n----"),
+            ("---\n---\nhola", "hola"),
+            ("---\n# comentario\n---\nhola\n---\n", "hola\n---"),
+            ("hola\n---\nid: a\n---\n", "hola\n---\nid: a\n---"),
+        ],
+    )
+    def test_the_content_is_untouched(self, tmp_path: Path, text: str, content: str) -> None:
+        assert note(write(tmp_path / "nota.markdown", text)).content == content
+
+    @pytest.mark.parametrize(
+        ("content", "title"),
+        [
+            ("texto\n# Título  \n# Otro", "Título"),
+            ("## Segundo nivel\ntexto", ""),
+            ("#etiqueta\n# C#", "C#"),
+            ("```sh\n# comentario\n~~~\n# otro\n```\n# Título", "Título"),
+            ("```\n# sin cerrar", ""),
+            ("# ##\r\n# Título\r\n", "Título"),
+            ("    # código\n", ""),
+        ],
+    )
+    def test_the_title_is_the_first_heading(self, tmp_path: Path, content: str, title: str) -> None:
+        assert note(write(tmp_path / "nota.md", content)).title == title
+
+    def test_a_given_title_wins_even_if_empty(self, tmp_path: Path) -> None:
+        assert note(write(tmp_path / "a.md", '---\ntitle: ""\n---\n# Otro')).title == ""
+
+    def test_what_yaml_would_change_stays_as_written(self, tmp_path: Path) -> None:
+        text = "---\nid: 0123\ntitle: 10:30\ntags: [no, 2025-01-02, ~, 1.10, '']\n---\nx"
+        read_note = note(write(tmp_path / "a.md", text))
+        assert (read_note.external_id, read_note.title) == ("0123", "10:30")
+        assert read_note.tags == ("no", "2025-01-02", "1.10")
+
+    def test_tags_may_be_a_text_with_commas(self, tmp_path: Path) -> None:
+        text = "---\ntags: ' casa, huerto ,, casa'\n---\nx"
+        assert note(write(tmp_path / "a.md", text)).tags == ("casa", "huerto")
+
+    def test_other_fields_become_json_metadata(self, tmp_path: Path) -> None:
+        text = (
+            "---\nday: 2025-01-02\nat: 2025-01-02 10:00:00\nnever: 2025-02-30\nnothing: ~\n"
+            "nan: .nan\nnested: {2025-01-02: [1, yes]}\nset: !!set {b, a}\ncontent: otro\n"
+            "1: uno\n---\nx"
+        )
+        assert note(write(tmp_path / "2025-01-01.md", text)).metadata == {
+            "day": "2025-01-02",
+            "at": "2025-01-02T10:00:00",
+            "never": "2025-02-30",
+            "nothing": None,
+            "nan": None,
+            "nested": {"2025-01-02": [1, True]},
+            "set": ["a", "b"],
+            "content": "otro",
+            "1": "uno",
+            "createdAtOrigin": "file_name",
+        }
+
+    @pytest.mark.parametrize(
+        ("front_matter", "reason"),
+        [
+            ("a: b\nc: d: e", "línea 3"),
+            ("a: b\nc: [1", "línea 4"),
+            ("a: \x07", "línea 2"),
+            ("a: b\nb: \x07", "línea 3"),
+            ("? {a: b}\n: c", "línea 2"),
+            ("a: !!python/object/apply:os.system [echo]", "línea 2"),
+            ("a: !!int x", "no es YAML"),
+            ("a: !!bool x", "no es YAML"),
+            ("a: " + "[" * 1500, "no es YAML"),
+            ("solo texto", "campo: valor"),
+            ("- una\n- lista", "campo: valor"),
+            ("a: " + "x" * 70_000, "65536 caracteres"),
+            ("a: &a [*a]", "a: tiene demasiados"),
+            (
+                "a: &a [1,1,1,1,1,1,1,1]\n"
+                + "".join(
+                    f"{new}: &{new} [{', '.join(['*' + old] * 8)}]\n"
+                    for old, new in ("ab", "bc", "cd", "de", "ef", "fg")
+                ),
+                "e: tiene demasiados",
+            ),
+            ("a: !!binary aGk=", "a: no se puede guardar un valor de tipo bytes"),
+            ("id: [1]", "id: debe ser un texto"),
+            ("id: " + "ñ" * 600, "id: el identificador ocupa más de 1024 bytes"),
+            ("title: [1]", "title: debe ser un texto, no «['1']»"),
+            ("tags: {a: 1}", "tags: debe ser una lista"),
+            ("tags: [[a]]", "tags: debe ser una lista"),
+            ("tags: " + "x" * 600, "tags: la etiqueta"),
+            ("created_at: ayer", "created_at: «ayer» no es una fecha"),
+            ("created_at: 2025-02-30", "created_at: «2025-02-30» no es una fecha"),
+            ("createdAt: [2025-02-20]", "createdAt: "),
+            ("created_at: 0001-01-01T00:00:00+10:00", "created_at: "),
+            ('a: "\\ud800"', "a: contiene medio carácter suelto (U+D800)"),
+        ],
+    )
+    def test_bad_front_matter_is_rejected(
+        self, tmp_path: Path, front_matter: str, reason: str
+    ) -> None:
+        found = rejection(write(tmp_path / "mala.md", f"---\n{front_matter}\n---\nhola"))
+        assert found.location == "mala.md"
+        assert reason in found.reason
+
+    @pytest.mark.parametrize("content", ["", "\n", " \t\r\n \n", "---\nid: a\n---\n  \n", "\0\0"])
+    def test_a_blank_note_is_rejected(self, tmp_path: Path, content: str) -> None:
+        found = rejection(write(tmp_path / "blanca.md", content))
+        assert found == RejectedRecord("blanca.md", "content: el contenido está en blanco.")
+
+    def test_nul_characters_are_removed_and_counted(self, tmp_path: Path) -> None:
+        text = '---\nid: "a\\0b"\nother: "\\0"\n---\nho\0la\x01\0'
+        read_note = note(write(tmp_path / "a.md", text))
+        assert (read_note.external_id, read_note.content) == ("ab", "hola\x01")
+        assert read_note.metadata["nulCharactersRemoved"] == 4
+        assert read_note.metadata["other"] == ""
+
+    def test_invalid_utf8_is_rejected_with_its_place(self, tmp_path: Path) -> None:
+        found = rejection(write(tmp_path / "latin1.md", b"uno\nma\xf1ana"))
+        assert "posición 6 (línea 2)" in found.reason
+        assert "iconv -f latin1 -t utf-8" in found.reason
+
+    def test_a_note_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "grande.md", "a" * (20 * 1024**2 + 1))
+        assert "más de 20 MB" in rejection(path).reason
+        assert len(note(write(tmp_path / "justa.txt", "a" * 20 * 1024**2)).content) == 20 * 1024**2
+
+    @pytest.mark.parametrize("text", ["palabra " * 125_000, "a" * 30_000], ids=["1 MB", "a word"])
+    def test_a_monstrous_note_is_read(self, tmp_path: Path, text: str) -> None:
+        assert note(write(tmp_path / "a.md", text)).content == text
+
+
+class TestCreatedAt:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("2025-03-14", "2025-03-14T00:00:00+00:00"),
+            ("20250314", "2025-03-14T00:00:00+00:00"),
+            ("2025/3/4", "2025-03-04T00:00:00+00:00"),
+            ("2025-03-14T18:30", "2025-03-14T18:30:00+00:00"),
+            (" 2025-03-14 9:30:05 ", "2025-03-14T09:30:05+00:00"),
+            ("2025-03-14T18:30:00Z", "2025-03-14T18:30:00+00:00"),
+            ("2025-03-14t18:30:00z", "2025-03-14T18:30:00+00:00"),
+            ("2025-03-14 18:30:00 UTC", "2025-03-14T18:30:00+00:00"),
+            ("2025-03-14T00:30:00+01:00", "2025-03-13T23:30:00+00:00"),
+            ("2025-03-14 18:30:00 +1", "2025-03-14T17:30:00+00:00"),
+            ("2025-03-14T18:30:00-0530", "2025-03-15T00:00:00+00:00"),
+            ("2025-03-14T18:30:00.123456789Z", "2025-03-14T18:30:00.123456+00:00"),
+            ("2025-03-14T18:30:00,5", "2025-03-14T18:30:00.500000+00:00"),
+            ("2999-01-01", "2999-01-01T00:00:00+00:00"),
+            ("1850-01-01", "1850-01-01T00:00:00+00:00"),
+        ],
+    )
+    def test_many_spellings(self, tmp_path: Path, text: str, expected: str) -> None:
+        path = write(tmp_path / "a.md", f"---\ncreated_at: {text}\n---\nx")
+        read_note = note(path)
+        assert read_note.created_at.isoformat() == expected
+        assert read_note.created_at.tzinfo is UTC
+        assert "createdAtOrigin" not in read_note.metadata
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "14/03/2025", "2025", "2025-13-01", "2025-1/2", "1741977000", "2025-03-14T25:00"],
+    )
+    def test_anything_else_is_no_date(self, text: str) -> None:
+        assert parse_timestamp(text) is None
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("2025-03-14-paseo.md", "x"),
+            ("2025-03-14.md", "x"),
+            ("2025-03-14/nota.md", "x"),
+            ("a/2025-03-14 paseo.md", "x"),
+            ("2025-03-14.md", "---\nid: otro\n---\nx"),
+            ("a.md", "---\nid: 2025-03-14-b\ncreated_at:\n---\nx"),
+        ],
+    )
+    def test_a_missing_date_is_taken_from_the_name(
+        self, tmp_path: Path, name: str, text: str
+    ) -> None:
+        write(tmp_path / name, text)
+        read_note = note(tmp_path)
+        assert read_note.created_at == datetime(2025, 3, 14, tzinfo=UTC)
+        assert read_note.metadata == {"createdAtOrigin": "file_name"}
+
+    @pytest.mark.parametrize("name", ["nota-2025-03-14.md", "2025-03-141.md", "2025-02-30.md"])
+    def test_else_from_the_file(self, tmp_path: Path, name: str) -> None:
+        read_note = note(write(tmp_path / name, "x"))
+        assert read_note.created_at == MODIFIED
+        assert read_note.metadata == {"createdAtOrigin": "file_modified"}
+
+    def test_a_file_time_outside_the_calendar_is_rejected(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.md", "x")
+        os.utime(path, (2**38, 2**38))
+        if path.stat().st_mtime < 2**38:
+            pytest.skip("the file system keeps no such time")
+        assert "fecha de modificación" in rejection(path).reason
+
+
+class TestJsonl:
+    def test_fields_and_lines(self, tmp_path: Path) -> None:
+        rows = jsonl(
+            {
+                "id": 7,
+                "title": " Uno \n dos ",
+                "text": "Hola.\r\n",
+                "created_at": "2025-03-14",
+                "tags": ["a", 1],
+                "lang": "es",
+                "empty": None,
+            },
+            {"external_id": "b", "body": "Adiós", "content": " ", "createdAt": "2025-03-15"},
+        )
+        path = write(tmp_path / "notas.jsonl", "\ufeff\n" + rows)
+        assert notes(path) == [
+            NoteRecord(
+                "7",
+                "Uno dos",
+                "Hola.\r\n",
+                datetime(2025, 3, 14, tzinfo=UTC),
+                ("a", "1"),
+                {"lang": "es", "empty": None},
+                "notas.jsonl:2",
+            ),
+            NoteRecord(
+                "b",
+                "",
+                "Adiós",
+                datetime(2025, 3, 15, tzinfo=UTC),
+                (),
+                {"content": " "},
+                "notas.jsonl:3",
+            ),
+        ]
+
+    def test_a_row_without_id_is_named_by_its_content(self, tmp_path: Path) -> None:
+        first = notes(write(tmp_path / "a.jsonl", jsonl({"text": "uno"}, {"text": "dos"})))
+        second = notes(write(tmp_path / "b.ndjson", jsonl({"text": "dos"}, {"text": "uno"})))
+        assert {n.external_id: n.content for n in first} == {
+            n.external_id: n.content for n in second
+        }
+        assert len({n.external_id for n in first}) == 2
+
+    def test_bad_lines_are_named_and_the_others_go_in(self, tmp_path: Path) -> None:
+        lines = [
+            b'{"id": "a", "text": "bien"}',
+            b'{"id": "b", "text": }',
+            b"[1, 2]",
+            b'{"id": "c"}',
+            b'{"id": "d", "text": " "}',
+            b'{"id": "e", "text": 5}',
+            b'{"id": "f", "text": "ma\xf1ana"}',
+            b'{"id": "g", "text": "medio \\ud83d"}',
+            b'{"id": "h", "text": "x", "meta": {"\\udc00": 1}}',
+            b'{"id": "i", "text": "x", "created_at": 1741977000}',
+            b'{"id": true, "text": "x"}',
+            b'{"id": 1.5, "text": "x"}',
+            b'{"id": "a", "text": "repetido"}',
+            b"[" * 100_000,
+            b'{"id": ' + b"1" * 5000 + b"}",
+            b'{"id": "j", "text": "x", "deep": ' + b"[" * 50 + b"]" * 50 + b"}",
+            b'{"id": "k", "text": "x", "n": 1' + b"0" * 2000 + b"}",
+            b'{"id": "z", "text": "bien", "score": NaN, "huge": 1e999}',
+        ]
+        path = write(tmp_path / "n.jsonl", b"\n".join(lines))
+        reasons = {
+            2: "línea 2, columna 21",
+            3: "no es un objeto JSON",
+            4: "content: falta el contenido",
+            5: "text: el contenido está en blanco",
+            6: "text: debe ser un texto, no «5»",
+            7: "(línea 7)",
+            8: "text: contiene medio carácter suelto (U+D83D)",
+            9: "meta: contiene medio carácter suelto (U+DC00)",
+            10: "created_at: «1741977000» no es una fecha",
+            11: "id: debe ser un texto o un número entero, no «True»",
+            12: "id: debe ser un texto o un número entero, no «1.5»",
+            13: "id: «a» ya está en n.jsonl:1",
+            14: "demasiados niveles",
+            15: "un número demasiado largo",
+            16: "deep: tiene demasiados valores o demasiados niveles",
+            17: "n: no se puede guardar",
+        }
+        found = rejections(path)
+        assert list(found) == [f"n.jsonl:{line}" for line in reasons]
+        for line, reason in reasons.items():
+            assert reason in found[f"n.jsonl:{line}"]
+        good = [record for record in read(path) if isinstance(record, NoteRecord)]
+        assert [record.external_id for record in good] == ["a", "z"]
+        assert (good[1].metadata["score"], good[1].metadata["huge"]) == (None, None)
+
+    def test_the_byte_offset_counts_from_the_start_of_the_file(self, tmp_path: Path) -> None:
+        raw = '\ufeff{"text": "ñandú"}\n{"text": "'.encode() + b'\xff"}\n'
+        found = rejections(write(tmp_path / "n.jsonl", raw))
+        assert f"posición {raw.index(0xFF)} (línea 2)" in found["n.jsonl:2"]
+
+    def test_nul_characters_raw_and_escaped(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "n.jsonl", b'{"text": "a\x00b\\u0000c", "o": {"\\u0000k": "v"}}')
+        read_note = note(path)
+        assert read_note.content == "abc"
+        assert read_note.metadata["nulCharactersRemoved"] == 3
+        assert read_note.metadata["o"] == {"k": "v"}
+
+    def test_a_line_over_the_limit_is_passed_over(self, tmp_path: Path) -> None:
+        raw = jsonl({"text": "a" * 5000}) + '{"text": "\xf1'.encode("latin1").decode("latin1")
+        path = write(
+            tmp_path / "n.jsonl", raw.encode("latin1") + b'"}\n' + jsonl({"text": "b"}).encode()
+        )
+        records = read(path, max_note_bytes=1000)
+        assert [type(record).__name__ for record in records] == [
+            "RejectedRecord",
+            "RejectedRecord",
+            "NoteRecord",
+        ]
+        assert isinstance(records[0], RejectedRecord)
+        assert "la nota ocupa más de" in records[0].reason.lower()
+        assert isinstance(records[1], RejectedRecord)
+        assert f"posición {raw.index('ñ')} (línea 2)" in records[1].reason
+
+    def test_a_last_line_over_the_limit(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "n.jsonl", jsonl({"text": "x"}) + "a" * 5000)
+        records = read(path, max_note_bytes=1000)
+        assert [record.location for record in records] == ["n.jsonl:1", "n.jsonl:2"]
+
+    def test_the_limit_counts_bytes(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "n.jsonl", json.dumps({"text": "ñ" * 60}, ensure_ascii=False))
+        assert len(notes(path, max_note_bytes=120)) == 1
+        assert "La nota ocupa" in rejection(path, max_note_bytes=119).reason
+
+    def test_a_file_is_not_held_in_memory(self, tmp_path: Path) -> None:
+        path = tmp_path / "n.jsonl"
+        with path.open("w") as file:
+            file.writelines(jsonl({"id": i, "text": f"{i} " * 2000}) for i in range(3_000))
+        assert path.stat().st_size > 20 * 1024**2
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in iter_source(path)) == 3_000
+            assert tracemalloc.get_traced_memory()[1] < 4 * 1024**2
+        finally:
+            tracemalloc.stop()
+
+
+class TestCsv:
+    @pytest.mark.parametrize("delimiter", [",", ";"])
+    def test_comma_and_semicolon(self, tmp_path: Path, delimiter: str) -> None:
+        path = tmp_path / "notas.csv"
+        with path.open("w", newline="", encoding="utf-8-sig") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            writer.writerow(["id", " content ", "created_at", "tags", "ánimo", ""])
+            writer.writerow(["1", "a, b; «c»\r\nd", "2025-03-14 10:00", "x, y", "3", "ignorada"])
+            writer.writerow(["2", "e", "2025-03-15", "", "", ""])
+        assert notes(path) == [
+            NoteRecord(
+                "1",
+                "",
+                "a, b; «c»\r\nd",
+                datetime(2025, 3, 14, 10, tzinfo=UTC),
+                ("x", "y"),
+                {"ánimo": "3"},
+                "notas.csv:2",
+            ),
+            NoteRecord("2", "", "e", datetime(2025, 3, 15, tzinfo=UTC), (), {}, "notas.csv:4"),
+        ]
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    def test_any_line_end_and_blank_lines(self, tmp_path: Path, end: str) -> None:
+        path = write(tmp_path / "n.csv", end.join(["", "text", "uno", "", "dos", ""]))
+        assert [(n.content, n.location) for n in notes(path)] == [
+            ("uno", "n.csv:3"),
+            ("dos", "n.csv:5"),
+        ]
+
+    def test_bad_rows_are_named_and_the_others_go_in(self, tmp_path: Path) -> None:
+        rows = [
+            b"id,content,created_at",
+            b"a,bien,2025-03-14",
+            b"b,pocos",
+            b"c,demasiados,2025-03-14,x",
+            b"d,,2025-03-14",
+            b"e,  ,2025-03-14",
+            b"f,x,ayer",
+            b'g,"varias',
+            b'\xf1 lineas",2025-03-14',
+            b'h,"mal"puesto,2025-03-14',
+            b"a,repetido,2025-03-14",
+            b"i,n\x00ul,2025-03-14",
+            b'j,"sin cerrar,2025-03-14',
+            b"k,se la lleva,2025-03-14",
+        ]
+        path = write(tmp_path / "n.csv", b"\n".join(rows))
+        reasons = {
+            3: "La fila tiene 2 campos y la cabecera 3.",
+            4: "La fila tiene 4 campos y la cabecera 3.",
+            5: "content: falta el contenido",
+            6: "content: el contenido está en blanco",
+            7: "created_at: «ayer» no es una fecha",
+            8: "(línea 9)",
+            10: "comillas mal cerradas",
+            11: "id: «a» ya está en n.csv:2",
+            13: "De la línea 13 a la 14 no es CSV válido",
+        }
+        found = rejections(path)
+        assert list(found) == [f"n.csv:{line}" for line in reasons]
+        for line, reason in reasons.items():
+            assert reason in found[f"n.csv:{line}"]
+        good = [record for record in read(path) if isinstance(record, NoteRecord)]
+        assert [(n.external_id, n.content) for n in good] == [("a", "bien"), ("i", "nul")]
+        assert good[1].metadata == {"nulCharactersRemoved": 1}
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("", "tiene estas: —"),
+            ("id,nota\n1,hola\n2,adiós\n", "tiene estas: id, nota"),
+            ("id,text,id\n1,hola,2\n", "La columna «id» está repetida"),
+            ('"id,text\n1,hola', "comillas mal cerradas"),
+        ],
+    )
+    def test_an_unusable_header_rejects_the_file_once(
+        self, tmp_path: Path, text: str, reason: str
+    ) -> None:
+        found = rejection(write(tmp_path / "n.csv", text))
+        assert found.location == "n.csv"
+        assert reason in found.reason
+
+    def test_a_very_long_field_is_read(self, tmp_path: Path) -> None:
+        content = "palabra, " * 200_000
+        assert note(write(tmp_path / "n.csv", f'text\n"{content}"\n')).content == content
+
+    def test_a_field_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "n.csv", 'text\n"' + "a\n" * 400_000 + '"\nb\n')
+        records = read(path, max_note_bytes=1000)
+        assert isinstance(records[0], RejectedRecord)
+        assert records[0].location == "n.csv:2"
+
+    def test_a_line_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "n.csv", "text\r\n" + "a" * 5000 + "\r\nb\r\n")
+        records = read(path, max_note_bytes=1000)
+        assert [record.location for record in records] == ["n.csv:2", "n.csv:3"]
+        assert isinstance(records[0], RejectedRecord)
+
+
+class TestFolders:
+    def test_a_walk_in_order_without_what_is_hidden_or_foreign(self, tmp_path: Path) -> None:
+        for name in ("b.md", "a/z.TXT", "a/b/c.md", "a/a.md", ".oculta.md", ".git/x.md", "x.pdf"):
+            write(tmp_path / name, name)
+        write(tmp_path / "c.jsonl", jsonl({"id": "fila", "text": "x"}))
+        assert [n.external_id for n in notes(tmp_path)] == ["a/a", "a/b/c", "a/z", "b", "fila"]
+
+    def test_an_empty_folder_gives_nothing(self, tmp_path: Path) -> None:
+        assert read(tmp_path) == []
+
+    def test_a_single_file_is_named_by_its_file_name(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "sub" / "nota.md", "x")
+        assert (note(path).external_id, note(path).location) == ("nota", "nota.md")
+
+    def test_the_same_id_in_two_files_rejects_the_second(self, tmp_path: Path) -> None:
+        write(tmp_path / "a.md", "uno")
+        write(tmp_path / "a.txt", "dos")
+        write(tmp_path / "b.md", "---\nid: a\n---\ntres")
+        assert rejections(tmp_path) == {
+            "a.txt": "id: «a» ya está en a.md. Cambia uno de los dos.",
+            "b.md": "id: «a» ya está en a.md. Cambia uno de los dos.",
+        }
+
+    def test_links_are_followed_once_and_loops_not(self, tmp_path: Path) -> None:
+        root = tmp_path / "notas"
+        write(root / "z" / "real.md", "x")
+        write(tmp_path / "fuera" / "otra.md", "y")
+        (root / "a").symlink_to(root / "z")
+        (root / "b.md").symlink_to(root / "z" / "real.md")
+        (root / "z" / "arriba").symlink_to(root)
+        (root / "z" / "raiz").symlink_to("/")
+        (root / "yo.md").symlink_to(root / "yo.md")
+        (root / "fuera").symlink_to(tmp_path / "fuera")
+        (root / "fuera-otra-vez").symlink_to(tmp_path / "fuera")
+        (tmp_path / "fuera" / "vuelta").symlink_to(root)
+        assert [n.external_id for n in notes(root)] == ["fuera/otra", "z/real"]
+
+    def test_links_to_hidden_files_are_followed(self, tmp_path: Path) -> None:
+        """So are files mounted from a Kubernetes ConfigMap."""
+        write(tmp_path / "..2025" / "nota.md", "x")
+        (tmp_path / "nota.md").symlink_to(tmp_path / "..2025" / "nota.md")
+        assert note(tmp_path).external_id == "nota"
+
+    def test_what_is_no_file_is_rejected(self, tmp_path: Path) -> None:
+        (tmp_path / "roto.md").symlink_to(tmp_path / "no-existe")
+        os.mkfifo(tmp_path / "tubo.md")
+        write(tmp_path / "z.md", "x")
+        records = read(tmp_path)
+        assert [record.location for record in records] == ["roto.md", "tubo.md", "z.md"]
+        assert isinstance(records[1], RejectedRecord)
+        assert "No se puede leer" in records[1].reason
+
+    def test_a_folder_named_like_a_note_is_a_folder(self, tmp_path: Path) -> None:
+        write(tmp_path / "carpeta.md" / "nota.md", "x")
+        assert note(tmp_path).external_id == "carpeta.md/nota"
+
+    def test_a_name_that_is_not_utf8_is_rejected(self, tmp_path: Path) -> None:
+        try:
+            (tmp_path / os.fsdecode(b"ma\xf1ana.md")).write_text("x")
+        except OSError:
+            pytest.skip("the file system takes no such name")
+        found = rejection(tmp_path)
+        assert "UTF-8" in found.reason
+        assert found.location == "ma\\udcf1ana.md"
+
+
+class TestInvalidSources:
+    @pytest.mark.parametrize("name", ["no-existe", "nota.md/dentro", "n\0ul"])
+    def test_a_missing_path(self, tmp_path: Path, name: str) -> None:
+        write(tmp_path / "nota.md", "x")
+        with pytest.raises(InvalidSourceError, match=r"Comprueba"):
+            iter_source(tmp_path / name)
+
+    def test_a_file_of_another_kind(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "nota.pdf", "x")
+        with pytest.raises(InvalidSourceError, match=r"\.md .*\.jsonl .*\.csv"):
+            iter_source(path)
+
+    def test_a_socket(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind("s.md")
+            with pytest.raises(InvalidSourceError):
+                iter_source(Path("s.md"))
+
+    def test_no_permission(self, tmp_path: Path) -> None:
+        write(tmp_path / "carpeta" / "nota.md", "x")
+        write(tmp_path / "nota.md", "x")
+        for name in ("carpeta", "nota.md"):
+            (tmp_path / name).chmod(0)
+        try:
+            as_nobody(tmp_path, self.check_no_permission)
+        finally:
+            (tmp_path / "carpeta").chmod(0o700)
+
+    @staticmethod
+    def check_no_permission(path: Path) -> None:
+        for name in ("carpeta", "nota.md", "carpeta/nota.md"):
+            with pytest.raises(InvalidSourceError, match="permiso de lectura"):
+                iter_source(path / name)
+        assert set(rejections(path)) == {"carpeta", "nota.md"}
+
+    def test_options_are_checked(self) -> None:
+        with pytest.raises(InvalidParameterError, match="paragraphs_per_note"):
+            SourceOptions(paragraphs_per_note=0)
+
+
+def as_nobody(path: Path, check: Any) -> None:
+    """Call `check(path)` without the rights of root, for which no permission is missing."""
+    if os.geteuid() != 0:
+        check(path)
+        return
+    modes = {folder: folder.stat().st_mode for folder in (path, *path.parents)}
+    for folder, mode in modes.items():
+        folder.chmod(mode | 0o055)
+    os.seteuid(NOBODY)
+    try:
+        check(path)
+    finally:
+        os.seteuid(0)
+        for folder, mode in modes.items():
+            folder.chmod(mode)
+
+
+def qa(question: str, text: str, start: int, **fields: Any) -> dict[str, Any]:
+    return {"question": question, "answers": [{"text": text, "answer_start": start}], **fields}
+
+
+def squad(*articles: Any) -> str:
+    return json.dumps({"version": "1.1", "data": articles})
+
+
+ARTICLE = {
+    "title": "Valencia",
+    "paragraphs": [
+        {"context": "\ufeffEl río es el Turia.", "qas": [qa("¿Qué río?", "Turia", 14, id="q1")]},
+        {
+            "context": "La ciudad\ufeff tiene puerto.",
+            "qas": [qa("¿Qué tiene?", "puerto", 17, id="q2")],
+        },
+        {"context": "Hay horchata.", "qas": [qa("  ¿qué RÍO? ", "Hay", 0, id="q3")]},
+    ],
+}
+
+
+class TestSquad:
+    def test_paragraphs_become_notes(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "q.json", squad(ARTICLE, {"paragraphs": [{"context": "Otra."}]}))
+        read_notes = notes(path, paragraphs_per_note=2)
+        assert [(n.external_id, n.title, n.content) for n in read_notes] == [
+            ("0-0", "Valencia", "El río es el Turia.\n\nLa ciudad tiene puerto."),
+            ("0-1", "Valencia", "Hay horchata."),
+            ("1-0", "", "Otra."),
+        ]
+        assert [n.external_id for n in notes(path)] == ["0-0", "0-1", "0-2", "1-0"]
+        assert read_notes[0].metadata == {"createdAtOrigin": "file_modified"}
+        assert read_squad(path, paragraphs_per_note=2, questions=None, seed=0).notes == read_notes
+
+    def test_two_files_of_a_folder_share_no_id(self, tmp_path: Path) -> None:
+        for name in ("a.json", "b/c.json"):
+            write(tmp_path / name, squad({"paragraphs": [{"context": "x"}]}))
+        assert [n.external_id for n in notes(tmp_path)] == ["a/0-0", "b/c/0-0"]
+
+    @pytest.mark.parametrize("paragraphs_per_note", [1, 2, 3])
+    def test_answers_are_where_they_are_said_to_be(
+        self, tmp_path: Path, paragraphs_per_note: int
+    ) -> None:
+        path = write(tmp_path / "q.json", squad(ARTICLE))
+        dataset = read_squad(path, paragraphs_per_note=paragraphs_per_note, questions=None, seed=0)
+        content = {n.external_id: n.content for n in dataset.notes}
+        assert dataset.rejected == []
+        assert [q.answer for q in dataset.questions] == ["Turia", "puerto"]
+        for question in dataset.questions:
+            start = question.answer_start_in_note
+            end = start + len(question.answer)
+            assert content[question.note_external_ids[0]][start:end] == question.answer
+
+    def test_equal_questions_are_one_with_all_their_notes(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "q.json", squad(ARTICLE))
+        first, _ = read_squad(path, paragraphs_per_note=1, questions=None, seed=0).questions
+        assert (first.question_id, first.query) == ("q1", "¿Qué río?")
+        assert first.note_external_ids == ("0-0", "0-2")
+        merged, _ = read_squad(path, paragraphs_per_note=3, questions=None, seed=0).questions
+        assert merged.note_external_ids == ("0-0",)
+
+    def test_a_draw_depends_on_the_seed_only(self, tmp_path: Path) -> None:
+        paragraphs = [{"context": "x", "qas": [qa(f"¿{i}?", "x", 0)]} for i in range(50)]
+        path = write(tmp_path / "q.json", squad({"paragraphs": paragraphs}))
+
+        def drawn(count: int | None, seed: int) -> list[str]:
+            dataset = read_squad(path, paragraphs_per_note=1, questions=count, seed=seed)
+            assert len(dataset.notes) == 50
+            return [question.query for question in dataset.questions]
+
+        every = drawn(None, 1)
+        assert drawn(10, 1) == drawn(10, 1) != drawn(10, 2)
+        assert len(drawn(10, 1)) == 10
+        assert [query for query in every if query in drawn(10, 1)] == drawn(10, 1)
+        assert drawn(0, 1) == []
+        assert drawn(99, 1) == every
+        with pytest.raises(InvalidParameterError, match="questions"):
+            drawn(-1, 1)
+
+    def test_what_is_bad_is_named_and_the_rest_goes_in(self, tmp_path: Path) -> None:
+        paragraphs = [
+            {"context": " ", "qas": []},
+            {"context": 5},
+            "texto",
+            {"context": "medio \ud800"},
+            {"context": "Un texto.", "qas": "no"},
+            {
+                "context": "Otro texto.",
+                "qas": [
+                    qa("¿Mal puesta?", "Otro", 1),
+                    {"question": "¿Sin respuesta?", "answers": []},
+                    {"question": "¿Sin respuestas?"},
+                    {"question": " ", "answers": []},
+                    "texto",
+                    {"question": "¿Rara?", "answers": ["x"]},
+                    {"question": "¿Más rara?", "answers": [{"text": "Otro"}]},
+                    {"question": "¿La segunda?", "answers": [{}, *qa("", "texto", 5)["answers"]]},
+                ],
+            },
+        ]
+        path = write(
+            tmp_path / "q.json",
+            squad(
+                {"title": ["no"], "paragraphs": [{"context": "x"}]}, 7, {"paragraphs": paragraphs}
+            ),
+        )
+        dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
+        assert [n.external_id for n in dataset.notes] == ["2-4", "2-5"]
+        assert [q.query for q in dataset.questions] == ["¿La segunda?"]
+        assert dataset.questions[0].question_id == "data[2].paragraphs[5].qas[7]"
+        place = "data[2].paragraphs"
+        expected = [
+            "title: debe ser un texto",
+            "data[1].paragraphs: falta",
+            f"{place}[0].context: el contenido está en blanco",
+            f"{place}[1].context: falta",
+            f"{place}[2].context: falta",
+            f"{place}[3].context: contiene medio carácter",
+            f"{place}[4].qas: falta",
+            f"{place}[5].qas[0]: la respuesta «Otro» no está donde dice",
+            f"{place}[5].qas[1]: la pregunta no tiene respuesta",
+            f"{place}[5].qas[2]: la pregunta no tiene respuesta",
+            f"{place}[5].qas[3].question: falta",
+            f"{place}[5].qas[4].question: falta",
+            f"{place}[5].qas[5]: la respuesta «x» no está",
+            f"{place}[5].qas[6]: la respuesta «Otro» no está",
+        ]
+        for record, reason in zip(dataset.rejected, expected, strict=True):
+            assert record.reason.startswith(reason)
+        in_notes = [r for r in read(path) if isinstance(r, RejectedRecord)]
+        assert in_notes == dataset.rejected[:6]
+
+    def test_nul_characters_move_the_answers(self, tmp_path: Path) -> None:
+        paragraphs = [{"context": "a\0b c", "qas": [qa("¿?", "c", 4)]}]
+        path = write(tmp_path / "q.json", squad({"paragraphs": paragraphs}))
+        dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
+        assert dataset.notes[0].content == "ab c"
+        assert dataset.notes[0].metadata["nulCharactersRemoved"] == 1
+        assert dataset.questions[0].answer_start_in_note == 3
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("{", "No es JSON válido (línea 1, columna 2)"),
+            (b"\xff", "UTF-8"),
+            ("[]", "forma de SQuAD"),
+            ('{"data": []}', "forma de SQuAD"),
+            ('{"data": [{"content": "x"}]}', "forma de SQuAD"),
+            ('{"content": "x"}', "forma de SQuAD"),
+        ],
+    )
+    def test_other_json_is_rejected(self, tmp_path: Path, text: str | bytes, reason: str) -> None:
+        path = write(tmp_path / "q.json", text)
+        assert reason in rejection(path).reason
+        with pytest.raises(InvalidSourceError) as caught:
+            read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
+        assert reason in caught.value.message
+
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidSourceError, match="No se puede leer"):
+            read_squad(tmp_path / "q.json", paragraphs_per_note=1, questions=None, seed=0)
+
+    def test_a_note_over_the_limit_is_rejected(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "q.json", squad({"paragraphs": [{"context": "x" * 200}]}))
+        found = rejection(path, max_note_bytes=100)
+        assert found.location == "q.json (data[0].paragraphs[0])"
+
+
+def test_the_source_is_a_stream(tmp_path: Path) -> None:
+    """The first note is given before the second file is looked at."""
+    write(tmp_path / "a.md", "uno")
+    write(tmp_path / "b.md", "dos")
+    stream: Iterator[NoteRecord | RejectedRecord] = iter_source(tmp_path)
+    assert isinstance(next(stream), NoteRecord)
+    (tmp_path / "b.md").unlink()
+    assert isinstance(next(stream), RejectedRecord)
+
+
+def test_two_sources_can_be_read_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "n.csv", "id,text\n" + "".join(f"{i},hola\n" for i in range(500)))
+    counts: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: counts.append(len(notes(tmp_path)))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == [500] * 4
