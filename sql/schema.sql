@@ -46,7 +46,7 @@ CREATE TABLE notes (
     chunked_at timestamptz,
     chunking_hash text,
     -- A tsvector holds 1 MB at most: the first 200,000 characters of a note always fit. Chunks have no such limit.
-    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(title || ' ' || left(content, 200000))) STORED
+    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(left(title, 1000) || ' ' || left(content, 200000))) STORED
 );
 
 -- Prevents two rows for one record of a source; legacy rows have no external id and never collide.
@@ -75,6 +75,8 @@ CREATE TABLE chunks (
     id uuid PRIMARY KEY,
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     content text NOT NULL,
+    -- The note's title: its words find every chunk of the note.
+    title text NOT NULL DEFAULT '',
     -- The contextual prefix: which note, which part of it (Anthropic, "Contextual Retrieval", 2024).
     context text NOT NULL DEFAULT '',
     chunk_index integer NOT NULL CHECK (chunk_index >= 0),
@@ -84,17 +86,15 @@ CREATE TABLE chunks (
     content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
     -- Of core.contextual.contextual_text(context, content), what the contextual vector stands for.
     contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || content)) STORED,
-    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(context || ' ' || content)) STORED,
+    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(left(title, 1000) || ' ' || content)) STORED,
     lexeme_occurrences integer
-    GENERATED ALWAYS AS (count_occurrences(spanish_tsvector(context || ' ' || content))) STORED,
+    GENERATED ALWAYS AS (count_occurrences(spanish_tsvector(left(title, 1000) || ' ' || content))) STORED,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- Deferred: re-chunking moves kept chunks to new indexes within one transaction.
-    CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index) DEFERRABLE INITIALLY DEFERRED,
+    -- Also what a note's chunks are read, replaced and deleted by.
+    CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index),
     CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char)
 );
 CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
-
--- Prevents a scan of all chunks when a note's chunks are read, replaced or deleted with it: chunks_position_key.
 
 CREATE TABLE embedding_models (
     name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_]{1,40}$'),

@@ -19,6 +19,7 @@ from rag_resources.cli.output import fail, masked, note
 from rag_resources.cli.usage import command, explain, group
 from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.core.messages import Message
+from rag_resources.logs import log_to_stderr
 
 INTERRUPTED = 130
 
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     debug = "--debug" in given[:1]
     if not debug:  # what libraries log is English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
+    log_to_stderr()
     sys.exit(_run(given, debug=debug))
 
 

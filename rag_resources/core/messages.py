@@ -199,7 +199,9 @@ class Message:
     CHECK_HIT_RATE = (
         "Hit_Rate@10 ≥ 0.85 sobre las preguntas del conjunto; con el intervalo de Wilson al 95 %."
     )
-    CHECK_SETTLED = "Si pasa, pasa con certeza: el intervalo de Wilson al 95 % queda entero por encima de 0.85."
+    CHECK_SETTLED = (
+        "Si pasa, pasa con certeza: el intervalo de Wilson al 95 % queda entero por encima de 0.85."
+    )
     CHECK_LATENCY = "p95 de una recuperación por debajo de 2000 ms."
     GATE_DESCRIPTION = "{state}: Hit_Rate@10 = {hit_rate:.3f} (intervalo al 95 %: {low:.3f}–{high:.3f}; {queries} preguntas; umbral {threshold:.2f})"
     GATE_MORE_QUERIES = "; harían falta unas {more} preguntas más para confirmarlo"

@@ -103,14 +103,30 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Lend a connection that sees one state of the database throughout, and writes nothing."""
+        with self.transaction() as connection:
+            connection.rollback()
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+                connection.isolation_level = None
+
+    @contextmanager
     def autocommit(self) -> Iterator[Connection]:
         """Lend a connection outside any transaction, for `CREATE INDEX CONCURRENTLY`."""
         with self.transaction() as connection:
             connection.commit()
             connection.autocommit = True
+            # An index may take as long as it takes.
+            queries().set_session(connection, name="statement_timeout", value="0")
             try:
                 yield connection
             finally:
+                limit = _SESSION["statement_timeout"]
+                queries().set_session(connection, name="statement_timeout", value=limit)
                 connection.autocommit = False
 
 

@@ -1,4 +1,4 @@
-"""The retrieval pipeline: validate, embed, search, fuse, expand.
+"""The retrieval pipeline: validate, embed, search, fuse, fetch, expand.
 
 What a stage computes lives in `core`, what it fetches in `store`; here is their order.
 """
@@ -23,6 +23,7 @@ from rag_resources.core.types import (
     RetrievalResult,
     Retriever,
     ScoredChunk,
+    Vectors,
 )
 from rag_resources.database.pool import Connection, Database
 from rag_resources.providers.protocols import Embedder
@@ -107,11 +108,21 @@ class RetrievalPipeline:
         """
         check_query(query)
         watch, started = Stopwatch(), time.perf_counter()
-        request = self._request(_searchable(query), config, watch)
-        fused = self._search(request, config, watch, distinct_notes)
-        count = _needed(fused, distinct_notes) if distinct_notes else top_k or config.top_k.final
+        text = _searchable(query)
+        vector = None
+        if config.strategy.uses_vectors:
+            vector = self._embed(config.model, text, watch)
+        # One snapshot: what is found, what it is cut from and what is searched as a whole agree.
+        with self._database.snapshot() as connection:
+            request = self._request(connection, text, vector, config, watch)
+            fused = _search(connection, request, config, watch, distinct_notes)
+            wanted = _needed(fused, distinct_notes) if distinct_notes else top_k
+            kept = fused[: wanted or config.top_k.final]
+            with watch.stage("fetch"):
+                chunks = fetch_chunks(connection, [item.chunk_id for item in kept])
+                notes = fetch_notes(connection, {item.note_id for item in kept})
         with watch.stage("expand"):
-            results = tuple(self._results(fused[:count], config))
+            results = tuple(_results(kept, chunks, notes, config))
         return RetrievalResponse(
             results=results,
             query=query,
@@ -121,72 +132,39 @@ class RetrievalPipeline:
             stages=watch.stages,
         )
 
-    def _request(self, query: str, config: RetrievalConfig, watch: Stopwatch) -> SearchRequest:
-        """Decide which lists to fetch and embed the question for them."""
+    def _request(
+        self,
+        connection: Connection,
+        text: str,
+        vector: Vectors | None,
+        config: RetrievalConfig,
+        watch: Stopwatch,
+    ) -> SearchRequest:
+        """Decide which lists to fetch."""
         by_chunks = config.unit == "chunks"
-        with watch.stage("plan"), self._database.transaction() as connection:
-            model = self._model(connection, config.model) if config.strategy.uses_vectors else None
-            beside = by_chunks and any_unchunked(connection, model.name if model else "")
-            note_model = model if not by_chunks else None
-            if beside and config.strategy.uses_vectors:
-                note_model = self._find_model(connection, self._note_model)
-        with watch.stage("embed"):
-            chunk_query = self._embed(query, model, config) if model and by_chunks else None
-            note_query = self._embed(query, note_model, config) if note_model else None
+        with watch.stage("plan"):
+            query = None
+            if vector is not None:
+                query = _embedded(self._model(connection, config.model), vector, config)
+            beside = by_chunks and any_unchunked(connection, config.model if query else "")
+            model = self._find_model(connection, self._note_model) if beside and query else None
+        note_query = None if by_chunks else query
+        if model:
+            note_query = _embedded(model, self._embed(model.name, text, watch), config)
         return SearchRequest(
             retrievers=_retrievers(config, notes=beside or not by_chunks, vectors=bool(note_query)),
-            query=query,
+            query=text,
             tenant=self._tenant,
             pool=config.top_k.retrieval,
-            chunk_query=chunk_query,
+            chunk_query=query if by_chunks else None,
             note_query=note_query,
             unchunked_only=by_chunks,
         )
 
-    def _search(
-        self,
-        request: SearchRequest,
-        config: RetrievalConfig,
-        watch: Stopwatch,
-        distinct_notes: int | None,
-    ) -> list[ScoredChunk]:
-        """Fetch and fuse the lists; again with a larger pool while distinct notes are missing."""
-        while True:
-            with watch.stage("search"), self._database.transaction() as connection:
-                rankings = search(connection, request)
-            with watch.stage("fuse"):
-                fused = fuse(rankings, config.fusion)
-            enough = len({chunk.note_id for chunk in fused}) >= (distinct_notes or 0)
-            more = any(len(ranking.candidates) >= request.pool for ranking in rankings)
-            if enough or not more or request.pool >= MAX_POOL:
-                return fused
-            request = replace(request, pool=min(2 * request.pool, MAX_POOL))
-
-    def _results(
-        self, kept: Sequence[ScoredChunk], config: RetrievalConfig
-    ) -> Iterator[RetrievalResult]:
-        with self._database.transaction() as connection:
-            chunks = fetch_chunks(connection, [item.chunk_id for item in kept])
-            notes = fetch_notes(connection, {item.note_id for item in kept})
-        present = [item for item in kept if item.note_id in notes]
-        passages = [(item, _passage(item, chunks, notes[item.note_id])) for item in present]
-        windows = _windows([passage for _, passage in passages], notes, config)
-        for item, passage in passages:
-            window = windows[passage.chunk_id]
-            note = notes[item.note_id]
-            yield RetrievalResult(
-                chunk_id=item.chunk_id,
-                note_id=item.note_id,
-                content=passage.content,
-                expanded_content=note.content[window.start : window.end],
-                score=item.score,
-                chunk_index=passage.chunk_index,
-                matched_bounds=(passage.start_char - window.start, passage.end_char - window.start),
-                retrieval_method="+".join(item.retrievers),
-                original_score=item.original_score,
-                title=note.title,
-                created_at=note.created_at,
-            )
+    def _embed(self, model: str, text: str, watch: Stopwatch) -> Vectors:
+        with watch.stage("embed"):
+            vector: Vectors = self._embedder(model).embed_queries([text])[0]
+        return vector
 
     def _model(self, connection: Connection, name: str) -> ModelInfo:
         model = self._find_model(connection, name)
@@ -200,11 +178,11 @@ class RetrievalPipeline:
             self._models[name] = model
         return model
 
-    def _embed(self, query: str, model: ModelInfo, config: RetrievalConfig) -> EmbeddedQuery:
-        own = config.similarity_threshold if model.name == config.model else None
-        threshold = model.similarity_threshold if own is None else own
-        vector = self._embedder(model.name).embed_queries([query])[0]
-        return EmbeddedQuery(model, vector, threshold)
+
+def _embedded(model: ModelInfo, vector: Vectors, config: RetrievalConfig) -> EmbeddedQuery:
+    """The threshold is the model's, unless the configuration names its own for its model."""
+    own = config.similarity_threshold if model.name == config.model else None
+    return EmbeddedQuery(model, vector, model.similarity_threshold if own is None else own)
 
 
 def check_query(query: str) -> None:
@@ -224,6 +202,51 @@ def check_query(query: str) -> None:
 def _searchable(query: str) -> str:
     """The question without what a database or a model cannot read: NUL and lone surrogates."""
     return query.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+def _search(
+    connection: Connection,
+    request: SearchRequest,
+    config: RetrievalConfig,
+    watch: Stopwatch,
+    distinct_notes: int | None,
+) -> list[ScoredChunk]:
+    """Fetch and fuse the lists; again with a larger pool while distinct notes are missing."""
+    while True:
+        with watch.stage("search"):
+            rankings = search(connection, request)
+        with watch.stage("fuse"):
+            fused = fuse(rankings, config.fusion)
+        enough = len({chunk.note_id for chunk in fused}) >= (distinct_notes or 0)
+        more = any(len(ranking.candidates) >= request.pool for ranking in rankings)
+        if enough or not more or request.pool >= MAX_POOL:
+            return fused
+        request = replace(request, pool=min(2 * request.pool, MAX_POOL))
+
+
+def _results(
+    kept: Sequence[ScoredChunk],
+    chunks: Mapping[UUID, Chunk],
+    notes: Mapping[UUID, Note],
+    config: RetrievalConfig,
+) -> Iterator[RetrievalResult]:
+    passages = [_passage(item, chunks, notes[item.note_id]) for item in kept]
+    windows = _windows(passages, notes, config)
+    for item, passage in zip(kept, passages, strict=True):
+        window, note = windows[passage.chunk_id], notes[item.note_id]
+        yield RetrievalResult(
+            chunk_id=item.chunk_id,
+            note_id=item.note_id,
+            content=passage.content,
+            expanded_content=note.content[window.start : window.end],
+            score=item.score,
+            chunk_index=passage.chunk_index,
+            matched_bounds=(passage.start_char - window.start, passage.end_char - window.start),
+            retrieval_method="+".join(item.retrievers),
+            original_score=item.original_score,
+            title=note.title,
+            created_at=note.created_at,
+        )
 
 
 def _retrievers(config: RetrievalConfig, *, notes: bool, vectors: bool) -> list[Retriever]:

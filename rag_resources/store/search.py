@@ -15,8 +15,8 @@ CANDIDATE_BUDGET = 1000
 """Documents the rarest lexemes may select for BM25; 300 gave full quality on 2,000 passages."""
 
 _QUERY_NAMES: Mapping[Retriever, str] = {
-    Retriever.SEMANTIC: "search_semantic_chunks",
-    Retriever.CONTEXTUAL: "search_contextual_chunks",
+    Retriever.SEMANTIC: "search_chunk_vectors",
+    Retriever.CONTEXTUAL: "search_chunk_vectors",
     Retriever.FULLTEXT: "search_fulltext_chunks",
     Retriever.NOTES_SEMANTIC: "search_semantic_notes",
     Retriever.NOTES_FULLTEXT: "search_fulltext_notes",
@@ -102,12 +102,17 @@ def _identifiers(request: SearchRequest) -> dict[Retriever, dict[str, sql.Compos
             "note_dimension": sql.Literal(notes.info.dimension),
         }
     return {
-        Retriever.SEMANTIC: by_chunk,
-        Retriever.CONTEXTUAL: by_chunk,
+        Retriever.SEMANTIC: by_chunk | _vector_column(Retriever.SEMANTIC, "embedding"),
+        Retriever.CONTEXTUAL: by_chunk
+        | _vector_column(Retriever.CONTEXTUAL, "contextual_embedding"),
         Retriever.FULLTEXT: {},
         Retriever.NOTES_SEMANTIC: by_note,
         Retriever.NOTES_FULLTEXT: {},
     }
+
+
+def _vector_column(retriever: Retriever, column: str) -> dict[str, sql.Composable]:
+    return {"list_name": sql.Literal(retriever.value), "embedding": sql.Identifier(column)}
 
 
 def _parameters(request: SearchRequest) -> dict[str, Any]:

@@ -11,17 +11,20 @@ SELECT m.name, :note_id FROM embedding_models AS m WHERE m.embeds_chunks AND m.s
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
--- Write the chunks of a note; those that are there already keep their vectors.
+-- Write the chunks of a note, with its title; those that are there already keep their vectors.
 -- params:  note_id uuid, ids uuid[], contents text[], contexts text[], starts int[], ends int[]
-INSERT INTO chunks AS c (id, note_id, content, context, chunk_index, start_char, end_char)
-SELECT u.id, :note_id, u.content, u.context, (u.position - 1)::integer, u.start_char, u.end_char
-FROM
-    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
+INSERT INTO chunks AS c (id, note_id, title, content, context, chunk_index, start_char, end_char)
+SELECT u.id, n.id AS note_id, n.title, u.content, u.context, (u.position - 1)::integer, u.start_char, u.end_char
+FROM notes AS n
+CROSS JOIN unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
     WITH ORDINALITY AS u (id, content, context, start_char, end_char, position)
+WHERE n.id = :note_id
 ON CONFLICT (id) DO UPDATE
-    SET context = excluded.context, start_char = excluded.start_char, end_char = excluded.end_char
-    WHERE (c.context, c.start_char, c.end_char)
-    IS DISTINCT FROM (excluded.context, excluded.start_char, excluded.end_char);
+    SET
+        title = excluded.title, context = excluded.context, start_char = excluded.start_char,
+        end_char = excluded.end_char
+    WHERE (c.title, c.context, c.start_char, c.end_char)
+        IS DISTINCT FROM (excluded.title, excluded.context, excluded.start_char, excluded.end_char);
 
 -- name: delete_other_chunks!
 -- Delete the chunks of a note that it no longer has.
@@ -95,7 +98,12 @@ ON CONFLICT (lexeme) DO UPDATE
 -- returns: boolean
 SELECT
     (i.chunk_count, i.average_lexeme_occurrences)
-    = (SELECT count(*), coalesce(avg(c.lexeme_occurrences), 0)::double precision FROM chunks AS c)
+    = (
+        SELECT
+            count(*) AS chunk_count,
+            coalesce(avg(c.lexeme_occurrences), 0)::double precision AS average_occurrences
+        FROM chunks AS c
+    ) AS statistics_are_current
 FROM index_state AS i;
 
 -- name: bump_index_version<!

@@ -2,42 +2,23 @@
 -- score in [0, 1]; store.search joins those that a strategy needs by UNION ALL, so that they take one round trip.
 -- Placeholders in braces are identifiers and the dimension of a model, filled in by psycopg.sql.
 
--- name: search_semantic_chunks
--- Nearest chunks by cosine of the standard vectors.
+-- name: search_chunk_vectors
+-- Nearest chunks by cosine of their standard or contextual vectors: the column is a placeholder.
 -- params:  vector halfvec, model text, tenant text, threshold float8, pool int (>= 1)
 -- index:   HNSW of the model's partition; exact while it has none
-SELECT 'semantic' AS retriever, s.chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
+SELECT {list_name} AS retriever, s.chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
 FROM (
     SELECT
         e.chunk_id, c.note_id,
-        (e.embedding::halfvec({dimension}) <=> :vector::halfvec({dimension})) AS distance
+        (e.{embedding}::halfvec({dimension}) <=> :vector::halfvec({dimension})) AS distance
     FROM {chunk_embeddings} AS e
     INNER JOIN chunks AS c ON c.id = e.chunk_id
     INNER JOIN notes AS n ON n.id = c.note_id
     WHERE
         n.tenant_id = :tenant AND n.chunked_at IS NOT NULL AND (n.expires_at IS NULL OR n.expires_at > now())
+        AND e.{embedding} IS NOT NULL
         AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = c.note_id)
-    ORDER BY e.embedding::halfvec({dimension}) <=> :vector::halfvec({dimension}), e.chunk_id LIMIT :pool
-) AS s
-WHERE 1 - s.distance >= :threshold
-ORDER BY s.distance, s.chunk_id;
-
--- name: search_contextual_chunks
--- Nearest chunks by cosine of the contextual vectors.
--- params:  as search_semantic_chunks
-SELECT 'semantic_contextual' AS retriever, s.chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
-FROM (
-    SELECT
-        e.chunk_id, c.note_id,
-        (e.contextual_embedding::halfvec({dimension}) <=> :vector::halfvec({dimension})) AS distance
-    FROM {chunk_embeddings} AS e
-    INNER JOIN chunks AS c ON c.id = e.chunk_id
-    INNER JOIN notes AS n ON n.id = c.note_id
-    WHERE
-        n.tenant_id = :tenant AND n.chunked_at IS NOT NULL AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = c.note_id)
-        AND e.contextual_embedding IS NOT NULL
-    ORDER BY e.contextual_embedding::halfvec({dimension}) <=> :vector::halfvec({dimension}), e.chunk_id LIMIT :pool
+    ORDER BY e.{embedding}::halfvec({dimension}) <=> :vector::halfvec({dimension}), e.chunk_id LIMIT :pool
 ) AS s
 WHERE 1 - s.distance >= :threshold
 ORDER BY s.distance, s.chunk_id;

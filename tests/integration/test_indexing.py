@@ -15,7 +15,6 @@ from uuid import UUID
 import numpy as np
 import psycopg
 import pytest
-from embedders import HashEmbedder
 from pgvector import HalfVector
 from psycopg import sql
 
@@ -55,6 +54,7 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.failures import list_failures
 from rag_resources.store.notes import note_id
+from tests.embedders import HashEmbedder
 
 REPOSITORY = Path(__file__).parents[2]
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -829,7 +829,7 @@ def test_vectors_being_stored_do_not_keep_notes_from_being_chunked(database: Dat
 CHILD = """
 import sys
 from datetime import UTC, datetime
-from embedders import HashEmbedder
+from tests.embedders import HashEmbedder
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
@@ -846,7 +846,7 @@ with Database(sys.argv[1]) as database:
 
 def start_child(url: str, config: ChunkingConfig) -> subprocess.Popen[bytes]:
     """Another process that chunks and embeds everything."""
-    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tests"), *sys.path])
+    path = os.pathsep.join([str(REPOSITORY), *sys.path])
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, url, config.model_dump_json()],
         env=os.environ | {"PYTHONPATH": path},

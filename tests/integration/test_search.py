@@ -8,7 +8,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from embedders import HashEmbedder
 
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -30,6 +29,7 @@ from rag_resources.store.chunks import index_version, refresh_statistics
 from rag_resources.store.embeddings import register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.search import EmbeddedQuery, SearchRequest, any_unchunked, search
+from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -607,7 +607,7 @@ def test_response_says_what_was_done(corpus: Corpus) -> None:
     response = corpus.pipeline().retrieve("¿Qué pasa con el ascensor?", config(fusion=fusion))
 
     assert (response.strategy, response.model) == ("hybrid", "hash_model")
-    assert list(response.stages) == ["plan", "embed", "search", "fuse", "expand"]
+    assert list(response.stages) == ["embed", "plan", "search", "fuse", "fetch", "expand"]
     assert sum(response.stages.values()) <= response.latency_ms
     assert response.degraded == response.messages == ()
     (best, *_) = response.results

@@ -9,11 +9,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from embedders import HashEmbedder
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pgvector import HalfVector
-from tests.strategies import WORDS, chunking_configs, notes, retrieval_configs, sentence_texts
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
 from rag_resources.core.contextual import contextual_text
@@ -34,6 +32,8 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.notes import Upsert, fetch_notes, note_id, upsert_notes
 from rag_resources.store.search import EmbeddedQuery, SearchRequest, search
+from tests.embedders import HashEmbedder
+from tests.strategies import WORDS, chunking_configs, notes, retrieval_configs, sentence_texts
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
