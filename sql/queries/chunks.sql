@@ -16,7 +16,8 @@ ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 INSERT INTO chunks AS c (id, note_id, title, content, context, chunk_index, start_char, end_char)
 SELECT u.id, n.id AS note_id, n.title, u.content, u.context, (u.position - 1)::integer, u.start_char, u.end_char
 FROM notes AS n
-CROSS JOIN unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
+CROSS JOIN
+    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
     WITH ORDINALITY AS u (id, content, context, start_char, end_char, position)
 WHERE n.id = :note_id
 ON CONFLICT (id) DO UPDATE
@@ -24,7 +25,7 @@ ON CONFLICT (id) DO UPDATE
         title = excluded.title, context = excluded.context, start_char = excluded.start_char,
         end_char = excluded.end_char
     WHERE (c.title, c.context, c.start_char, c.end_char)
-        IS DISTINCT FROM (excluded.title, excluded.context, excluded.start_char, excluded.end_char);
+    IS DISTINCT FROM (excluded.title, excluded.context, excluded.start_char, excluded.end_char);
 
 -- name: delete_other_chunks!
 -- Delete the chunks of a note that it no longer has.
