@@ -1,4 +1,4 @@
-"""A fast deterministic embedder: words hashed into a few dimensions, so texts that share words are near."""
+"""A fast deterministic embedder: texts that share words are near each other."""
 
 import hashlib
 from collections.abc import Sequence

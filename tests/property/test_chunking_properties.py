@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import blank_texts, chunking_configs, notes, plain_notes, token_counters
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.text import Span, count_tokens, sentences
 from rag_resources.core.types import Chunk
+from tests.strategies import blank_texts, chunking_configs, notes, plain_notes, token_counters
 
 Counter = Callable[[str], int]
 NOTE_ID = UUID(int=7)

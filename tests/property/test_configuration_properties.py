@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.strategies import chunking_configs, retrieval_configs
 
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -19,6 +18,7 @@ from rag_resources.core.configuration import (
     parse_retrieval,
 )
 from rag_resources.core.errors import InvalidConfigurationError
+from tests.strategies import chunking_configs, retrieval_configs
 
 CORRUPTIONS: dict[str, list[Any]] = {
     "unit": ["frases", "", 3],

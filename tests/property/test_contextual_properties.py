@@ -4,11 +4,11 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import any_notes, chunking_configs, notes
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_prefix, summarize
+from tests.strategies import any_notes, chunking_configs, notes
 
 SECTIONS = ("Sección inicial.", "Sección intermedia.", "Sección final.")
 

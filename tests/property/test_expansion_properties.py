@@ -5,12 +5,12 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import chunking_configs, context_configs, notes, spans_of
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
 from rag_resources.core.text import Span, sentences
+from tests.strategies import chunking_configs, context_configs, notes, spans_of
 
 
 @st.composite

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import fusion_configs, retrieved_lists, weighted_rankings
 
 from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
 from rag_resources.core.types import Ranking, ScoredChunk
+from tests.strategies import fusion_configs, retrieved_lists, weighted_rankings
 
 Weighted = tuple[list[Ranking], list[float]]
 ROUNDING = Fraction(1, 2**50)

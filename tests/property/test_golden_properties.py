@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import golden_datasets, golden_entries
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash, parse_golden
+from tests.strategies import golden_datasets, golden_entries
 
 CATEGORIES = {"factual", "causal", "temporal", "comparative", "multi-part"}
 MISSING = UUID(int=0)

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import judged_runs
 
 from rag_resources.core.metrics import (
     CUTOFFS,
@@ -13,6 +12,7 @@ from rag_resources.core.metrics import (
     per_query_metrics,
     percentile,
 )
+from tests.strategies import judged_runs
 
 Run = dict[str, JudgedRanking]
 

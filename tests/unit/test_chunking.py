@@ -4,13 +4,13 @@ from itertools import pairwise
 from uuid import UUID, uuid5
 
 import pytest
-from tests.strategies import count_bytes, count_words
 
 from rag_resources.core.chunking import chunk_id, chunk_note
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.text import content_sha256, count_tokens
 from rag_resources.core.types import Chunk
+from tests.strategies import count_bytes, count_words
 
 NOTE_ID = UUID("11111111-2222-3333-4444-555555555555")
 

@@ -1,12 +1,12 @@
 """Fusion with values computed by hand."""
 
 import pytest
-from tests.strategies import uuid_number
 
 from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
 from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
+from tests.strategies import uuid_number
 
 A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
 NOTE = uuid_number(100)

@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.strategies import uuid_number
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash, parse_golden
+from tests.strategies import uuid_number
 
 NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
 NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
