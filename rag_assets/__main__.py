@@ -6,6 +6,7 @@ import typer
 
 from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.core.messages import Message
+from rag_resources.logs import log_to_stderr
 from rag_resources.settings import load_settings
 
 app = typer.Typer(add_completion=False, help=Message.HELP_ASSETS, no_args_is_help=True)
@@ -36,6 +37,7 @@ def ui() -> None:
 
 def main() -> None:
     """Run a command; an error of ours is one message on stderr."""
+    log_to_stderr()
     try:
         app()
     except RagError as error:

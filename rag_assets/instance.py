@@ -27,9 +27,16 @@ def prepare(settings: Settings) -> None:
     home = settings.ensure_home()
     migrate(database_url(settings))
     settings.dagster_home.mkdir(exist_ok=True)
-    shutil.copyfile(ROOT / "dagster.yaml", settings.dagster_home / "dagster.yaml")
+    _write_instance_file(settings.dagster_home / "dagster.yaml")
     os.environ["RAG_HOME"] = str(home)
     os.environ["DAGSTER_HOME"] = str(settings.dagster_home)
     os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
     with FileLock(home / "dagster.lock", timeout=120), dg.DagsterInstance.get() as instance:
         instance.get_runs_count()
+
+
+def _write_instance_file(path: Path) -> None:
+    """Write whole or not at all: a daemon that reads an empty file falls back to SQLite."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    shutil.copyfile(ROOT / "dagster.yaml", new)
+    new.replace(path)

@@ -7,9 +7,8 @@ from rag_assets.assets.evaluation import evaluation_assets, evaluation_report, g
 from rag_assets.assets.indexing import chunks, embeddings_assets
 from rag_assets.assets.ingestion import note_embeddings, notes
 from rag_assets.assets.serving import promoted_config
-from rag_assets.partitions import monthly
+from rag_assets.failures import told_as_failure
 from rag_resources.core.configuration import with_overrides
-from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.resources import RagResource
@@ -19,14 +18,12 @@ PASSAGE_CHARS = 240
 ingest_job = dg.define_asset_job(
     "ingest",
     selection=dg.AssetSelection.assets(notes, note_embeddings),
-    partitions_def=monthly,
     description=Message.ASSET_NOTES,
 )
 
 index_job = dg.define_asset_job(
     "index",
     selection=dg.AssetSelection.assets(chunks, *embeddings_assets),
-    partitions_def=monthly,
     description=Message.JOB_INDEX,
 )
 
@@ -64,7 +61,7 @@ def retrieve_passages(
 ) -> None:
     """Ask one question and show its passages as a table in the run."""
     application = rag.application
-    try:
+    with told_as_failure():
         base = (
             application.configuration(config.configuration).retrieval
             if config.configuration
@@ -74,8 +71,6 @@ def retrieve_passages(
         response = application.pipeline.retrieve(
             config.question, wanted, top_k=config.top_k or None
         )
-    except RagError as error:
-        raise dg.Failure(error.message, allow_retries=False) from error
     context.log.info("%d passages in %.0f ms", len(response.results), response.latency_ms)
     context.add_output_metadata(
         {

@@ -4,13 +4,13 @@ It runs the jobs of the code location in this process on the real instance, so t
 the runs afterwards, and evaluates only what changed since its last evaluation.
 """
 
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -18,13 +18,15 @@ from rich.table import Table
 from rag_assets.assets.evaluation import evaluation_key
 from rag_assets.configured import configurations
 from rag_assets.definitions import defs
-from rag_assets.partitions import monthly
+from rag_assets.failures import failure_reason
+from rag_assets.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
-from rag_resources.core.errors import RagError
+from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.report import comparison_table
+from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import index_version
 from rag_resources.store.evaluations import (
@@ -33,9 +35,10 @@ from rag_resources.store.evaluations import (
     latest_evaluations,
 )
 from rag_resources.store.golden import list_golden
-from rag_resources.store.progress import read_progress
+from rag_resources.store.progress import index_is_current, read_progress
 
 REFRESH_S = 0.5
+TABLE_WIDTH = 114
 
 
 def main_job() -> None:
@@ -44,27 +47,43 @@ def main_job() -> None:
     Raises:
         RagError: A step failed; the UI shows the run.
     """
-    logging.getLogger("dagster").setLevel(logging.CRITICAL)
     console = Console()
     settings = load_settings()
     with open_application(settings) as application, dg.DagsterInstance.get() as instance:
         with _progress_bars(console, application):
             _run_months(instance, "ingest")
-            _run_assets(instance, "golden", [dg.AssetKey("golden_dataset")])
-            _run_months(instance, "index")
+            if settings.golden_source or _has_golden(application.database):
+                _run_assets(instance, "golden", [dg.AssetKey("golden_dataset")])
+            if not _index_is_current(application):
+                _run_months(instance, "index")
+        if not _has_golden(application.database):
+            raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
         stale = _stale(application)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
-            if stale:
-                # A candidate that fails its gate fails this run, and is no reason to stop here:
-                # the promotion reads every gate itself.
-                _execute(
-                    instance,
-                    "evaluate",
-                    asset_selection=[evaluation_key(name) for name in stale],
-                )
+            _evaluate(instance, application, stale)
             _run_assets(instance, "evaluate", [dg.AssetKey("evaluation_report")])
-            _run_assets(instance, "promote", [dg.AssetKey("promoted_config")])
+            promotion = _execute(instance, "promote")
         _print_results(console, application.database)
+        _succeeded(promotion)
+
+
+def _evaluate(instance: dg.DagsterInstance, application: Application, names: list[str]) -> None:
+    """Evaluate some configurations.
+
+    A candidate that fails its gate fails the run, and is no reason to stop here: the promotion
+    reads every gate itself. What could not be evaluated is.
+    """
+    if not names:
+        return
+    keys = [evaluation_key(name) for name in names]
+    result = _execute(instance, "evaluate", asset_selection=keys)
+    if _stale(application):
+        _succeeded(result)
+
+
+def _has_golden(database: Database) -> bool:
+    with database.transaction() as connection:
+        return bool(list_golden(connection))
 
 
 def _run_months(instance: dg.DagsterInstance, job: str) -> None:
@@ -82,19 +101,31 @@ def _run_assets(instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetK
 
 def _execute(instance: dg.DagsterInstance, job: str, **options: Any) -> dg.ExecuteInProcessResult:
     resolved = defs.resolve_job_def(job)
-    return resolved.execute_in_process(instance=instance, raise_on_error=False, **options)
+    return resolved.execute_in_process(
+        instance=instance,
+        raise_on_error=False,
+        # The console belongs to the progress bars; the UI has the whole log.
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        **options,
+    )
 
 
 def _succeeded(result: dg.ExecuteInProcessResult) -> None:
     if result.success:
         return
-    failures = [
-        event.step_failure_data.error_display_string
-        for event in result.get_step_failure_events()
-        if event.step_failure_data
-    ]
-    reasons = "\n".join(failure.strip().splitlines()[0] for failure in failures if failure.strip())
+    reasons = "\n".join(map(failure_reason, result.get_step_failure_events()))
     raise RagError(Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons))
+
+
+def _index_is_current(application: Application) -> bool:
+    settings = application.settings
+    with application.database.transaction() as connection:
+        return index_is_current(
+            connection,
+            full_window(),
+            chunking_hash=chunking_hash(settings.chunking),
+            models=settings.embedding_models,
+        )
 
 
 def _stale(application: Application) -> list[str]:
@@ -168,12 +199,13 @@ def _print_results(console: Console, database: Database) -> None:
         ]
         promotion = current_promotion(connection)
     frame = comparison_table(latest)
-    table = Table(title=Message.RESULTS_TITLE)
+    queries = max((item.total_queries for item in latest), default=0)
+    table = Table(box=box.SIMPLE_HEAD, title=Message.RESULTS_TITLE.format(queries=queries))
     for column in frame.columns:
         table.add_column(column, no_wrap=True)
     for row in frame.itertuples(index=False):
         table.add_row(*row)
-    Console(width=max(console.width, 150)).print(table)
+    Console(width=max(console.width, TABLE_WIDTH)).print(table)
     if promotion:
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)

@@ -1,14 +1,17 @@
 """What reacts by itself: new note files, failed runs, the assets' automation conditions."""
 
 from collections.abc import Iterator
-from datetime import UTC
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import structlog
 
+from rag_assets.failures import failure_reason
 from rag_assets.jobs import ingest_job
 from rag_assets.partitions import monthly
+from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.sources import READERS, iter_source
@@ -32,6 +35,8 @@ def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipR
     source = load_settings().notes_source
     if source is None:
         return dg.SkipReason(Message.SOURCE_NOT_SET)
+    if not source.exists():
+        return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
     seen = int(context.cursor or 0)
     changed = {path: at for path, at in _change_times(source) if at > seen}
     if not changed:
@@ -53,20 +58,36 @@ def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipR
 def _change_times(source: Path) -> Iterator[tuple[Path, int]]:
     paths = sorted(source.rglob("*")) if source.is_dir() else [source]
     for path in paths:
-        if path.suffix.lower() in READERS and path.is_file():
-            yield path, path.stat().st_ctime_ns
+        hidden = any(part.startswith(".") for part in path.relative_to(source).parts)
+        if hidden or path.suffix.lower() not in READERS:
+            continue
+        # A file that goes away while it is looked at is not there.
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path, path.stat().st_ctime_ns
 
 
 def _months(paths: dict[Path, int]) -> set[str]:
-    """The partitions of the notes in some files; the last one for notes outside all of them."""
+    """The partitions of the notes in some files.
+
+    The last one stands for notes outside all of them, and for bad records: its run names them.
+    """
     known = monthly.get_partition_keys()
     keys = set()
     for path in paths:
-        for record in iter_source(path):
-            if isinstance(record, NoteRecord):
-                key = f"{record.created_at.astimezone(UTC):%Y-%m}-01"
-                keys.add(key if key in known else known[-1])
+        for created_at in _dates(path):
+            key = f"{created_at.astimezone(UTC):%Y-%m}-01" if created_at else ""
+            keys.add(key if key in known else known[-1])
     return keys
+
+
+def _dates(path: Path) -> Iterator[datetime | None]:
+    """When the notes of a file were written; None for a bad record or file."""
+    try:
+        for record in iter_source(path):
+            yield record.created_at if isinstance(record, NoteRecord) else None
+    except InvalidSourceError:
+        yield None
 
 
 @dg.run_failure_sensor(
@@ -76,7 +97,8 @@ def _months(paths: dict[Path, int]) -> set[str]:
 )
 def failed_runs(context: dg.RunFailureSensorContext) -> None:
     """Report every failed run in the daemon's log, one structured record each."""
-    error = context.failure_event.message or ""
+    failures = context.get_step_failure_events()
+    error = "\n".join(map(failure_reason, failures)) or context.failure_event.message or ""
     log.error(
         "run_failed",
         run_id=context.dagster_run.run_id,

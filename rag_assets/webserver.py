@@ -33,12 +33,15 @@ def serve(settings: Settings) -> int:
     address = ["-h", settings.ui_host, "-p", str(port)]
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    processes = [
-        subprocess.Popen([*python, "dagster_webserver", *workspace, *address]),  # noqa: S603 - our own arguments
-        subprocess.Popen([*python, "dagster._daemon", "run", *workspace]),  # noqa: S603 - our own arguments
+    commands = [
+        [*python, "dagster_webserver", *workspace, *address],
+        [*python, "dagster._daemon", "run", *workspace],
     ]
-    console.print(Message.UI_SERVING.format(url=f"http://{settings.ui_host}:{port}"))
+    processes: list[subprocess.Popen[bytes]] = []
     try:
+        for command in commands:
+            processes.append(subprocess.Popen(command))  # noqa: PERF401, S603 - ended one by one; our own arguments
+        console.print(Message.UI_SERVING.format(url=f"http://{settings.ui_host}:{port}"))
         while all(process.poll() is None for process in processes):
             time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)

@@ -5,6 +5,7 @@ import dagster as dg
 from rag_assets.assets.indexing import embeddings_key
 from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
 from rag_assets.configured import configurations
+from rag_assets.failures import told_as_failure
 from rag_assets.metadata import evaluation_metadata
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.golden import golden_hash
@@ -29,7 +30,8 @@ def golden_dataset(rag: RagResource) -> dg.MaterializeResult[None]:
     application = rag.application
     source = application.settings.golden_source
     if source:
-        import_golden(application.database, source, tenant=application.settings.tenant)
+        with told_as_failure():
+            import_golden(application.database, source, tenant=application.settings.tenant)
     with application.database.transaction() as connection:
         entries = list_golden(connection)
     categories = sorted({entry.category for entry in entries})
@@ -66,13 +68,14 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         context: dg.AssetExecutionContext, rag: RagResource
     ) -> dg.MaterializeResult[None]:
         application = rag.application
-        evaluation = evaluate(
-            application.database,
-            application.pipeline,
-            configuration.name,
-            configuration.retrieval,
-            run_id=context.run_id,
-        )
+        with told_as_failure():
+            evaluation = evaluate(
+                application.database,
+                application.pipeline,
+                configuration.name,
+                configuration.retrieval,
+                run_id=context.run_id,
+            )
         return dg.MaterializeResult(
             metadata={
                 "evaluation_id": str(evaluation.evaluation_id),

@@ -5,7 +5,8 @@ from datetime import datetime
 
 import dagster as dg
 
-from rag_assets.months import MonthOutcome, materialize_months
+from rag_assets.failures import told_as_failure
+from rag_assets.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.partitions import batches, full_window, monthly, outside_windows, span
 from rag_resources.application import Application
 from rag_resources.core.messages import Message
@@ -29,9 +30,10 @@ OWNERS = ["team:datos"]
     kinds={"python", "postgres"},
     description=Message.ASSET_NOTES,
 )
-def notes(context: dg.AssetExecutionContext, rag: RagResource) -> dg.MaterializeResult[None]:
+def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
     """Upsert the notes of the run's months, reading the source once."""
-    report = _ingest(context, rag.application)
+    with told_as_failure():
+        report = _ingest(context, rag.application)
     for rejected in report.rejected:
         context.log.warning("%s: %s", rejected.location, rejected.reason)
 
@@ -39,7 +41,6 @@ def notes(context: dg.AssetExecutionContext, rag: RagResource) -> dg.Materialize
         counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
         return MonthOutcome({outcome.value: counts.get(outcome, 0) for outcome in Upsert})
 
-    result = materialize_months(context, month)
     latest = max(context.partition_keys)
     context.add_asset_metadata(
         {
@@ -50,7 +51,7 @@ def notes(context: dg.AssetExecutionContext, rag: RagResource) -> dg.Materialize
         },
         partition_key=latest,
     )
-    return result
+    yield from materialize_months(context, month)
 
 
 def _ingest(context: dg.AssetExecutionContext, application: Application) -> IngestReport:
@@ -84,9 +85,7 @@ def _ingest(context: dg.AssetExecutionContext, application: Application) -> Inge
     automation_condition=dg.AutomationCondition.eager(),
     description=Message.ASSET_NOTE_EMBEDDINGS,
 )
-def note_embeddings(
-    context: dg.AssetExecutionContext, rag: RagResource
-) -> dg.MaterializeResult[None]:
+def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
     """Embed whole notes, those outside every partition included."""
     application = rag.application
     embedder = application.embedder(application.settings.note_embedding_model)
@@ -100,7 +99,8 @@ def note_embeddings(
             [f"{failure.note_id}: {failure.error}" for failure in report.failed],
         )
 
-    result = materialize_months(context, month)
-    for outside in outside_windows():
-        embed_notes(application.database, embedder, outside)
-    return result
+    def finish() -> None:
+        for outside in outside_windows():
+            embed_notes(application.database, embedder, outside)
+
+    yield from materialize_months(context, month, finish)

@@ -1,25 +1,22 @@
 """Which configuration serves."""
 
 import dagster as dg
+from pydantic import Field
 
 from rag_assets.assets.evaluation import evaluation_key
 from rag_assets.assets.ingestion import OWNERS
 from rag_assets.configured import configurations
+from rag_assets.failures import told_as_failure
 from rag_resources.core.configuration import Role
-from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.promotion import promote_best
 from rag_resources.resources import RagResource
 
 
 class PromotionConfig(dg.Config):
-    """What to promote.
+    """What to promote, as the launchpad asks for it."""
 
-    Attributes:
-        configuration: Name of a candidate; empty takes the best that passed its gate.
-    """
-
-    configuration: str = ""
+    configuration: str = Field(default="", description=Message.FIELD_CANDIDATE)
 
 
 @dg.asset(
@@ -39,15 +36,13 @@ def promoted_config(
     context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
 ) -> dg.MaterializeResult[None]:
     """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
-    try:
+    with told_as_failure():
         outcome = promote_best(
             rag.application.database,
             configurations(),
             name=config.configuration or None,
             run_id=context.run_id,
         )
-    except RagError as error:
-        raise dg.Failure(error.message, allow_retries=False) from error
     evaluation = outcome.evaluation
     return dg.MaterializeResult(
         metadata={

@@ -35,7 +35,11 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
 
 
 def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinition]:
-    """Make the gates of `evaluation_results/<configuration>`; a reference's only warn."""
+    """Make the gates of `evaluation_results/<configuration>`; a reference's only warn.
+
+    Whether the evidence settles the matter is a check of its own, which warns: to automation a
+    blocking check that warns has failed.
+    """
     blocking = configuration.role is Role.CANDIDATE
     severity = dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN
 
@@ -48,13 +52,11 @@ def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinit
     def hit_rate_gate(rag: RagResource) -> dg.AssetCheckResult:
         evaluation = _latest(rag, configuration.name)
         if evaluation is None:
-            return dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
-        verdict = judge(
-            round(evaluation.hit_rate_at_10 * evaluation.total_queries), evaluation.total_queries
-        )
+            return _not_evaluated(severity)
+        verdict = _verdict(evaluation)
         return dg.AssetCheckResult(
-            passed=verdict.state is GateState.PASS,
-            severity=severity if verdict.state is GateState.FAIL else dg.AssetCheckSeverity.WARN,
+            passed=verdict.state is not GateState.FAIL,
+            severity=severity,
             metadata={
                 "hit_rate_at_10": verdict.hit_rate,
                 "hit_rate_at_10_low": verdict.interval.low,
@@ -67,6 +69,23 @@ def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinit
 
     @dg.asset_check(
         asset=evaluation_key(configuration.name),
+        name="hit_rate_settled",
+        description=Message.CHECK_SETTLED,
+    )
+    def hit_rate_settled(rag: RagResource) -> dg.AssetCheckResult:
+        evaluation = _latest(rag, configuration.name)
+        if evaluation is None:
+            return _not_evaluated(dg.AssetCheckSeverity.WARN)
+        verdict = _verdict(evaluation)
+        return dg.AssetCheckResult(
+            passed=verdict.state is not GateState.INCONCLUSIVE,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"queries_to_settle": verdict.queries_to_settle},
+            description=gate_description(verdict, evaluation.total_queries),
+        )
+
+    @dg.asset_check(
+        asset=evaluation_key(configuration.name),
         name="latency_gate",
         blocking=blocking,
         description=Message.CHECK_LATENCY,
@@ -74,7 +93,7 @@ def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinit
     def latency_gate(rag: RagResource) -> dg.AssetCheckResult:
         evaluation = _latest(rag, configuration.name)
         if evaluation is None:
-            return dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
+            return _not_evaluated(severity)
         return dg.AssetCheckResult(
             passed=evaluation.latency_p95_ms < LATENCY_P95_LIMIT_MS,
             severity=severity,
@@ -85,7 +104,7 @@ def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinit
             },
         )
 
-    return [hit_rate_gate, latency_gate]
+    return [hit_rate_gate, hit_rate_settled, latency_gate]
 
 
 def gate_description(verdict: GateVerdict, queries: int) -> str:
@@ -101,6 +120,16 @@ def gate_description(verdict: GateVerdict, queries: int) -> str:
     if verdict.queries_to_settle:
         described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
     return described
+
+
+def _verdict(evaluation: StoredEvaluation) -> GateVerdict:
+    return judge(
+        round(evaluation.hit_rate_at_10 * evaluation.total_queries), evaluation.total_queries
+    )
+
+
+def _not_evaluated(severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=False, severity=severity, description=Message.NOT_EVALUATED)
 
 
 def _latest(rag: RagResource, name: str) -> StoredEvaluation | None:

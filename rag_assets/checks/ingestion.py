@@ -1,5 +1,7 @@
 """Checks of the notes."""
 
+from datetime import UTC
+
 import dagster as dg
 
 from rag_assets.assets.ingestion import notes
@@ -14,20 +16,25 @@ EXAMPLES = 10
 @dg.asset_check(asset=notes, description=Message.CHECK_OUTSIDE)
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     """Name the notes that no month's run processes, and the setting that brings them in."""
+    inside = full_window()
     with rag.application.database.transaction() as connection:
-        count, examples = list_outside(connection, full_window(), limit=EXAMPLES)
-    if not count:
+        outside = list_outside(connection, inside, limit=EXAMPLES)
+    if outside is None:
         return dg.AssetCheckResult(passed=True, metadata={"outside": 0})
-    dates = [note.created_at for note in examples]
+    description = Message.OUTSIDE_NOTES.format(
+        count=outside.count,
+        first=f"{outside.earliest:%Y-%m-%d}",
+        last=f"{outside.latest:%Y-%m-%d}",
+        examples=", ".join(outside.examples),
+    )
+    if outside.earliest < inside.start:
+        month = f"{outside.earliest.astimezone(UTC):%Y-%m}"
+        description += Message.OUTSIDE_EARLY.format(month=month)
+    if outside.latest >= inside.end:
+        description += Message.OUTSIDE_FUTURE
     return dg.AssetCheckResult(
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"outside": count},
-        description=Message.OUTSIDE_NOTES.format(
-            count=count,
-            first=f"{min(dates):%Y-%m-%d}",
-            last=f"{max(dates):%Y-%m-%d}",
-            month=f"{min(dates):%Y-%m}",
-            examples=", ".join(note.external_id for note in examples),
-        ),
+        metadata={"outside": outside.count},
+        description=description,
     )

@@ -185,7 +185,9 @@ class Message:
         "Los fragmentos están numerados de 0 a N−1, caen dentro de su nota y la cubren entera."
     )
     CHECK_OUTSIDE = "Ninguna nota queda fuera de las particiones mensuales."
-    OUTSIDE_NOTES = "{count} notas quedan fuera de las particiones ({first} … {last}); se encuentran, pero ningún mes las procesa. Para incluir las anteriores, pon FIRST_MONTH={month}; corrige la fecha de las futuras: {examples}"
+    OUTSIDE_NOTES = "{count} notas quedan fuera de las particiones ({first} … {last}); se encuentran, pero ningún mes las procesa: {examples}."
+    OUTSIDE_EARLY = " Para incluir las anteriores, pon FIRST_MONTH={month}."
+    OUTSIDE_FUTURE = " Corrige la fecha de las futuras."
     CHECK_EMBEDDINGS_COMPLETE = (
         "Cada fragmento tiene sus dos vectores, al día y de la dimensión del modelo."
     )
@@ -253,6 +255,7 @@ class Message:
     PROGRESS_CHUNKED = "Notas fragmentadas"
     PROGRESS_VECTORS = "Fragmentos con vectores de {model}"
     PROGRESS_EVALUATING = "Evaluando {count} configuraciones…"
+    INDEXED_WITHOUT_GOLDEN = "Las notas están indexadas, pero no hay preguntas con las que evaluar, así que no se promueve nada. Importa unas con «rag golden import FICHERO» o indica GOLDEN_SOURCE, y repite «make run»."
     RUN_ENDED_BADLY = "La ejecución {run_id} ha fallado: {reason}\nÁbrela con «make ui»."
     RESULTS_TITLE = "Configuraciones evaluadas con {queries} preguntas (@k: Hit_Rate@k)"
     RESULTS_PROMOTED = "Sirve la configuración «{name}», con el modelo {model}."

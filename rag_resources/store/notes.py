@@ -25,11 +25,13 @@ class Upsert(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideNote:
-    """A note dated outside every partition."""
+class OutsideNotes:
+    """The notes dated outside every partition: how many, from when to when, the first by name."""
 
-    external_id: str
-    created_at: datetime
+    count: int
+    earliest: datetime
+    latest: datetime
+    examples: tuple[str, ...]
 
 
 def note_id(tenant: str, source: str, external_id: str) -> UUID:
@@ -81,16 +83,15 @@ def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, 
     return {row.id: Note(row.id, row.title, row.content, row.created_at) for row in rows}
 
 
-def list_outside(
-    connection: Connection, window: TimeWindow, *, limit: int
-) -> tuple[int, list[OutsideNote]]:
-    """Count the notes dated outside a window and return the first of them."""
+def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
+    """Say which notes are dated outside a window; None if no note is."""
     rows = list(
         queries().select_notes_outside(
             connection, first=window.start, after_last=window.end, row_limit=limit
         )
     )
-    return (
-        rows[0].total if rows else 0,
-        [OutsideNote(row.external_id, row.created_at) for row in rows],
-    )
+    if not rows:
+        return None
+    first = rows[0]
+    examples = tuple(row.external_id for row in rows)
+    return OutsideNotes(first.total, first.earliest, first.latest, examples)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -25,9 +26,15 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
     return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors)
 
 
-def index_is_current(connection: Connection, *, chunking_hash: str, models: Sequence[str]) -> bool:
-    """Whether nothing is left to chunk or embed."""
+def index_is_current(
+    connection: Connection, window: TimeWindow, *, chunking_hash: str, models: Sequence[str]
+) -> bool:
+    """Whether nothing of a window is left to chunk or embed."""
     current: bool = queries().index_is_current(
-        connection, chunking_hash=chunking_hash, models=list(models)
+        connection,
+        month_start=window.start,
+        month_end=window.end,
+        chunking_hash=chunking_hash,
+        models=list(models),
     )
     return current

@@ -79,8 +79,10 @@ FROM notes AS n GROUP BY month ORDER BY month;
 -- name: select_notes_outside
 -- Notes dated outside all partitions: searchable, but in no month's run.
 -- params:  first timestamptz, after_last timestamptz, row_limit int
--- returns: id uuid, external_id text, created_at timestamptz, total bigint
-SELECT n.id, coalesce(n.external_id, n.id::text) AS external_id, n.created_at, count(*) OVER () AS total
+-- returns: external_id text, total bigint, earliest timestamptz, latest timestamptz: the last three of all of them
+SELECT
+    coalesce(n.external_id, n.id::text) AS external_id,
+    count(*) OVER () AS total, min(n.created_at) OVER () AS earliest, max(n.created_at) OVER () AS latest
 FROM notes AS n
 WHERE n.created_at < :first OR n.created_at >= :after_last
 ORDER BY n.created_at, n.id LIMIT :row_limit;

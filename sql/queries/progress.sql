@@ -14,14 +14,15 @@ SELECT
 SELECT e.model, count(*) AS vectors FROM chunk_embeddings AS e GROUP BY e.model;
 
 -- name: index_is_current$
--- Whether every note is chunked as configured and every chunk has the vectors of every model asked for.
--- params:  chunking_hash text, models text[]
+-- Whether every note of a span of months is chunked as configured and no vector of the models asked for is missing.
+-- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[]
 -- returns: bool
 SELECT
     NOT EXISTS (
         SELECT FROM notes AS n
         WHERE
-            (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)
+            n.created_at >= :month_start AND n.created_at < :month_end
+            AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)
             AND (n.expires_at IS NULL OR n.expires_at > now())
     )
     AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = ANY(:models))
