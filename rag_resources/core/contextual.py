@@ -39,6 +39,15 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     return " ".join(parts)
 
 
+def contextual_topics(summary: str, chunks: Sequence[Chunk], index: int) -> str:
+    """Return what the prefix of chunk `index` is about: the summary and the neighbours' openings.
+
+    Full text indexes these beside the chunk; the prefix's fixed words would match every chunk.
+    """
+    neighbours = [chunks[near] for near in (index - 1, index + 1) if 0 <= near < len(chunks)]
+    return " ".join([summary, *(_topic(chunk) for chunk in neighbours)])
+
+
 def contextual_text(prefix: str, content: str) -> str:
     """Return the text that the contextual vector of a chunk stands for."""
     return f"{prefix}\n{content}"

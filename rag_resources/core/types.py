@@ -57,7 +57,12 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of a note: `note.content[start_char:end_char] == content`."""
+    """A passage of a note: `note.content[start_char:end_char] == content`.
+
+    Attributes:
+        context: The contextual prefix, for the contextual vector.
+        topics: What the prefix is about, without its fixed words, for full text.
+    """
 
     chunk_id: UUID
     note_id: UUID
@@ -66,6 +71,7 @@ class Chunk:
     end_char: int
     content: str
     context: str = ""
+    topics: str = ""
 
 
 class Retriever(StrEnum):

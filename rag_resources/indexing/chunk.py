@@ -8,7 +8,7 @@ import psycopg
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig, canonical_hash
-from rag_resources.core.contextual import contextual_prefix, summarize
+from rag_resources.core.contextual import contextual_prefix, contextual_topics, summarize
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import Chunk, Note, TimeWindow
@@ -47,8 +47,12 @@ def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
     chunks = chunk_note(note.note_id, note.content, config)
     summary = summarize(note.title, note.content)
     return [
-        replace(chunk, context=contextual_prefix(summary, chunks, chunk.chunk_index))
-        for chunk in chunks
+        replace(
+            chunk,
+            context=contextual_prefix(summary, chunks, index),
+            topics=contextual_topics(summary, chunks, index),
+        )
+        for index, chunk in enumerate(chunks)
     ]
 
 

@@ -72,6 +72,7 @@ def replace_chunks(
         ids=ids,
         contents=[chunk.content for chunk in chunks],
         contexts=[chunk.context for chunk in chunks],
+        topics=[chunk.topics for chunk in chunks],
         starts=[chunk.start_char for chunk in chunks],
         ends=[chunk.end_char for chunk in chunks],
     )

@@ -94,8 +94,8 @@ CREATE TABLE chunks (
     id uuid PRIMARY KEY,
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     content text NOT NULL,
-    -- The note's title: its words find every chunk of the note.
-    title text NOT NULL DEFAULT '',
+    -- What the prefix says of the note and of the neighbouring chunks, without its fixed words: those match everything.
+    topics text NOT NULL DEFAULT '',
     -- The contextual prefix: which note, which part of it (Anthropic, "Contextual Retrieval", 2024).
     context text NOT NULL DEFAULT '',
     chunk_index integer NOT NULL CHECK (chunk_index >= 0),
@@ -105,9 +105,9 @@ CREATE TABLE chunks (
     content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
     -- Of core.contextual.contextual_text(context, content), what the contextual vector stands for.
     contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || content)) STORED,
-    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(left(title, 1000) || ' ' || content)) STORED,
+    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(topics || ' ' || content)) STORED,
     lexeme_occurrences integer
-    GENERATED ALWAYS AS (count_occurrences(spanish_tsvector(left(title, 1000) || ' ' || content))) STORED,
+    GENERATED ALWAYS AS (count_occurrences(spanish_tsvector(topics || ' ' || content))) STORED,
     created_at timestamptz NOT NULL DEFAULT now(),
     -- Also what a note's chunks are read, replaced and deleted by.
     CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index),

@@ -11,21 +11,19 @@ SELECT m.name, :note_id FROM embedding_models AS m WHERE m.embeds_chunks AND m.s
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
--- Write the chunks of a note, with its title; those that are there already keep their vectors.
--- params:  note_id uuid, ids uuid[], contents text[], contexts text[], starts int[], ends int[]
-INSERT INTO chunks AS c (id, note_id, title, content, context, chunk_index, start_char, end_char)
-SELECT u.id, n.id AS note_id, n.title, u.content, u.context, (u.position - 1)::integer, u.start_char, u.end_char
-FROM notes AS n
-CROSS JOIN
-    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :starts::integer[], :ends::integer[])
-    WITH ORDINALITY AS u (id, content, context, start_char, end_char, position)
-WHERE n.id = :note_id
+-- Write the chunks of a note; those that are there already keep their vectors.
+-- params:  note_id uuid, ids uuid[], contents text[], contexts text[], topics text[], starts int[], ends int[]
+INSERT INTO chunks AS c (id, note_id, content, context, topics, chunk_index, start_char, end_char)
+SELECT u.id, :note_id, u.content, u.context, u.topics, (u.position - 1)::integer, u.start_char, u.end_char
+FROM
+    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :topics::text[], :starts::integer[], :ends::integer[])
+    WITH ORDINALITY AS u (id, content, context, topics, start_char, end_char, position)
 ON CONFLICT (id) DO UPDATE
     SET
-        title = excluded.title, context = excluded.context, start_char = excluded.start_char,
+        context = excluded.context, topics = excluded.topics, start_char = excluded.start_char,
         end_char = excluded.end_char
-    WHERE (c.title, c.context, c.start_char, c.end_char)
-    IS DISTINCT FROM (excluded.title, excluded.context, excluded.start_char, excluded.end_char);
+    WHERE (c.context, c.topics, c.start_char, c.end_char)
+    IS DISTINCT FROM (excluded.context, excluded.topics, excluded.start_char, excluded.end_char);
 
 -- name: delete_other_chunks!
 -- Delete the chunks of a note that it no longer has.

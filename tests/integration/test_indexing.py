@@ -133,7 +133,7 @@ def index_content(database: Database) -> dict[str, list[Any]]:
         ),
         "chunks": fetch(
             database,
-            "SELECT id, note_id, content, context, chunk_index, start_char, end_char "
+            "SELECT id, note_id, content, context, topics, chunk_index, start_char, end_char "
             "FROM chunks ORDER BY id",
         ),
         "vectors": fetch(
@@ -160,7 +160,7 @@ def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, li
 def assert_chunks_are(database: Database, config: ChunkingConfig) -> None:
     rows = fetch(
         database,
-        "SELECT id, note_id, chunk_index, start_char, end_char, content, context FROM chunks "
+        "SELECT id, note_id, chunk_index, start_char, end_char, content, context, topics FROM chunks "
         "ORDER BY note_id, chunk_index",
     )
     stored: dict[UUID, list[Chunk]] = {}
