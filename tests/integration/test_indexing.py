@@ -160,8 +160,8 @@ def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, li
 def assert_chunks_are(database: Database, config: ChunkingConfig) -> None:
     rows = fetch(
         database,
-        "SELECT id, note_id, chunk_index, start_char, end_char, content, context, topics FROM chunks "
-        "ORDER BY note_id, chunk_index",
+        "SELECT id, note_id, chunk_index, start_char, end_char, content, context, topics "
+        "FROM chunks ORDER BY note_id, chunk_index",
     )
     stored: dict[UUID, list[Chunk]] = {}
     for row in rows:
