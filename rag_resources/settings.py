@@ -99,7 +99,8 @@ class Settings(BaseSettings):
             InvalidParameterError: It cannot be written.
         """
         try:
-            self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Others may pass, not look: the embedded server of a root runs as another user.
+            self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o711)
             probe = self.rag_home / ".writable"
             probe.touch()
             probe.unlink()

@@ -74,7 +74,7 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
                 application.pipeline,
                 configuration.name,
                 configuration.retrieval,
-                run_id=context.run_id,
+                run_id=context.run.run_id,
             )
         return dg.MaterializeResult(
             metadata={

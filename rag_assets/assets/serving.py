@@ -41,7 +41,7 @@ def promoted_config(
             rag.application.database,
             configurations(),
             name=config.configuration or None,
-            run_id=context.run_id,
+            run_id=context.run.run_id,
         )
     evaluation = outcome.evaluation
     return dg.MaterializeResult(

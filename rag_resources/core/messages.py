@@ -398,6 +398,7 @@ class Message:
     VECTOR_NOT_AVAILABLE = "El servidor no tiene la extensión pgvector. Instálala en él (en Debian, el paquete postgresql-<versión>-pgvector) y vuelve a intentarlo."
     VECTOR_NOT_INSTALLED = "Falta la extensión «vector» en la base «{database}» y este usuario no puede crearla. Un administrador debe ejecutar una vez en ella: CREATE EXTENSION vector;"
     VECTOR_TOO_OLD = "La base «{database}» tiene pgvector {version}; hace falta {minimum} o posterior. Actualiza el paquete y ejecuta: ALTER EXTENSION vector UPDATE;"
+    DATABASE_DISK_FULL = "No queda espacio en el disco de la base de datos. Lo ya guardado está a salvo: libera espacio y repite la orden."
     MIGRATION_LOCKED = "Otro proceso está actualizando el esquema de la base de datos. Espera a que termine y vuelve a intentarlo."
     MIGRATION_NAME_TAKEN = "No se pudo crear el esquema: la base «{database}» ya tiene algo con un nombre que hace falta ({reason}). No se ha cambiado nada. Cámbiale el nombre o usa otra base de datos en DATABASE_URL."
     MIGRATION_FAILED = "No se pudo actualizar el esquema de la base de datos: {reason}. No se ha cambiado nada: corrige la causa y vuelve a intentarlo."

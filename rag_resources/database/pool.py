@@ -9,7 +9,7 @@ from pgvector.psycopg import register_vector
 from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from rag_resources.core.errors import DatabaseUnavailableError
+from rag_resources.core.errors import DatabaseError, DatabaseUnavailableError
 from rag_resources.core.messages import Message
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, first_line
 from rag_resources.database.queries import queries
@@ -81,12 +81,15 @@ class Database:
 
         Raises:
             DatabaseUnavailableError: No connection in time, or it was lost.
+            DatabaseError: The disk of the database is full.
         """
         try:
             with self._pool.connection() as connection:
                 yield connection
         except PoolTimeout as error:
             raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+        except psycopg.errors.DiskFull as error:
+            raise DatabaseError(Message.DATABASE_DISK_FULL) from error
         except psycopg.OperationalError as error:
             raise DatabaseUnavailableError(
                 Message.CONNECTION_ERROR, reason=first_line(error)
