@@ -2,9 +2,9 @@
 
 import sys
 
-import structlog
-
 
 def log_to_stderr() -> None:
     """Configure the logs of this process; called by every entry point."""
+    import structlog  # loads rich: not what a command line's --help should wait for
+
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

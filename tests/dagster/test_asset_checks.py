@@ -1,0 +1,162 @@
+"""Each check of notes, chunks, vectors and questions, on data damaged for real."""
+
+import dagster as dg
+import pytest
+from dagster_project import (
+    CHUNKS,
+    EMBEDDINGS,
+    GOLDEN,
+    MONTHS,
+    NOTES,
+    Project,
+    evaluation,
+    failure_texts,
+    materialised,
+)
+
+from rag_resources.core.messages import Message
+
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+
+
+def test_all_is_well_after_indexing(indexed: Project) -> None:
+    """Every check of an indexed project passes and says what it looked at."""
+    integrity = indexed.check(CHUNKS, "chunk_integrity")
+    assert integrity.passed
+    assert integrity.metadata["notes"].value == 16
+    complete = indexed.check(EMBEDDINGS, "embeddings_complete")
+    assert complete.passed
+    assert (complete.metadata["missing"].value, complete.metadata["stale"].value) == (0, 0)
+    single = indexed.check(EMBEDDINGS, "batch_equals_single")
+    assert single.passed
+    assert 0.999 <= single.metadata["lowest_cosine"].value <= 1.00001
+    assert indexed.check(GOLDEN, "golden_valid").passed
+    assert indexed.check(NOTES, "notes_inside_partitions").passed
+
+
+def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> None:
+    """The blocking check names the note; what comes after chunks in the run is not done."""
+    note = indexed.note_id("2025-03-14-cuarenta")
+    indexed.query(
+        "UPDATE chunks SET content = repeat('x', char_length(content))"
+        " WHERE note_id = %s AND chunk_index = 0",
+        note,
+    )
+    result = indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS[2:3])
+    assert not result.success
+    said = evaluation(result, CHUNKS, "chunk_integrity")
+    assert (said.passed, said.severity) == (False, ERROR)
+    assert f"{note} (bounds)" in str(said.description)
+    assert materialised(result, CHUNKS)
+    assert not materialised(result, EMBEDDINGS)
+
+
+def test_a_run_checks_its_own_months_and_a_check_alone_all_of_them(indexed: Project) -> None:
+    """A range run beside a damaged month passes; the check launched by itself finds the damage."""
+    indexed.query(
+        "DELETE FROM chunks WHERE note_id = %s AND chunk_index = 0",
+        indexed.note_id("2025-03-14-cuarenta"),
+    )
+    result = indexed.run(CHUNKS, months=MONTHS[:2])
+    assert result.success, failure_texts(result)
+    assert evaluation(result, CHUNKS, "chunk_integrity").metadata["notes"].value < 16
+    assert not indexed.check(CHUNKS, "chunk_integrity").passed
+
+
+def test_a_vector_that_is_gone(indexed: Project) -> None:
+    """It fails the run of its month, and another run of the assets does not hide it."""
+    indexed.query(
+        "DELETE FROM chunk_embeddings WHERE chunk_id = (SELECT min(id::text)::uuid FROM chunks)"
+    )
+    said = indexed.check(EMBEDDINGS, "embeddings_complete")
+    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
+    assert said.metadata["missing"].value == 1
+
+
+def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
+    """A vector altered in the store is a warning with the cosine that shows it."""
+    indexed.query(
+        "UPDATE chunk_embeddings AS e SET embedding ="
+        " (SELECT array_agg(CASE WHEN i = 1 THEN 1 ELSE 0.01 END)::real[]::vector::halfvec"
+        "  FROM generate_series(1, 512) AS i)"
+    )
+    said = indexed.check(EMBEDDINGS, "batch_equals_single")
+    assert (said.passed, said.severity) == (False, WARN)
+    assert said.metadata["lowest_cosine"].value < 0.9
+
+
+def test_a_question_whose_note_is_gone(indexed: Project) -> None:
+    """The questions are named in what the check says."""
+    question = indexed.corpus.questions()[0]
+    indexed.query("DELETE FROM notes WHERE external_id = %s", question["relevantNotes"][0])
+    said = indexed.check(GOLDEN, "golden_valid")
+    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
+    assert f"«{question['query']}»" in str(said.description)
+
+
+def test_no_questions_at_all(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty set is not valid, and says how to get one."""
+    monkeypatch.setenv("GOLDEN_SOURCE", "")
+    result = project.run(GOLDEN)
+    assert not result.success
+    said = evaluation(result, GOLDEN, "golden_valid")
+    assert (said.passed, said.description) == (False, Message.GOLDEN_EMPTY)
+
+
+def test_bad_questions_import_nothing(indexed: Project) -> None:
+    """The run fails with every bad entry named, and the questions stay as they were."""
+    questions = indexed.corpus.questions()
+    wrong = [{**questions[0], "relevantNotes": ["no-existe"]}, {**questions[1], "difficulty": 9}]
+    indexed.corpus.ask([*wrong, *questions[2:]])
+    result = indexed.run(GOLDEN)
+    assert not result.success
+    assert "la nota relevante no-existe no existe" in failure_texts(result)
+    assert "difficulty" in failure_texts(result)
+    assert indexed.query("SELECT count(*) FROM golden_dataset") == [(len(questions),)]
+
+
+def test_notes_outside_the_partitions(project: Project) -> None:
+    """An old note names the setting that brings it in, a future one is to be corrected."""
+    old, future = project.corpus.notes / "vieja.md", project.corpus.notes / "futura.md"
+    future.write_text("---\ncreated_at: 2199-05-01\n---\nUna nota del futuro.", "utf-8")
+    result = project.run(NOTES, months=MONTHS[:1])
+    assert result.success, failure_texts(result)
+    said = evaluation(result, NOTES, "notes_inside_partitions")
+    assert (said.passed, said.severity) == (False, WARN)
+    assert "futura" in str(said.description)
+    assert "FIRST_MONTH" not in str(said.description)
+
+    old.write_text("---\ncreated_at: 2019-03-07\n---\nUna nota de antes.", "utf-8")
+    said = evaluation(project.run(NOTES, months=MONTHS[:1]), NOTES, "notes_inside_partitions")
+    assert said.metadata["outside"].value == 2
+    assert "FIRST_MONTH=2019-03." in str(said.description)
+    assert "vieja, futura" in str(said.description)
+
+
+def test_retrieval_quality_adds_a_point_a_run(indexed: Project) -> None:
+    """Metrics are numbers, so that the UI draws them; without questions it says what is missing."""
+    assert [item.description for item in said_of_quality(indexed)] == [
+        Message.QUALITY_WITHOUT_GOLDEN
+    ]
+    for _ in range(2):
+        assert indexed.run(EMBEDDINGS, months=MONTHS).success
+    points = said_of_quality(indexed)[:-1]
+    assert len(points) == 2
+    for point in points:
+        assert isinstance(point.metadata["hit_rate_at_10"], dg.FloatMetadataValue)
+        assert 0.85 <= point.metadata["hit_rate_at_10"].value <= 1
+        assert isinstance(point.metadata["latency_p95_ms"], dg.FloatMetadataValue)
+        assert point.metadata["total_queries"].value == len(indexed.corpus.questions())
+    assert indexed.query("SELECT count(*) FROM evaluation_results") == [(0,)]
+
+
+def said_of_quality(project: Project) -> list[dg.AssetCheckEvaluation]:
+    """Return what the check of quality said so far, newest first, as the instance keeps it.
+
+    Dagster plans such a check once per month of a run and evaluates it once: plans are left out.
+    """
+    records = project.instance.event_log_storage.get_asset_check_execution_history(
+        dg.AssetCheckKey(EMBEDDINGS, "retrieval_quality"), limit=50
+    )
+    said = [record.event.dagster_event.event_specific_data for record in records if record.event]
+    return [item for item in said if isinstance(item, dg.AssetCheckEvaluation)]

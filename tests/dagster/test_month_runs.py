@@ -1,0 +1,160 @@
+"""Notes to vectors in one run over a range of months: counts per month, and a bad month alone."""
+
+from uuid import UUID
+
+import pytest
+from dagster_project import (
+    CHUNKS,
+    EMBEDDINGS,
+    MONTHS,
+    NOTE_EMBEDDINGS,
+    NOTES,
+    Project,
+    failure_texts,
+    materialised,
+)
+
+from rag_assets import main_job
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+
+ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
+
+
+def test_a_range_of_months_is_indexed_in_one_run_and_only_once(project: Project) -> None:
+    """Each month of each asset is one materialisation with counts; a second run embeds nothing."""
+    first = project.run(*ALL, months=MONTHS)
+    assert first.success, failure_texts(first)
+    for key in ALL:
+        assert sorted(materialised(first, key)) == list(MONTHS)
+    notes = materialised(first, NOTES)
+    assert sum(month["inserted"] for month in notes.values()) == 16
+    assert notes[MONTHS[-1]]["rejected"] == 0
+    vectors = materialised(first, EMBEDDINGS)
+    chunk_count = project.query("SELECT count(*) FROM chunks")[0][0]
+    assert sum(month["chunks"] for month in materialised(first, CHUNKS).values()) == chunk_count
+    assert sum(month["vectors"] for month in vectors.values()) == 2 * chunk_count
+    assert all(month["embedded"] > 0 and month["seconds"] > 0 for month in vectors.values())
+
+    second = project.run(*ALL, months=MONTHS)
+    assert second.success, failure_texts(second)
+    assert {month["unchanged"] for month in materialised(second, NOTES).values()} != {0}
+    for key, count in (
+        (NOTES, "inserted"),
+        (NOTE_EMBEDDINGS, "embedded"),
+        (EMBEDDINGS, "embedded"),
+    ):
+        again = materialised(second, key)
+        assert sorted(again) == list(MONTHS)
+        counts = {"inserted", "updated", "chunks", "embedded"} & set(again[MONTHS[0]])
+        assert {month[count] for month in again.values() for count in counts} == {0}
+
+
+def test_a_bad_month_fails_alone(project: Project) -> None:
+    """The good months are materialised, the failure names the bad one; only that is redone."""
+    assert project.run(NOTES, NOTE_EMBEDDINGS, months=MONTHS).success
+    bad, good = MONTHS[1], [month for month in MONTHS if month != MONTHS[1]]
+    note = project.note_id("2025-02-09-urgencias-la-fe")
+    refuse_chunks_of(project, note, "sin permiso para esta nota")
+
+    failed = project.run(CHUNKS, EMBEDDINGS, months=MONTHS)
+    assert not failed.success
+    assert sorted(materialised(failed, CHUNKS)) == good
+    assert f"{bad[:7]}: {note}: sin permiso para esta nota" in failure_texts(failed)
+    assert not any(month in failure_texts(failed) for month in (m[:7] for m in good))
+    assert not materialised(failed, EMBEDDINGS)
+    assert set(project.instance.get_materialized_partitions(CHUNKS)) == set(good)
+
+    project.query("DROP TRIGGER refuse ON chunks")
+    left = sorted(set(MONTHS) - project.instance.get_materialized_partitions(CHUNKS))
+    assert left == [bad]
+    chunked_at = project.query("SELECT id, chunked_at FROM notes WHERE chunked_at IS NOT NULL")
+    again = project.run(CHUNKS, months=left)
+    assert again.success, failure_texts(again)
+    assert materialised(again, CHUNKS)[bad]["notes"] == 1
+    assert set(chunked_at) < set(project.query("SELECT id, chunked_at FROM notes"))
+    assert project.instance.get_materialized_partitions(CHUNKS) == set(MONTHS)
+
+
+def test_an_unforeseen_error_costs_its_own_month_only(project: Project) -> None:
+    """An error that is none of ours fails its month as well, and is named with its kind."""
+    assert project.run(NOTES, months=MONTHS).success
+    refuse_chunks_of(project, project.note_id("2025-03-14-cuarenta"), "inesperado", code="P0001")
+    failed = project.run(CHUNKS, months=MONTHS)
+    assert not failed.success
+    assert sorted(materialised(failed, CHUNKS)) == [MONTHS[0], MONTHS[1], MONTHS[3]]
+    assert "2025-03: RaiseException: inesperado" in failure_texts(failed)
+    assert project.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
+
+
+def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
+    """Months after the loss are not tried, and what follows the months hides nothing."""
+    assert project.run(NOTES, months=MONTHS).success
+    project.query(
+        "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_terminate_backend(pg_backend_pid()); RETURN new; END $$"
+    )
+    project.query("CREATE TRIGGER cut BEFORE INSERT ON chunks EXECUTE FUNCTION cut()")
+    failed = project.run(CHUNKS, months=MONTHS)
+    assert not materialised(failed, CHUNKS)
+    assert failure_texts(failed).count(Message.CONNECTION_ERROR) == len(MONTHS)
+
+
+def test_statistics_a_killed_run_left_behind_are_made_up_for(indexed: Project) -> None:
+    """A run that finds nothing to chunk still refreshes statistics that count other chunks."""
+    indexed.query("DELETE FROM lexeme_statistics")
+    indexed.query("UPDATE index_state SET chunk_count = 0, average_lexeme_occurrences = 0")
+    assert indexed.run(CHUNKS, months=MONTHS[:1]).success
+    assert indexed.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
+    version = indexed.query("SELECT version FROM index_state")
+    assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS).success
+    assert indexed.query("SELECT version FROM index_state") == version
+
+
+def test_bad_records_are_counted_and_named_and_stop_nothing(project: Project) -> None:
+    """The latest month of the run carries what was rejected; the good notes are in."""
+    (project.corpus.notes / "rota.md").write_bytes(b"---\ncreated_at: 2025-01-02\n---\n\xff\xfe")
+    (project.corpus.notes / "vacia.md").write_text(
+        "---\ncreated_at: 2025-02-02\n---\n  \n", "utf-8"
+    )
+    result = project.run(NOTES, months=MONTHS)
+    assert result.success, failure_texts(result)
+    latest = materialised(result, NOTES)[MONTHS[-1]]
+    assert latest["rejected"] == 2
+    assert "rota.md" in latest["rejected_records"]
+    assert "vacia.md" in latest["rejected_records"]
+    assert project.query("SELECT count(*) FROM notes") == [(16,)]
+
+
+def test_a_source_that_is_gone_fails_the_run_in_words(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes / "no-existe"))
+    result = project.run(NOTES, months=MONTHS)
+    assert not result.success
+    reason = Message.SOURCE_MISSING.format(path=project.corpus.notes / "no-existe")
+    assert failure_texts(result) == reason
+    with pytest.raises(RagError, match="Ábrela con «make ui»") as told:
+        main_job._succeeded(result)
+    assert reason in told.value.message
+
+
+def test_a_source_that_is_not_set_leaves_the_notes_to_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTES_SOURCE", "")
+    result = project.run(NOTES, months=MONTHS)
+    assert result.success
+    assert materialised(result, NOTES)[MONTHS[0]]["inserted"] == 0
+
+
+def refuse_chunks_of(project: Project, note: UUID, reason: str, code: str = "23514") -> None:
+    """Let the database refuse the chunks of a note: code 23514 is a violated constraint."""
+    project.query(
+        f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" RAISE EXCEPTION '{reason}' USING ERRCODE = '{code}'; END $$"
+    )
+    project.query(
+        f"CREATE TRIGGER refuse BEFORE INSERT ON chunks FOR EACH ROW"
+        f" WHEN (new.note_id = '{note}') EXECUTE FUNCTION refuse()"
+    )

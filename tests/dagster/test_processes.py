@@ -1,0 +1,262 @@
+"""The two commands for real, each in its own process: the main job, and webserver with daemon."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import psycopg
+import pytest
+from dagster_project import MONTHS, Corpus, cloned, variables
+
+from rag_resources.core.messages import Message
+from rag_resources.database.server import EmbeddedServer
+
+LOCATION = "brain_sync_rag"
+SELECTOR = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__"}
+
+
+@dataclass(frozen=True)
+class Home:
+    """A RAG_HOME, as the environment of a command names it."""
+
+    environment: Mapping[str, str]
+    first_run: subprocess.CompletedProcess[str]
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table."""
+        with psycopg.connect(self.environment["DATABASE_URL"]) as connection:
+            return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+def command(environment: Mapping[str, str], name: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "rag_assets", name],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(
+    server: EmbeddedServer,
+    template_database: str,
+    dagster_template: str,
+    corpus: Corpus,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Home]:
+    """A home in which the main job ran once, with both models."""
+    folder = tmp_path_factory.mktemp("main_job")
+    with cloned(server, template_database, dagster_template) as (database, dagster):
+        short = corpus.copy(folder)
+        short.shorten(2_800)
+        own = variables(folder, server.dsn(database), server.dsn(dagster), short)
+        environment = {**os.environ, **own, "FIRST_MONTH": "2025-01", "COLUMNS": "200"}
+        yield Home(environment, command(environment, "run"))
+
+
+def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) -> None:
+    """The second time nothing is embedded and nothing evaluated; the same configuration serves."""
+    first = home.first_run
+    assert first.returncode == 0, first.stderr
+    for name in ("baseline", "fulltext", "hybrid", "hybrid_weighted", "rapida", "semantic"):
+        assert name in first.stdout
+    assert "Sirve la configuración «" in first.stdout
+    tables = ("notes", "chunks", "chunk_embeddings", "note_embeddings", "evaluation_results")
+    counts = {table: home.count(table) for table in tables}
+    notes = list(Path(home.environment["NOTES_SOURCE"]).rglob("*.md"))
+    assert counts["notes"] == counts["note_embeddings"] == len(notes) > 0
+    assert counts["chunk_embeddings"] == 2 * counts["chunks"] > 0
+    assert counts["evaluation_results"] == 7
+
+    second = command(home.environment, "run")
+    assert second.returncode == 0, second.stderr
+    assert {table: home.count(table) for table in tables} == counts
+    assert home.count("promotions") == 1
+    assert "Sirve la configuración «" in second.stdout
+
+
+def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = command({**home.environment, "UI_PORT": str(port)}, "ui")
+    assert result.returncode == 2
+    assert Message.UI_PORT_TAKEN.format(port=port) in result.stderr
+
+
+@dataclass(frozen=True)
+class Ui:
+    """A running webserver with its daemon."""
+
+    url: str
+
+    def ask(self, query: str, **values: Any) -> Any:
+        """Ask GraphQL."""
+        body = {"query": query, "variables": values}
+        answer = httpx.post(f"{self.url}/graphql", json=body, timeout=60).json()
+        assert "errors" not in answer, answer["errors"]
+        return answer["data"]
+
+    def ticks(self, sensor: str) -> list[str]:
+        """Return how the ticks of a sensor ended."""
+        data = self.ask(
+            """query($of: SensorSelector!) { sensorOrError(sensorSelector: $of) {
+                 ... on Sensor { sensorState { ticks { status } } } } }""",
+            of={**SELECTOR, "sensorName": sensor},
+        )
+        return [tick["status"] for tick in data["sensorOrError"]["sensorState"]["ticks"]]
+
+
+def eventually(what: Callable[[], Any], seconds: float = 240) -> Any:
+    """Return the first answer that is not empty."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if answer := what():
+                return answer
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline, what
+        time.sleep(0.5)
+
+
+@pytest.mark.dagster
+def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_path: Path) -> None:
+    """Sensors tick, a backfill ends, what passes its gate is promoted, nothing outlives the end."""
+    assert home.first_run.returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_assets", "ui"],
+            env={**home.environment, "UI_PORT": str(port)},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        use(Ui(f"http://127.0.0.1:{port}"), home)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        eventually(lambda: not members(process.pid))
+    except BaseException:
+        print((tmp_path / "log").read_text()[-5000:])  # noqa: T201 - shown with the failure
+        raise
+    finally:
+        for member in members(process.pid):
+            member.kill()
+        process.wait()
+
+
+def members(session: int) -> list[psutil.Process]:
+    """Return the processes that came of a command."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def use(ui: Ui, home: Home) -> None:
+    """Do in the UI what a data engineer would."""
+    nodes = eventually(lambda: repositories(ui))
+    assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
+    states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
+    assert states == dict.fromkeys(("new_notes", "failed_runs", "automation"), "RUNNING")
+
+    backfill = launch_backfill(ui)
+    eventually(lambda: daemon_is_healthy(ui))
+    eventually(lambda: "SUCCESS" in ui.ticks("new_notes"))
+    # An automation compares with its last tick: an evaluation before the first is no news.
+    eventually(lambda: set(ui.ticks("automation")) & {"SUCCESS", "SKIPPED"})
+
+    before = home.count("promotions")
+    evaluation = launch_evaluation(ui)
+    eventually(lambda: run_status(ui, evaluation) == "SUCCESS")
+    eventually(lambda: home.count("promotions") == before + 1)
+    eventually(lambda: backfill_status(ui, backfill) == "COMPLETED_SUCCESS")
+
+
+def repositories(ui: Ui) -> list[dict[str, Any]]:
+    """Return what the webserver loaded."""
+    data = ui.ask(
+        """{ repositoriesOrError { ... on RepositoryConnection { nodes {
+               assetNodes { assetKey { path } }
+               sensors { name sensorState { status } } } } } }"""
+    )
+    return data["repositoriesOrError"].get("nodes", [])
+
+
+def daemon_is_healthy(ui: Ui) -> bool:
+    """Whether every daemon that is needed has a heartbeat."""
+    data = ui.ask(
+        """{ instance { daemonHealth { allDaemonStatuses {
+               daemonType required healthy } } } }"""
+    )
+    required = [
+        status
+        for status in data["instance"]["daemonHealth"]["allDaemonStatuses"]
+        if status["required"]
+    ]
+    return {"SENSOR", "BACKFILL", "SCHEDULER", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {
+        status["daemonType"] for status in required if status["healthy"]
+    }
+
+
+def launch_backfill(ui: Ui) -> str:
+    """Backfill two months of everything up to the fast model's vectors."""
+    assets = (["notes"], ["note_embeddings"], ["chunks"], ["embeddings", "use_multilingual"])
+    data = ui.ask(
+        """mutation($params: LaunchBackfillParams!) {
+             launchPartitionBackfill(backfillParams: $params) { __typename
+               ... on LaunchBackfillSuccess { backfillId }
+               ... on PythonError { message } } }""",
+        params={
+            "assetSelection": [{"path": path} for path in assets],
+            "partitionNames": list(MONTHS[:2]),
+        },
+    )
+    return data["launchPartitionBackfill"]["backfillId"]
+
+
+def backfill_status(ui: Ui, backfill: str) -> str:
+    """Return how far a backfill is."""
+    data = ui.ask(
+        """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
+             ... on PartitionBackfill { status } } }""",
+        id=backfill,
+    )
+    return data["partitionBackfillOrError"]["status"]
+
+
+def launch_evaluation(ui: Ui) -> str:
+    """Run the job that evaluates every configuration."""
+    data = ui.ask(
+        """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) { __typename
+             ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
+        params={"selector": {**SELECTOR, "jobName": "evaluate"}, "runConfigData": {}},
+    )
+    return data["launchRun"]["run"]["runId"]
+
+
+def run_status(ui: Ui, run: str) -> str:
+    """Return how far a run is."""
+    data = ui.ask("query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run)
+    return data["runOrError"]["status"]

@@ -1,0 +1,124 @@
+"""Nothing gets a candidate promoted past its gate; what passes is promoted once."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster_project import (
+    CANDIDATE,
+    FILLER,
+    GOLDEN,
+    PROMOTED,
+    QUIET,
+    REFERENCE,
+    Project,
+    defs,
+    evaluation,
+    failure_texts,
+    materialised,
+)
+
+NAMED = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
+REFUSED = "rapida: no pasa el control, Hit_Rate@10 ="
+
+
+@pytest.fixture
+def failing(indexed: Project) -> Project:
+    """A project whose questions point at a note that answers none of them."""
+    indexed.corpus.ask(
+        [{**question, "relevantNotes": [FILLER]} for question in indexed.corpus.questions()]
+    )
+    assert indexed.run(GOLDEN).success
+    return indexed
+
+
+def promote_by_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Materialise the promoted configuration as a person would on the command line."""
+    command = "asset materialize --select promoted_config -m rag_assets.definitions"
+    return subprocess.run(
+        [sys.executable, "-m", "dagster", *command.split(), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def promotions(project: Project) -> list[tuple[Any, ...]]:
+    """Return what was promoted, oldest first."""
+    return project.query("SELECT configuration FROM promotions ORDER BY id")
+
+
+@pytest.mark.parametrize("run_config", [{}, NAMED], ids=["best", "named"])
+def test_a_failed_gate_stops_the_run_before_the_promotion(
+    failing: Project, run_config: Mapping[str, Any]
+) -> None:
+    """In one run the blocking check comes first, and the promotion is not even tried."""
+    result = failing.run(CANDIDATE, PROMOTED, run_config=run_config)
+    assert not result.success
+    said = evaluation(result, CANDIDATE, "hit_rate_gate")
+    assert (said.passed, said.severity, said.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+    assert said.metadata["hit_rate_at_10"].value < 0.85
+    assert materialised(result, CANDIDATE)
+    assert "promoted_config" not in {event.step_key for event in result.get_step_failure_events()}
+    assert not materialised(result, PROMOTED)
+    assert not promotions(failing)
+
+
+def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
+    """Alone, by the job, by name and on the command line: the asset itself refuses."""
+    assert not failing.run(CANDIDATE).success
+    assert REFUSED in failure_texts(failing.run(PROMOTED))
+    assert REFUSED in failure_texts(failing.run(PROMOTED, run_config=NAMED))
+    job = defs.resolve_job_def("promote").execute_in_process(
+        instance=failing.instance, raise_on_error=False, run_config=QUIET
+    )
+    assert REFUSED in failure_texts(job)
+    command = promote_by_command()
+    assert command.returncode != 0
+    assert REFUSED in command.stderr
+    assert not promotions(failing)
+
+
+def test_a_failing_reference_only_warns(failing: Project) -> None:
+    """The run goes on: a reference is there to compare with."""
+    result = failing.run(REFERENCE)
+    assert result.success, failure_texts(result)
+    said = evaluation(result, REFERENCE, "hit_rate_gate")
+    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
+    wanted = {"ops": {"promoted_config": {"config": {"configuration": "baseline"}}}}
+    refused = failing.run(PROMOTED, run_config=wanted)
+    assert "No hay ninguna configuración candidata llamada «baseline»" in failure_texts(refused)
+
+
+def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) -> None:
+    """A row per evaluation promoted; after a change of the questions the evaluation is stale."""
+    assert "aún no se ha evaluado" in failure_texts(indexed.run(PROMOTED))
+    result = indexed.run(CANDIDATE, PROMOTED)
+    assert result.success, failure_texts(result)
+    gate = evaluation(result, CANDIDATE, "hit_rate_gate")
+    assert gate.passed
+    settled = evaluation(result, CANDIDATE, "hit_rate_settled")
+    assert (settled.passed, settled.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert settled.metadata["queries_to_settle"].value > 0
+    promoted = materialised(result, PROMOTED)[None]
+    assert (promoted["configuration"], promoted["changed"]) == ("rapida", True)
+    assert "hybrid: aún no se ha evaluado" in promoted["refused"]
+    assert promotions(indexed) == [("rapida",)]
+
+    again = materialised(indexed.run(PROMOTED), PROMOTED)[None]
+    assert (again["configuration"], again["changed"]) == ("rapida", False)
+    assert promotions(indexed) == [("rapida",)]
+
+    indexed.corpus.ask(indexed.corpus.questions()[1:])
+    assert indexed.run(GOLDEN).success
+    stale = indexed.run(PROMOTED)
+    assert "el conjunto de preguntas ha cambiado" in failure_texts(stale)
+
+    assert indexed.run(CANDIDATE).success
+    assert indexed.run(PROMOTED).success
+    assert promotions(indexed) == [("rapida",), ("rapida",)]
+    serving = indexed.query("SELECT state FROM embedding_models WHERE name = 'use_multilingual'")
+    assert serving == [("serving",)]

@@ -1,0 +1,181 @@
+"""What reacts by itself, a tick at a time: new note files, failed runs, automation."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster_project import (
+    CANDIDATE,
+    MONTHS,
+    NOTES,
+    PROMOTED,
+    Project,
+    defs,
+    materialised,
+)
+
+from rag_assets.partitions import monthly
+from rag_resources.core.messages import Message
+
+OTHER_CANDIDATES = [
+    dg.AssetKey(["evaluation_results", name]) for name in ("hybrid", "hybrid_weighted")
+]
+FIRST = "dagster/asset_partition_range_start"
+LAST = "dagster/asset_partition_range_end"
+
+
+class NewNotes:
+    """The sensor, which keeps its cursor from tick to tick as the daemon does."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self.cursor: str | None = None
+
+    def tick(self) -> list[tuple[str, str]] | str:
+        """Return the ranges of months of the runs requested, or why none is."""
+        sensor = defs.resolve_sensor_def("new_notes")
+        with dg.build_sensor_context(
+            instance=self._project.instance, cursor=self.cursor, definitions=defs
+        ) as context:
+            data = sensor.evaluate_tick(context)
+        self.cursor = data.cursor or self.cursor
+        if data.skip_message:
+            return data.skip_message
+        return [(request.tags[FIRST], request.tags[LAST]) for request in data.run_requests]
+
+
+@pytest.fixture
+def new_notes(project: Project) -> NewNotes:
+    """The sensor over a source none of whose files it has seen."""
+    return NewNotes(project)
+
+
+def write(project: Project, name: str, text: str) -> Path:
+    """Write a file of the source, at a later time than any other."""
+    let_time_pass(project)
+    path = project.corpus.notes / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def let_time_pass(project: Project) -> None:
+    """Wait until the file system's clock, which goes in steps of milliseconds, has gone on."""
+    latest = max(file.lstat().st_ctime_ns for file in project.corpus.notes.rglob("*"))
+    clock = project.corpus.notes.parent / "clock"
+    deadline = time.monotonic() + 5
+    clock.touch()
+    while clock.stat().st_ctime_ns <= latest:
+        assert time.monotonic() < deadline
+        clock.touch()
+
+
+def test_files_are_ingested_once(project: Project, new_notes: NewNotes) -> None:
+    """The first tick asks for the months of all files, the next one for nothing."""
+    assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
+    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+
+
+def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: NewNotes) -> None:
+    """Its month only, also if it is moved in with an old date; its run ingests it."""
+    new_notes.tick()
+    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
+    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
+    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo distinto.")
+    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
+    outside = project.corpus.golden.parent / "movida.md"
+    outside.write_text("---\ncreated_at: 2025-03-10\n---\nDe otro sitio.", "utf-8")
+    os.utime(outside, (0, 0))
+    let_time_pass(project)
+    outside.rename(project.corpus.notes / "movida.md")
+    assert new_notes.tick() == [(MONTHS[2], MONTHS[2])]
+    month = materialised(project.run(NOTES, months=MONTHS[2:3]), NOTES)[MONTHS[2]]
+    assert month["inserted"] > 0
+    assert project.note_id("movida")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ncreated_at: 2019-02-10\n---\nDe antes de los meses.",
+        "---\ncreated_at: 2199-02-10\n---\nDel futuro.",
+        "---\ncreated_at: [\n---\nCon la cabecera rota.",
+        "",
+    ],
+    ids=["old", "future", "header", "empty"],
+)
+def test_what_belongs_to_no_month_goes_to_the_last(
+    project: Project, new_notes: NewNotes, text: str
+) -> None:
+    """Notes outside the partitions, and bad records, which that month's run names."""
+    new_notes.tick()
+    write(project, "rara.md", text)
+    last = monthly.get_partition_keys()[-1]
+    assert new_notes.tick() == [(last, last)]
+
+
+def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewNotes) -> None:
+    """Not UTF-8, links to nowhere, folders named like notes, hidden files."""
+    new_notes.tick()
+    (project.corpus.notes / "rota.md").symlink_to("no-existe.md")
+    (project.corpus.notes / "carpeta.md").mkdir()
+    write(project, ".oculta.md", "Un borrador del editor.")
+    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    bad = write(project, "latin.md", "")
+    bad.write_bytes("---\ncreated_at: 2025-02-02\n---\nañ".encode("latin-1"))
+    write(project, "buena.md", "---\ncreated_at: 2025-01-02\n---\nUna nota buena.")
+    assert new_notes.tick() == [(MONTHS[0], monthly.get_partition_keys()[-1])]
+
+
+def test_a_source_that_is_gone_or_not_set_is_skipped(
+    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(project.corpus.notes)
+    assert new_notes.tick() == Message.SOURCE_MISSING.format(path=project.corpus.notes)
+    monkeypatch.setenv("NOTES_SOURCE", "")
+    assert new_notes.tick() == Message.SOURCE_NOT_SET
+
+
+def test_a_failed_run_is_reported_with_its_reason(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One record with run, job and what the failed step said."""
+    result = project.run(PROMOTED)
+    assert not result.success
+    sensor = defs.resolve_sensor_def("failed_runs")
+    context = dg.build_run_status_sensor_context(
+        sensor_name="failed_runs",
+        dagster_event=result.get_run_failure_event(),
+        dagster_instance=project.instance,
+        dagster_run=project.instance.get_run_by_id(result.run_id),
+    ).for_run_failure()
+    sensor(context)
+    reported = capsys.readouterr().out
+    assert "run_failed" in reported
+    assert result.run_id in reported
+    assert "rapida: aún no se ha evaluado" in reported
+
+
+def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> None:
+    """New evaluations ask for a promotion, but not while a candidate has none or failed."""
+    cursor = None
+
+    def promotion_requested() -> bool:
+        nonlocal cursor
+        tick = dg.evaluate_automation_conditions(
+            defs=defs,
+            instance=indexed.instance,
+            asset_selection=dg.AssetSelection.assets(PROMOTED),
+            cursor=cursor,
+        )
+        cursor = tick.cursor
+        return tick.total_requested > 0
+
+    assert not promotion_requested()
+    assert indexed.run(CANDIDATE).success
+    assert not promotion_requested()
+    # Nothing is indexed with their model: every question is a miss.
+    assert not indexed.run(*OTHER_CANDIDATES).success
+    assert not promotion_requested()
