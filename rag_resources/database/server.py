@@ -26,6 +26,7 @@ from rag_resources.database.account import choose_place, make_folder, server_acc
 from rag_resources.database.binaries import Binaries, usable_binaries
 from rag_resources.database.cluster import ROLE, Cluster, advice, write_atomically
 from rag_resources.database.ports import HOST, choose_port
+from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
 
 POLL_SECONDS = 0.05
@@ -172,18 +173,17 @@ class EmbeddedServer:
             )
         identifier = sql.Identifier(name)
         with self._connected("postgres") as connection:
-            known = "SELECT 1 FROM pg_database WHERE datname = %s"
-            if connection.execute(known, [name]).fetchone() is None:
+            if not queries().database_exists(connection, name=name):
                 # Two processes may get here at once: the second is told so, in one of two ways.
                 with contextlib.suppress(
                     psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation
                 ):
-                    connection.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+                    connection.execute(statement("create_database", database=identifier))
         with (
             self._connected(name) as connection,
             contextlib.suppress(psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject),
         ):
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            queries().create_vector_extension(connection)
 
     @contextlib.contextmanager
     def _connected(self, database: str) -> Iterator[psycopg.Connection[Any]]:
@@ -267,7 +267,7 @@ class EmbeddedServer:
     def _answers_a_query(self, cluster: Cluster) -> bool:
         try:
             with self._connect("postgres") as connection:
-                return connection.execute("SELECT 1").fetchone() == (1,)
+                return bool(queries().answers(connection) == 1)
         except psycopg.OperationalError as error:
             problem = str(error)
         if "too many clients" in problem or "connection slots are reserved" in problem:

