@@ -3,6 +3,7 @@
 import dagster as dg
 
 from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
+from rag_assets.failures import told_as_failure
 from rag_assets.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.partitions import batches, monthly
 from rag_resources.core.messages import Message
@@ -70,7 +71,7 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
     def embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         application = rag.application
         embedder = application.embedder(model)
-        with application.database.transaction() as connection:
+        with told_as_failure(), application.database.transaction() as connection:
             register_model(connection, embedder.info, embeds_chunks=True)
         written = 0
 

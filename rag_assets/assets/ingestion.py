@@ -89,7 +89,7 @@ def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> Mont
     """Embed whole notes, those outside every partition included."""
     application = rag.application
     embedder = application.embedder(application.settings.note_embedding_model)
-    with application.database.transaction() as connection:
+    with told_as_failure(), application.database.transaction() as connection:
         register_model(connection, embedder.info, embeds_chunks=False)
 
     def month(window: TimeWindow) -> MonthOutcome:
