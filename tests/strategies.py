@@ -15,9 +15,11 @@ from rag_resources.core.configuration import (
     ChunkingConfig,
     ContextConfig,
     FusionConfig,
+    RerankingConfig,
     RetrievalConfig,
     Strategy,
     TopKConfig,
+    TransformationConfig,
 )
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.metrics import JudgedRanking
@@ -183,6 +185,16 @@ def retrieval_configs() -> st.SearchStrategy[RetrievalConfig]:
         similarity_threshold=st.none() | shares(),
         contextual=st.booleans(),
         fusion=fusion_configs(),
+        reranking=st.builds(
+            RerankingConfig,
+            enabled=st.booleans(),
+            weight=shares(),
+            batch_size=st.integers(1, 50),
+            timeout_ms=st.integers(1, 5_000),
+        ),
+        transformation=st.builds(TransformationConfig),
+        diversity_weight=shares(),
+        tie_break=st.sampled_from(["chunk_id", "recency"]),
         context=context_configs(),
         top_k=top_k_configs(),
     )

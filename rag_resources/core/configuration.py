@@ -18,6 +18,7 @@ from rag_resources.core.messages import Message
 ModelT = TypeVar("ModelT", bound=BaseModel)
 # -0.0 is stored as 0.0, or two equal configurations would hash differently.
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
 
 
@@ -27,6 +28,7 @@ class Strategy(StrEnum):
     SEMANTIC = "semantic"
     FULLTEXT = "fulltext"
     HYBRID = "hybrid"
+    HYBRID_RERANK = "hybrid+rerank"
 
     @property
     def uses_vectors(self) -> bool:
@@ -67,18 +69,63 @@ class FusionConfig(_Part):
 
     `rrf` is reciprocal rank fusion; `weighted` a convex combination of the scores, min-max
     normalised inside each list, an absent document counting as 0 (Bruch et al., arXiv 2210.11934).
+
+    Attributes:
+        rank_constant: Damping of the top ranks in `rrf`.
+        semantic_weight: Of the lists found by vectors.
+        fulltext_weight: Of the lists found by words.
+        semantic_weights: By embedding model, where a model's vectors deserve another weight.
     """
 
     method: Literal["rrf", "weighted"] = "rrf"
     rank_constant: int = Field(60, ge=1, le=10_000)
     semantic_weight: Weight = 0.5
     fulltext_weight: Weight = 0.5
+    semantic_weights: dict[ModelName, Weight] = Field({}, max_length=50)
 
     @model_validator(mode="after")
     def _some_weight(self) -> "FusionConfig":
-        if self.semantic_weight == 0 and self.fulltext_weight == 0:
+        if self.fulltext_weight == 0 and 0 in (
+            self.semantic_weight,
+            *self.semantic_weights.values(),
+        ):
             raise ValueError(Message.ALL_WEIGHTS_ZERO)
         return self
+
+
+class RerankingConfig(_Part):
+    """How the best candidates of the strategy `hybrid+rerank` are put in a better order.
+
+    Attributes:
+        enabled: False leaves the fused order.
+        method: Name of a re-ranker: `sentences` (embedded) or `llm`.
+        weight: Share of the re-ranker's score in the final one, the rest is the fused score's.
+        batch_size: Passages per call of a language model.
+        timeout_ms: Longest wait; afterwards the fused order stands.
+    """
+
+    enabled: bool = True
+    method: str = Field("sentences", pattern=r"^[a-z0-9_]{1,40}$")
+    weight: Weight = 0.35
+    batch_size: int = Field(5, ge=1, le=50)
+    timeout_ms: int = Field(5_000, ge=1, le=5_000)
+
+
+class TransformationConfig(_Part):
+    """What is searched beside the question itself.
+
+    Attributes:
+        enabled: False searches the question alone.
+        decomposition: Search the questions inside a question too.
+        hyde: Search a made-up answer of an abstract question too (Gao et al., arXiv 2212.10496);
+            needs a language model, without one there is none.
+        refine_intent: Ask the language model for the intent; the rules decide if it fails.
+    """
+
+    enabled: bool = True
+    decomposition: bool = True
+    hyde: bool = True
+    refine_intent: bool = False
 
 
 class ContextConfig(_Part):
@@ -89,9 +136,10 @@ class ContextConfig(_Part):
 
 
 class TopKConfig(_Part):
-    """How many candidates each retriever gives, and how many results are kept."""
+    """How many candidates each retriever gives, are re-ranked at most, and results are kept."""
 
     retrieval: int = Field(20, ge=1, le=500)
+    reranking: int = Field(10, ge=1, le=100)
     final: int = Field(5, ge=1, le=50)
 
     @model_validator(mode="after")
@@ -109,16 +157,28 @@ class RetrievalConfig(_Part):
         model: Embedding model of the chunks (of the notes when the unit is notes).
         similarity_threshold: Cosine under which a passage is dropped; None takes the model's.
         contextual: Whether the contextual vectors are searched too.
+        diversity_weight: Share of being unlike the results before, against relevance, in the order
+            of the results (maximal marginal relevance); 0 leaves it out.
+        tie_break: Which of two equal scores comes first: the newer note's, or by chunk id alone.
     """
 
     unit: Literal["chunks", "notes"] = "chunks"
     strategy: Strategy = Strategy.HYBRID
-    model: str = Field("e5_small", pattern=r"^[a-z0-9_]{1,40}$")
+    model: ModelName = "e5_small"
     similarity_threshold: Share | None = None
     contextual: bool = True
     fusion: FusionConfig = FusionConfig()
+    reranking: RerankingConfig = RerankingConfig()
+    transformation: TransformationConfig = TransformationConfig()
+    diversity_weight: Share = 0.0
+    tie_break: Literal["chunk_id", "recency"] = "chunk_id"
     context: ContextConfig = ContextConfig()
     top_k: TopKConfig = TopKConfig()
+
+    @property
+    def reranks(self) -> bool:
+        """Whether candidates are re-ranked."""
+        return self.strategy is Strategy.HYBRID_RERANK and self.reranking.enabled
 
     @property
     def config_hash(self) -> str:

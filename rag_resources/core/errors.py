@@ -12,12 +12,16 @@ wrong, `message` how to put it to a user, and `context` carries the offending va
     │   └── InvalidQueryError            a question that cannot be searched
     ├── DatabaseError            the database is not usable
     │   ├── DatabaseUnavailableError     it does not answer
+    │   ├── DatabaseTimeoutError         a statement took longer than it may
     │   ├── DatabaseNotReadyError        it lacks what we need: extension, version, rights
     │   └── EmbeddedServerError          our own server cannot be started
     ├── ProviderError            an embedding or language model is not usable
     │   ├── ProviderUnavailableError     it does not answer, or answers with a server error
     │   ├── ModelMissingError            the server lacks the model
-    │   └── InvalidEmbeddingError        a vector with the wrong shape or values
+    │   ├── InvalidEmbeddingError        a vector with the wrong shape or values
+    │   └── InvalidAnswerError           a language model's answer that is not what was asked for
+    ├── DeadlineExceededError    there was no time left for it
+    ├── DependencyOpenError      a circuit breaker keeps calls from a dependency that failed
     ├── IndexingError            a note that could not be chunked or embedded
     └── GateNotPassedError       a promotion that the gate forbids
 """
@@ -85,6 +89,10 @@ class DatabaseUnavailableError(DatabaseError):
     """The database does not answer."""
 
 
+class DatabaseTimeoutError(DatabaseError):
+    """A statement took longer than it may; the server was told to stop it."""
+
+
 class DatabaseNotReadyError(DatabaseError):
     """The database answers but lacks what we need: extension, version or rights."""
 
@@ -107,6 +115,18 @@ class ModelMissingError(ProviderError):
 
 class InvalidEmbeddingError(ProviderError):
     """A vector has the wrong shape or values."""
+
+
+class InvalidAnswerError(ProviderError):
+    """A language model answered something else than what was asked for."""
+
+
+class DeadlineExceededError(RagError):
+    """There was no time left."""
+
+
+class DependencyOpenError(RagError):
+    """A circuit breaker keeps calls away from a dependency that has failed too often."""
 
 
 class IndexingError(RagError):

@@ -16,6 +16,9 @@ class Message:
     PARTIAL_RESULTS = "Búsqueda parcial completada (tiempo límite excedido)"
     CONFIGURATION_FALLBACK = "Configuración inválida, usando valores predeterminados"
 
+    DEPENDENCY_OPEN = "«{dependency}» ha fallado varias veces seguidas; se volverá a probar en menos de {seconds} s."
+    TIME_IS_UP = "No queda tiempo para esta parte de la búsqueda."
+
     # Configuration
     INVALID_CONFIGURATION = "La configuración no es válida ({origin}):"
     ORIGIN_OVERRIDES = "valores indicados en la llamada"
@@ -140,6 +143,8 @@ class Message:
     QUERY_TOO_LONG = "La pregunta tiene {length} caracteres; el máximo es {maximum}."
     FUSION_WEIGHTS = "Debe haber un peso entre 0 y 1 por lista, no todos 0: {weights}."
     FUSION_RANK_CONSTANT = "La constante de rango debe ser al menos 1: {value}."
+
+    FILTER_EMPTY_PERIOD = "created_from debe ser anterior a created_until"
 
     # Golden dataset
     GOLDEN_INVALID = "El conjunto de preguntas no es válido ({origin}); no se ha importado nada:"

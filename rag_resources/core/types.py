@@ -92,19 +92,29 @@ class Candidate:
         chunk_id: The chunk; a note searched as a whole has its note id here.
         note_id: Its note.
         score: Higher is better, in [0, 1], comparable only within the list.
+        created_at: Of the note, for ties; aware.
     """
 
     chunk_id: UUID
     note_id: UUID
     score: float
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One retriever's candidates, best first, none twice."""
+    """One retriever's candidates, best first, none twice.
+
+    Attributes:
+        model: Embedding model of a list found by vectors, else empty.
+        question: Which text was searched: 0 is the question, others are its sub-queries and its
+            hypothetical answer.
+    """
 
     retriever: Retriever
     candidates: tuple[Candidate, ...]
+    model: str = ""
+    question: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,8 @@ class ScoredChunk:
         score: In [0, 1].
         retrievers: Which lists held it, in the order of the lists.
         original_score: Its score in the first list that held it.
+        created_at: Of its note; aware.
+        rerank_score: What a re-ranker gave it, in [0, 1].
     """
 
     chunk_id: UUID
@@ -122,6 +134,8 @@ class ScoredChunk:
     score: float
     retrievers: tuple[Retriever, ...]
     original_score: float
+    created_at: datetime | None = None
+    rerank_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
-"""The protocols providers implement. Implementations: `embedded_e5`, `embedded_use`, `ollama`."""
+"""The protocols providers implement; each implementation is a file of its own beside this one."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
+from pydantic import BaseModel
+
+from rag_resources.core.deadline import Deadline
 from rag_resources.core.types import ModelInfo, Vectors
 
-__all__ = ["Embedder", "ModelInfo", "Vectors"]
+__all__ = ["Embedder", "LanguageModel", "ModelInfo", "Reranker", "Vectors"]
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class Embedder(Protocol):
@@ -29,4 +34,46 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed questions. Same result and errors as `embed_passages`."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Writes text."""
+
+    @property
+    def name(self) -> str:
+        """What it is stored and shown as, such as `ollama:llama3.2`."""
+        ...
+
+    def answer(
+        self, prompt: str, shape: type[AnswerT], *, system: str = "", deadline: Deadline
+    ) -> AnswerT:
+        """Answer in the shape of a pydantic model (structured output), deterministically.
+
+        Raises:
+            ProviderError: The model cannot be used.
+            InvalidAnswerError: The answer has another shape.
+            DeadlineExceededError: There was not enough time.
+        """
+        ...
+
+    def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
+        """Answer in plain text, piece by piece. Same errors as `answer`, also while iterating."""
+        ...
+
+
+class Reranker(Protocol):
+    """Says how well passages answer a question. A cross-encoder would be another file like this."""
+
+    def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
+        """Score passages.
+
+        Returns:
+            One score per passage, finite, in [0, 1], higher is better, comparable only within the
+            call.
+
+        Raises:
+            ProviderError: It cannot be used.
+            DeadlineExceededError: There was not enough time for all passages.
+        """
         ...
