@@ -67,7 +67,8 @@ def test_nothing_given_is_the_documented_default() -> None:
         ),
         (
             {"strategy": "magia"},
-            "strategy: «magia» no es una de las opciones: 'semantic', 'fulltext', 'hybrid' o 'hybrid+rerank'",
+            "strategy: «magia» no es una de las opciones: 'semantic', 'fulltext', 'hybrid' o"
+            " 'hybrid+rerank'",
         ),
         ({"model": "E5"}, "model: «E5» solo puede tener minúsculas sin acento, cifras y _"),
         ({"model": 5}, "model: «5» no es un texto"),
