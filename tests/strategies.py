@@ -4,8 +4,9 @@ They generate valid values unless the name says otherwise; each test corrupts th
 """
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta, timezone
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -21,10 +22,14 @@ from rag_resources.core.configuration import (
     TopKConfig,
     TransformationConfig,
 )
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.text import Span, count_tokens
 from rag_resources.core.types import Candidate, Ranking, Retriever
+from rag_resources.retrieval.request import MAX_QUERY_CHARS
+from rag_resources.store.notes import note_id
+from tests.corpus import SOURCE, START, Draft
 
 Draw = st.DrawFn
 
@@ -57,27 +62,23 @@ def long_words() -> st.SearchStrategy[str]:
     )
 
 
-@st.composite
-def sentence_texts(draw: Draw, max_words: int = 16) -> str:
+# Made once: Hypothesis takes longer to check a new strategy than to draw from it.
+@cache
+def sentence_texts(max_words: int = 16) -> st.SearchStrategy[str]:
     """One sentence, or what passes for it: clauses between marks, perhaps without a full stop."""
     common = st.lists(st.sampled_from(WORDS), min_size=1, max_size=max_words).map(" ".join)
     raw = st.text(STORABLE, min_size=1, max_size=12)
-    body = draw(st.one_of(common, common, common, common, long_words(), raw))
-    opening, end = draw(st.tuples(st.sampled_from(["", "", "¿", "«"]), st.sampled_from(ENDS)))
-    return opening + body + end
+    body = st.one_of(common, common, common, common, long_words(), raw)
+    opening, end = st.sampled_from(["", "", "¿", "«"]), st.sampled_from(ENDS)
+    return st.tuples(opening, body, end).map("".join)
 
 
-@st.composite
-def any_notes(draw: Draw, max_sentences: int = 9) -> str:
+@cache
+def any_notes(max_sentences: int = 9) -> st.SearchStrategy[str]:
     """A note of any shape: paragraphs, lists, CRLF, odd white space at its edges; may be blank."""
-    pieces = draw(
-        st.lists(
-            st.tuples(st.sampled_from(SEPARATORS), sentence_texts()),
-            max_size=max_sentences,
-        )
-    )
-    body = "".join(separator + sentence for separator, sentence in pieces)
-    return body + draw(st.sampled_from(["", "", "\n", "\r\n", " \t", "\u3000"]))
+    piece = st.tuples(st.sampled_from(SEPARATORS), sentence_texts()).map("".join)
+    end = st.sampled_from(["", "", "\n", "\r\n", " \t", "\u3000"])
+    return st.tuples(st.lists(piece, max_size=max_sentences).map("".join), end).map("".join)
 
 
 def notes(max_sentences: int = 9) -> st.SearchStrategy[str]:
@@ -149,54 +150,156 @@ def spans_of(text: str) -> st.SearchStrategy[Span]:
 # --- Retrieval configuration ------------------------------------------------------------------
 
 
+@cache
 def shares() -> st.SearchStrategy[float]:
     """A number in [0, 1], both ends and the negative zero included."""
     return st.one_of(st.sampled_from([0.0, -0.0, 0.5, 1.0]), st.floats(0, 1))
 
 
-@st.composite
-def fusion_configs(draw: Draw) -> FusionConfig:
-    """A valid fusion configuration of either method."""
-    semantic, fulltext = draw(
-        st.tuples(shares(), shares()).filter(lambda weights: any(weights)), label="weights"
+MODELS = ("e5_small", "use_m3", "nomic_embed_text")
+
+
+def fusion_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[FusionConfig]:
+    """A valid fusion configuration of either method, with weights for some models."""
+    some, none = shares().filter(bool), st.sampled_from([0.0, -0.0])
+
+    def weights(
+        semantic: st.SearchStrategy[float], fulltext: st.SearchStrategy[float]
+    ) -> st.SearchStrategy[FusionConfig]:
+        return st.builds(
+            FusionConfig,
+            method=st.sampled_from(["rrf", "weighted"]),
+            rank_constant=st.one_of(st.just(60), st.integers(1, 10_000)),
+            semantic_weight=semantic,
+            fulltext_weight=fulltext,
+            semantic_weights=st.dictionaries(st.sampled_from(models), semantic),
+        )
+
+    return st.one_of(weights(shares(), some), weights(some, none))
+
+
+def reranking_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[RerankingConfig]:
+    """A valid configuration of re-ranking, or of none."""
+    return st.builds(
+        RerankingConfig,
+        enabled=st.booleans(),
+        method=st.sampled_from(["sentences", "llm"]),
+        model=st.sampled_from(models),
+        weight=shares(),
+        batch_size=st.integers(1, 50),
+        timeout_ms=st.integers(1, 5_000),
     )
-    return FusionConfig(
-        method=draw(st.sampled_from(["rrf", "weighted"])),
-        rank_constant=draw(st.one_of(st.just(60), st.integers(1, 10_000))),
-        semantic_weight=semantic,
-        fulltext_weight=fulltext,
+
+
+def transformation_configs() -> st.SearchStrategy[TransformationConfig]:
+    """Any configuration of the transformation."""
+    return st.builds(
+        TransformationConfig,
+        enabled=st.booleans(),
+        decomposition=st.booleans(),
+        hyde=st.booleans(),
+        refine_intent=st.booleans(),
     )
 
 
 @st.composite
 def top_k_configs(draw: Draw) -> TopKConfig:
-    """A valid pair of sizes."""
+    """Valid sizes."""
     final = draw(st.integers(1, 50))
-    return TopKConfig(retrieval=draw(st.integers(final, 500)), final=final)
+    return TopKConfig(
+        retrieval=draw(st.integers(final, 500)),
+        reranking=draw(st.one_of(st.integers(1, 4), st.integers(1, 100))),
+        final=final,
+    )
 
 
-def retrieval_configs() -> st.SearchStrategy[RetrievalConfig]:
-    """A valid retrieval configuration."""
+def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[RetrievalConfig]:
+    """A valid retrieval configuration of some of these models."""
     return st.builds(
         RetrievalConfig,
         unit=st.sampled_from(["chunks", "notes"]),
         strategy=st.sampled_from(Strategy),
-        model=st.sampled_from(["e5_small", "use_m3", "nomic_embed_text"]),
+        model=st.sampled_from(models),
         similarity_threshold=st.none() | shares(),
         contextual=st.booleans(),
-        fusion=fusion_configs(),
-        reranking=st.builds(
-            RerankingConfig,
-            enabled=st.booleans(),
-            weight=shares(),
-            batch_size=st.integers(1, 50),
-            timeout_ms=st.integers(1, 5_000),
-        ),
-        transformation=st.builds(TransformationConfig),
-        diversity_weight=shares(),
+        fusion=fusion_configs(models),
+        reranking=reranking_configs(models),
+        transformation=transformation_configs(),
+        diversity_weight=st.one_of(st.just(0.0), shares()),
         tie_break=st.sampled_from(["chunk_id", "recency"]),
         context=context_configs(),
         top_k=top_k_configs(),
+    )
+
+
+# --- A stored corpus, and what is asked of it --------------------------------------------------
+
+INJECTIONS = [
+    "' OR tenant_id = 'blas' --",
+    "blas",
+    "x' | 'y",
+    "%",
+    "\\",
+    '{"tenant_id": "blas"}',
+    "{tenant} :tenant %(tenant)s",
+]
+"""What a filter or a question might try."""
+
+TAGS = ["casa", "Árbol", "2024", *INJECTIONS]
+METADATA_KEYS = ["lugar", "nº", *INJECTIONS]
+METADATA_VALUES = ["casa", "1", 1, 1.5, True, None, *INJECTIONS]
+
+
+def short_notes() -> st.SearchStrategy[str]:
+    """A note of a few sentences."""
+    return notes(max_sentences=4)
+
+
+def drafts(*, foreign: bool = False) -> st.SearchStrategy[list[Draft]]:
+    """One to four notes; with `foreign`, some of another tenant and some expired."""
+    draft = st.builds(
+        Draft,
+        text=short_notes(),
+        title=st.sampled_from(["", "Árbol 2024", "Camión"]),
+        state=st.sampled_from(["indexed", "pending", "new"]),
+        tenant=st.sampled_from(["ana", "blas"]) if foreign else st.just("ana"),
+        expired=st.booleans() if foreign else st.just(False),
+        tags=st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
+        metadata=metadata(),
+    )
+    return st.lists(draft, min_size=1, max_size=4)
+
+
+def metadata() -> st.SearchStrategy[dict[str, Any]]:
+    """A few of the keys and values that the notes have."""
+    return st.dictionaries(
+        st.sampled_from(METADATA_KEYS), st.sampled_from(METADATA_VALUES), max_size=2
+    )
+
+
+@st.composite
+def filters(draw: Draw) -> RetrievalFilters:
+    """One or two conditions, of what the drafts have or of what none has."""
+    first = START + timedelta(days=draw(st.integers(-1, 4)))
+    noted = [note_id(tenant, SOURCE, str(n)) for tenant in ("ana", "blas") for n in range(4)]
+    conditions = {
+        "source": st.sampled_from([SOURCE, *INJECTIONS]),
+        "tags": st.lists(st.sampled_from(TAGS), min_size=1, max_size=2).map(tuple),
+        "note_ids": st.lists(st.sampled_from(noted), min_size=1, max_size=6).map(tuple),
+        "created_from": st.just(first),
+        "created_until": st.integers(1, 4).map(lambda days: first + timedelta(days=days)),
+        "metadata": metadata(),
+    }
+    chosen = draw(st.lists(st.sampled_from(sorted(conditions)), min_size=1, max_size=2))
+    return RetrievalFilters(**{name: draw(conditions[name], label=name) for name in chosen})
+
+
+def questions() -> st.SearchStrategy[str]:
+    """A few words of those in the notes, several such questions, or a sentence of any kind."""
+    words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+    several = st.lists(words, min_size=2, max_size=3).map(lambda parts: f"¿{'? ¿'.join(parts)}?")
+    return st.one_of(words, several, sentence_texts(max_words=6)).filter(
+        lambda text: bool(text.strip()) and len(text) <= MAX_QUERY_CHARS
     )
 
 

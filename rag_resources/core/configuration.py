@@ -77,7 +77,7 @@ class FusionConfig(_Part):
         semantic_weights: By embedding model, where a model's vectors deserve another weight.
     """
 
-    method: Literal["rrf", "weighted"] = "rrf"
+    method: Literal["rrf", "weighted"] = "weighted"
     rank_constant: int = Field(60, ge=1, le=10_000)
     semantic_weight: Weight = 0.5
     fulltext_weight: Weight = 0.5
@@ -99,14 +99,17 @@ class RerankingConfig(_Part):
     Attributes:
         enabled: False leaves the fused order.
         method: Name of a re-ranker: `sentences` (embedded) or `llm`.
+        model: Embedding model of `sentences`: a fast one, since it embeds every sentence of the
+            candidates while the user waits.
         weight: Share of the re-ranker's score in the final one, the rest is the fused score's.
         batch_size: Passages per call of a language model.
         timeout_ms: Longest wait; afterwards the fused order stands.
     """
 
     enabled: bool = True
-    method: str = Field("sentences", pattern=r"^[a-z0-9_]{1,40}$")
-    weight: Weight = 0.35
+    method: Literal["sentences", "llm"] = "sentences"
+    model: ModelName = "use_multilingual"
+    weight: Weight = 0.2
     batch_size: int = Field(5, ge=1, le=50)
     timeout_ms: int = Field(5_000, ge=1, le=5_000)
 
@@ -179,6 +182,13 @@ class RetrievalConfig(_Part):
     def reranks(self) -> bool:
         """Whether candidates are re-ranked."""
         return self.strategy is Strategy.HYBRID_RERANK and self.reranking.enabled
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The embedding models a question needs, that of notes not yet chunked aside."""
+        searched = (self.model,) if self.strategy.uses_vectors else ()
+        sentences = self.reranks and self.reranking.method == "sentences"
+        return (*searched, self.reranking.model) if sentences else searched
 
     @property
     def config_hash(self) -> str:
@@ -279,7 +289,9 @@ def describe_problems(error: ValidationError) -> list[str]:
 
 
 def _describe(detail: ErrorDetails) -> str:
-    path = ".".join(str(step) for step in detail["loc"]) or "."
+    # A key that is wrong itself is a step of its own, "[key]".
+    steps = [_shown(step) for step in detail["loc"] if step != "[key]"]
+    path = ".".join(steps) or "."
     context = dict(detail.get("ctx", {}))
     if "expected" in context:  # pydantic lists the choices in English
         context["expected"] = context["expected"].replace(" or ", " o ")
@@ -294,27 +306,40 @@ def _describe(detail: ErrorDetails) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = str(value)
+    text = str(value).encode("utf-8", "backslashreplace").decode()  # lone surrogates
     return text if len(text) <= 80 else text[:79] + "…"
 
 
 _PROBLEMS: Mapping[str, str] = {
     "missing": Message.PROBLEM_MISSING,
     "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
+    "invalid_key": Message.PROBLEM_UNKNOWN_KEY,
     "greater_than_equal": Message.PROBLEM_TOO_SMALL,
     "less_than_equal": Message.PROBLEM_TOO_LARGE,
     "string_pattern_mismatch": Message.PROBLEM_PATTERN,
     "string_too_short": Message.PROBLEM_EMPTY,
+    "too_short": Message.PROBLEM_EMPTY,
     "literal_error": Message.PROBLEM_CHOICE,
     "enum": Message.PROBLEM_CHOICE,
     "int_parsing": Message.PROBLEM_INTEGER,
     "int_type": Message.PROBLEM_INTEGER,
     "int_from_float": Message.PROBLEM_INTEGER,
+    "int_parsing_size": Message.PROBLEM_HUGE,
     "float_parsing": Message.PROBLEM_NUMBER,
     "float_type": Message.PROBLEM_NUMBER,
     "finite_number": Message.PROBLEM_NUMBER,
     "bool_parsing": Message.PROBLEM_BOOLEAN,
     "bool_type": Message.PROBLEM_BOOLEAN,
     "string_type": Message.PROBLEM_TEXT,
+    "string_unicode": Message.PROBLEM_UNICODE,
+    "string_too_long": Message.PROBLEM_TOO_LONG,
+    "too_long": Message.PROBLEM_TOO_MANY,
+    "uuid_parsing": Message.PROBLEM_UUID,
+    "uuid_type": Message.PROBLEM_UUID,
+    "datetime_parsing": Message.PROBLEM_DATE,
+    "datetime_from_date_parsing": Message.PROBLEM_DATE,
+    "datetime_type": Message.PROBLEM_DATE,
     "model_type": Message.PROBLEM_MAPPING,
+    "dict_type": Message.PROBLEM_MAPPING,
+    "tuple_type": Message.PROBLEM_LIST,
 }

@@ -7,6 +7,7 @@ wrong, `message` how to put it to a user, and `context` carries the offending va
     ├── InvalidInputError        the caller gave something wrong: exit code 2, HTTP 400
     │   ├── InvalidParameterError        a value out of range
     │   ├── InvalidConfigurationError    a configuration, with every problem named
+    │   ├── InvalidFiltersError          conditions on notes, with every problem named
     │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   └── InvalidQueryError            a question that cannot be searched
@@ -67,6 +68,10 @@ class ProblemsError(InvalidInputError):
 
 class InvalidConfigurationError(ProblemsError):
     """A retrieval configuration is invalid; every problem is named."""
+
+
+class InvalidFiltersError(ProblemsError):
+    """Conditions on notes are invalid; every problem is named."""
 
 
 class InvalidGoldenDatasetError(ProblemsError):

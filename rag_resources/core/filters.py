@@ -1,15 +1,70 @@
 """Which notes a question is asked of."""
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
+from rag_resources.core.configuration import describe_problems
+from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.messages import Message
 
-ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+ValueT = TypeVar("ValueT")
+
+_VALUE_CHARS = 1000
+
+
+def _findable(value: ValueT) -> ValueT:
+    """Refuse what no note can have."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError(Message.FILTER_NUL)
+    return value
+
+
+def _in_one_problem(value: ValueT, validate: ValidatorFunctionWrapHandler) -> ValueT:
+    """Name a value of no type that fits once, instead of once for each of the types."""
+    try:
+        valid: ValueT = validate(value)
+    except ValidationError:
+        message = Message.FILTER_METADATA_VALUE.format(max_length=_VALUE_CHARS)
+        raise ValueError(message) from None
+    return valid
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(Message.FILTER_OUTSIDE_CALENDAR) from None
+
+
+ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_findable)]
 """As a filter gives it: a tag, a source, a metadata key."""
-LongText = Annotated[str, Field(max_length=1000)]
+LongText = Annotated[str, Field(max_length=_VALUE_CHARS, strict=True)]
+LongNumber = Annotated[StrictInt, Field(gt=-(10**_VALUE_CHARS), lt=10**_VALUE_CHARS)]
+Number = Annotated[FiniteFloat, Field(strict=True)]
+MetadataValue = Annotated[
+    LongText | LongNumber | Number | StrictBool | None,
+    WrapValidator(_in_one_problem),
+    AfterValidator(_findable),
+]
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+"""A date, or a date and time; UTC if it does not say otherwise, as the monthly partitions."""
 
 
 class RetrievalFilters(BaseModel):
@@ -29,9 +84,9 @@ class RetrievalFilters(BaseModel):
     source: ShortText | None = None
     tags: tuple[ShortText, ...] = Field((), max_length=20)
     note_ids: tuple[UUID, ...] = Field((), max_length=1000)
-    created_from: AwareDatetime | None = None
-    created_until: AwareDatetime | None = None
-    metadata: dict[ShortText, LongText | int | float | bool | None] = Field({}, max_length=20)
+    created_from: Moment | None = None
+    created_until: Moment | None = None
+    metadata: dict[ShortText, MetadataValue] = Field({}, max_length=20)
 
     @model_validator(mode="after")
     def _some_time(self) -> "RetrievalFilters":
@@ -43,3 +98,15 @@ class RetrievalFilters(BaseModel):
     def is_empty(self) -> bool:
         """Whether every note meets them."""
         return self == RetrievalFilters()
+
+
+def parse_filters(raw: Any) -> RetrievalFilters:
+    """Validate filters.
+
+    Raises:
+        InvalidFiltersError: With every problem named.
+    """
+    try:
+        return RetrievalFilters.model_validate(raw)
+    except ValidationError as error:
+        raise InvalidFiltersError(Message.INVALID_FILTERS, describe_problems(error)) from error

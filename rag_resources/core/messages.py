@@ -35,7 +35,7 @@ class Message:
     )
     OVERLAP_TOO_LARGE = "overlap_tokens debe ser menor que max_tokens"
     MINIMUM_TOO_LARGE = "min_tokens debe ser menor que max_tokens"
-    ALL_WEIGHTS_ZERO = "semantic_weight y fulltext_weight no pueden ser 0 los dos"
+    ALL_WEIGHTS_ZERO = "si fulltext_weight es 0, ni semantic_weight ni los valores de semantic_weights pueden serlo"
     FINAL_OVER_RETRIEVAL = "top_k.final no puede ser mayor que top_k.retrieval"
     PROBLEM_MISSING = "falta este campo"
     PROBLEM_UNKNOWN_KEY = "clave desconocida; revisa si está bien escrita"
@@ -45,19 +45,31 @@ class Message:
     PROBLEM_EMPTY = "no puede estar vacío"
     PROBLEM_CHOICE = "«{value}» no es una de las opciones: {expected}"
     PROBLEM_INTEGER = "«{value}» no es un número entero"
+    PROBLEM_HUGE = "«{value}» es un número demasiado grande"
     PROBLEM_NUMBER = "«{value}» no es un número"
     PROBLEM_BOOLEAN = "«{value}» no es true ni false"
     PROBLEM_TEXT = "«{value}» no es un texto"
+    PROBLEM_UNICODE = "«{value}» no es texto Unicode válido"
+    PROBLEM_TOO_LONG = "tiene más de {max_length} caracteres"
+    PROBLEM_TOO_MANY = "tiene más de {max_length} valores"
+    PROBLEM_UUID = "«{value}» no es un identificador (UUID)"
+    PROBLEM_DATE = (
+        "«{value}» no es una fecha; escríbela así: 2025-03-14 o 2025-03-14T18:30:00+01:00"
+    )
     PROBLEM_MAPPING = "se esperaba un grupo de campos, no «{value}»"
+    PROBLEM_LIST = "se esperaba una lista, no «{value}»"
     PROBLEM_OTHER = "valor no válido: «{value}» ({kind})"
 
     # Settings
     INVALID_SETTINGS = "Hay variables de entorno con valores no válidos:"
+    SETTINGS_MONTH = "debe ser un mes con la forma AAAA-MM, como 2024-11"
+    SETTINGS_JSON = "CHUNKING: no es JSON válido; es más fácil dar cada campo en su variable, como CHUNKING__MAX_TOKENS"
     HOME_NOT_WRITABLE = "No se puede escribir en {path} (RAG_HOME). Da permiso de escritura o elige otra carpeta con RAG_HOME."
 
     # Indexing
     BLANK_NOTE = "La nota está en blanco."
     CHUNKS_NOT_STORED = "No se guardaron todos los fragmentos de la nota."
+    IN_OTHER_HANDS = "Otra ejecución tiene entre manos lo que falta ({count}) y no avanza. Comprueba si sigue viva y, cuando acabe, repite esta."
     MODEL_CHANGED = "El modelo «{model}» tiene otros pesos u otra dimensión que cuando se registró. Dale otro nombre para reindexar con él mientras el anterior sigue sirviendo."
     CONTEXT_PART = "Parte {part} de {parts} de una nota sobre: {summary}."
     CONTEXT_PREVIOUS = "Antes: {topic}."
@@ -139,12 +151,22 @@ class Message:
 
     # Questions and results
     MODEL_NOT_INDEXED = "No hay nada indexado con el modelo «{model}». Materializa antes el activo embeddings/{model} o elige otra configuración."
+    EMBEDDING_DIMENSION = (
+        "El modelo «{model}» da vectores de {found} componentes y los guardados tienen {expected}."
+    )
     QUERY_BLANK = "La pregunta está vacía. Escribe qué quieres buscar."
     QUERY_TOO_LONG = "La pregunta tiene {length} caracteres; el máximo es {maximum}."
     FUSION_WEIGHTS = "Debe haber un peso entre 0 y 1 por lista, no todos 0: {weights}."
     FUSION_RANK_CONSTANT = "La constante de rango debe ser al menos 1: {value}."
 
+    TOP_K_RANGE = "El número de pasajes debe estar entre 1 y {maximum}: {value}."
+    INVALID_FILTERS = "Los filtros no son válidos:"
     FILTER_EMPTY_PERIOD = "created_from debe ser anterior a created_until"
+    FILTER_NUL = "tiene el carácter NUL, que ninguna nota puede tener"
+    FILTER_OUTSIDE_CALENDAR = "en UTC queda fuera de los años 1 a 9999"
+    FILTER_METADATA_VALUE = (
+        "debe ser un texto de hasta {max_length} caracteres, un número, true, false o null"
+    )
 
     # Golden dataset
     GOLDEN_INVALID = "El conjunto de preguntas no es válido ({origin}); no se ha importado nada:"
@@ -216,10 +238,32 @@ class Message:
     GATE_INCONCLUSIVE = "pasa, sin certeza"
     GATE_FAIL = "no pasa"
     TABLE_BREAKDOWN = "| | preguntas | Hit_Rate@1 | Hit_Rate@5 | Hit_Rate@10 | MRR |"
-    TABLE_STAGES = "| etapa | p50 ms | p95 ms | p99 ms |"
+    TABLE_PROFILE = "| etapa | veces | media ms | p50 ms | p95 ms | p99 ms |"
+    PROFILE_TOTAL = "consulta completa"
+    PROFILE_CACHED = "consulta completa, desde la caché"
+    TABLE_DEGRADED = "| etapa que falló | consultas |"
+    TABLE_CACHES = (
+        "| caché (las evaluaciones no la usan) | aciertos | fallos | % de aciertos | entradas |"
+    )
+    TABLE_POOL = "| conexiones | en uso | en espera | pedidas | espera media ms | perdidas |"
     TABLE_RESULTS = "| # | puntuación | fecha | título | pasaje | método |"
     NO_RESULTS = "Sin resultados."
     QUALITY_WITHOUT_GOLDEN = "No hay preguntas con las que medir: materializa golden_dataset."
+    BATCH_HIT_RATE = "Hit_Rate@10 = {hit_rate:.3f} con {queries} preguntas"
+    BATCH_UNDER_FLOOR = "por debajo del mínimo fijado, MIGRATION_FLOOR = {floor:.3f}"
+    BATCH_WORSE = "caída significativa frente a «{configuration}»: de {before:.3f} a {now:.3f} en las {compared} preguntas comunes, {lost} perdidas y {gained} ganadas (p = {p_value:.2g}; límite de esta medición: {level:.2g})"
+    BATCH_NOT_WORSE = "sin caída significativa frente a «{configuration}»: de {before:.3f} a {now:.3f} en las {compared} preguntas comunes, {lost} perdidas y {gained} ganadas (p = {p_value:.2g}; límite de esta medición: {level:.2g})"
+    BATCH_WITHOUT_BASELINE = (
+        "sin evaluación anterior a la migración con la que comparar las mismas preguntas"
+    )
+    BATCH_OPEN = "El siguiente lote puede empezar"
+    BATCH_CLOSED = "El siguiente lote no empezará"
+    BATCH_REFUSED = 'Este lote no empieza: el control de calidad está cerrado.\n{batches}\nCorrige la causa y repite solo la comprobación retrieval_quality de cada activo indicado: si la calidad ha vuelto, abre el control. Para seguir sin eso, da el motivo en la configuración de la ejecución: ops: {{{op}: {{config: {{override_quality_gate: "…"}}}}}}'
+    BATCH_REFUSED_BY = "embeddings/{model}, medido el {finished_at:%Y-%m-%d %H:%M} UTC: {reason}."
+    BATCH_OVERRIDDEN = (
+        "Se sigue pese al control de calidad cerrado de {models}; motivo: {override_reason}"
+    )
+    FIELD_OVERRIDE_QUALITY_GATE = "Motivo para seguir aunque el control de calidad esté cerrado; se guarda con el lote que lo cerró. Vacío: no se sigue."
     CHUNKS_BROKEN = "Hay notas con fragmentos incorrectos: {examples}"
     CHUNKS_SOUND = "{notes} notas comprobadas."
     EMBEDDINGS_GAPS = "{missing} fragmentos sin vector, {stale} con el de otro texto, {wrong} de otra dimensión, de {chunks}."
@@ -229,6 +273,12 @@ class Message:
     GOLDEN_BROKEN = "Preguntas con notas que ya no existen: {examples}"
     SENSOR_NEW_NOTES = "Ingesta los meses de los ficheros nuevos o cambiados de NOTES_SOURCE."
     SENSOR_FAILED_RUNS = "Avisa en el registro de cada ejecución que falla."
+    SENSOR_STOP_BACKFILLS = "Pide que se detengan los backfills en curso cuando el control de calidad de un modelo se cierra."
+    BACKFILLS_NONE = "No hay ningún backfill en curso al que afecte el control de calidad."
+    BACKFILLS_GO_ON = "El control de calidad no detiene ningún backfill."
+    BACKFILLS_STOPPED = (
+        "Se ha pedido detener {backfills}: el control de calidad está cerrado.\n{batches}"
+    )
     JOB_INDEX = "Fragmenta y vectoriza las notas de los meses elegidos."
     JOB_EVALUATE = "Evalúa todas las configuraciones y las compara."
     JOB_PROMOTE = "Promueve la candidata indicada, o la mejor que pasa su control."
@@ -236,7 +286,11 @@ class Message:
     FIELD_QUESTION = "La pregunta, como la haría una persona."
     FIELD_CONFIGURATION = "Nombre de una configuración; vacío: la promovida."
     FIELD_CANDIDATE = "Nombre de una candidata; vacío: la mejor de las que pasan su control."
-    FIELD_STRATEGY = "semantic, fulltext o hybrid; vacío: la de la configuración."
+    FIELD_STRATEGY = "semantic, fulltext, hybrid o hybrid+rerank; vacío: la de la configuración."
+    FIELD_OVERRIDES = "Campos de la configuración que cambiar, por ejemplo {fusion: {method: rrf}}."
+    FIELD_FILTERS = (
+        "Condiciones de las notas: source, tags, note_ids, created_from, created_until, metadata."
+    )
     FIELD_TOP_K = "Cuántos pasajes; 0: los de la configuración."
     EXAMPLE_QUESTION = "¿qué pasó con la insulina durante el apagón?"
     SOURCE_UNCHANGED = "No hay ficheros nuevos ni cambiados en {path}."
@@ -419,12 +473,19 @@ class Message:
     EMBEDDING_MODEL_UNKNOWN = (
         "Modelo de embeddings desconocido: «{name}». Modelos disponibles: {known}"
     )
+    LANGUAGE_MODEL_UNKNOWN = "Modelo de lenguaje desconocido: «{name}». Escribe ollama:<modelo>, o nada para no usar ninguno."
     OLLAMA_HOST_INVALID = "La dirección de Ollama no es válida: «{host}»"
+    REDIS_URL_INVALID = "REDIS_URL no es válida: se espera redis://…, rediss://… o unix://…, con un puerto numérico."
     OLLAMA_UNAVAILABLE = "Ollama no responde en {host}. Comprueba que está iniciado."
     OLLAMA_SERVER_ERROR = "Ollama ({host}) respondió con un error {status}."
     OLLAMA_UNREADABLE_ANSWER = "Ollama ({host}) dio una respuesta que no se puede interpretar."
+    OLLAMA_BROKE_OFF = "Ollama ({host}) interrumpió su respuesta antes de terminarla."
+    OLLAMA_INVALID_ANSWER = "El modelo {model} no respondió en la forma pedida."
     OLLAMA_REFUSED = "Ollama ({host}) rechazó la petición para el modelo {model} (error {status})."
     OLLAMA_MODEL_MISSING = "Ollama no tiene el modelo {model}. Descárgalo con: ollama pull {model}"
+
+    # Re-ranking
+    RERANKER_NEEDS_LANGUAGE_MODEL = "Para reordenar con «llm» hace falta un modelo de lenguaje: indica en LLM_MODEL uno de tu servidor de Ollama, o usa reranking.method: sentences."
 
     # Command line
     USAGE = "Uso: "
@@ -470,8 +531,20 @@ class Message:
         "Busca los fragmentos que responden a una pregunta, con la configuración que sirve."
     )
     HELP_QUESTION = "La pregunta, entre comillas."
-    HELP_CONFIG = "Configuración con nombre. Por defecto, la promovida; si no hay ninguna, hybrid."
-    HELP_STRATEGY = "semantic, fulltext o hybrid, en vez de la de la configuración."
+    HELP_CONFIG = (
+        "Configuración con nombre. Por defecto, la promovida; si no hay ninguna, hybrid_weighted."
+    )
+    HELP_STRATEGY = "semantic, fulltext, hybrid o hybrid+rerank, en vez de la de la configuración."
+    HELP_SET = (
+        "Cambia un campo de la configuración, por ejemplo fusion.method=rrf. Se puede repetir."
+    )
+    HELP_FILTER_SOURCE = "Solo notas de esta fuente."
+    HELP_FILTER_TAG = "Solo notas con esta etiqueta. Se puede repetir: con todas ellas."
+    HELP_FILTER_NOTE = "Solo esta nota. Se puede repetir."
+    HELP_FILTER_SINCE = "Solo notas desde esta fecha."
+    HELP_FILTER_UNTIL = "Solo notas anteriores a esta fecha."
+    HELP_FILTER_METADATA = "Solo notas con este valor en sus metadatos. Se puede repetir."
+    ASSIGNMENT_INVALID = "{option}: «{value}» no tiene la forma nombre=valor."
     HELP_TOP_K = "Cuántos resultados, de 1 a 50."
     HELP_MODEL = "Modelo de embeddings, en vez del de la configuración."
     HELP_EVALUATE = (
@@ -558,10 +631,20 @@ class Message:
     GOLDEN_EXPORTED = "Preguntas escritas en {path}: {count}."
     GOLDEN_VALID = "Preguntas válidas en {path}: {count}."
     GOLDEN_FILE_EMPTY = "{path} no tiene ninguna pregunta; no se ha cambiado nada."
+    RETRIEVED_DEGRADED = "Etapas omitidas o fallidas: {stages}. Por qué: «rag --debug retrieve …»."
     RETRIEVED_NOTHING = "Ninguna nota responde a esa pregunta con esta configuración."
-    RETRIEVED_LATENCY = (
-        "Resultados: {count}, en {total:.0f} ms ({stages}) · {configuration} · {strategy} · {model}"
-    )
+    RETRIEVED_NOTHING_FILTERED = "Ninguna de las notas que cumplen los filtros responde a esa pregunta con esta configuración."
+    RETRIEVED_COUNT = "Resultados: {count}, en {total:.0f} ms"
+    RETRIEVED_CACHED = "Resultados: {count}, en {total:.0f} ms, de la caché"
+    RETRIEVED_STAGES = "Etapas, en ms: {stages}"
+    RETRIEVED_SUB_QUERIES = "Además de la pregunta entera, se han buscado sus partes: {questions}"
+    RETRIEVED_HYPOTHETICAL = "También se ha buscado una respuesta imaginada: «{answer}»"
+    RETRIEVED_RERANKED = "fusión {before:.3f}, reordenación {score:.3f}"
+    INTENT_FACTUAL = "pregunta por un dato"
+    INTENT_CAUSAL = "pregunta por una causa"
+    INTENT_TEMPORAL = "pregunta por un momento"
+    INTENT_COMPARATIVE = "pregunta por una comparación"
+    INTENT_ABSTRACT = "pregunta abierta"
     RETRIEVED_CONFIG_PROMOTED = "{name} (promovida)"
     RETRIEVED_CONFIG_DEFAULTS = "valores predeterminados"
     EVALUATE_PROGRESS = "Evaluando {name}"

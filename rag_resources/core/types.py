@@ -10,6 +10,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_resources.core.query import TransformedQuery
+
 Vectors = npt.NDArray[np.float32]
 """Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
 
@@ -146,7 +148,7 @@ class RetrievalResult:
         expanded_content: The passage with its neighbouring sentences, a substring of the note.
         matched_bounds: Offsets of `content` inside `expanded_content`.
         retrieval_method: The lists that found it, joined by "+".
-        original_score: Score before fusion.
+        original_score: Before re-ranking; without it, in the first list that held the passage.
         rerank_score: Score of re-ranking, if it took place.
         causal_path: Entity ids, if the graph found it.
     """
@@ -192,8 +194,12 @@ class RetrievalResponse:
 
     Attributes:
         stages: Milliseconds per stage, in order.
+        transformed: What was searched beside the question.
         degraded: Stages that failed or were left out.
         messages: What to tell the user, in Spanish.
+        error: Why nothing could be searched, in Spanish, among the messages too; None if something
+            was, whether it found anything or not.
+        cached: Whether it is an earlier answer.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -202,20 +208,26 @@ class RetrievalResponse:
     model: str
     latency_ms: float
     stages: Mapping[str, float]
+    transformed: TransformedQuery | None = None
     degraded: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    error: str | None = None
+    cached: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store."""
         return {
             "results": [result.to_json() for result in self.results],
             "query": self.query,
+            "transformedQuery": self.transformed.to_json() if self.transformed else None,
             "strategy": self.strategy,
             "model": self.model,
             "latencyMs": self.latency_ms,
             "stages": dict(self.stages),
             "degraded": list(self.degraded),
             "messages": list(self.messages),
+            "error": self.error,
+            "cached": self.cached,
         }
 
 

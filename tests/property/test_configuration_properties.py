@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from rag_resources.core.configuration import (
     describe_problems,
     parse_configuration,
     parse_retrieval,
+    with_overrides,
 )
 from rag_resources.core.errors import InvalidConfigurationError
 from tests.strategies import chunking_configs, retrieval_configs
@@ -32,9 +34,26 @@ CORRUPTIONS: dict[str, list[Any]] = {
     "fusion.semantic_weight": [-0.5, 1.01, float("inf"), float("nan"), "medio"],
     "fusion.fulltext_weight": [-1e-9, 2, float("-inf"), [0.5]],
     "fusion.bm25_weight": [0.5],
+    "fusion.semantic_weights": [3, [0.5], {f"m{number}": 0.5 for number in range(51)}],
+    "reranking.enabled": [None, "quizá", 2],
+    "reranking.method": ["cross_encoder", None, 1],
+    "reranking.model": ["E5", "", None, "\ud800"],
+    "reranking.weight": [-1, 1.25, float("nan"), "todo"],
+    "reranking.batch_size": [0, 51, 2.5, "cinco"],
+    "reranking.timeout_ms": [0, 5_001, float("inf"), "1 s"],
+    "reranking.top_n": [10],
+    "transformation.enabled": [None, "quizá", 2],
+    "transformation.decomposition": ["dos", []],
+    "transformation.hyde": [0.5, {}],
+    "transformation.refine_intent": ["tal vez", 7],
+    "transformation.sub_queries": [True],
+    "diversity_weight": [-0.01, 1.5, float("nan"), "mucha"],
+    "tie_break": ["fecha", None, 0],
+    "context.words": [3],
     "context.sentences_before": [-1, 21, 0.5],
     "context.sentences_after": [-1, 21, "dos"],
     "top_k.retrieval": [0, -1, 501, "veinte"],
+    "top_k.reranking": [0, 101, 1e300, "9" * 5000],
     "top_k.final": [0, -5, 51, 2.5],
 }
 """Values that are wrong at a path, whatever the rest of the configuration is."""
@@ -84,6 +103,16 @@ def one_changed_field(config: RetrievalConfig) -> st.SearchStrategy[tuple[str, A
             ("fusion.rank_constant", config.fusion.rank_constant % 10_000 + 1),
             ("context.sentences_after", config.context.sentences_after + 1),
             ("top_k.retrieval", 499 if config.top_k.retrieval == 500 else 500),
+            ("top_k.reranking", config.top_k.reranking % 100 + 1),
+            ("fusion.semantic_weights", {**config.fusion.semantic_weights, "other": 0.25}),
+            ("reranking.enabled", not config.reranking.enabled),
+            ("reranking.method", "llm" if config.reranking.method == "sentences" else "sentences"),
+            ("reranking.model", config.reranking.model[:20] + "_2"),
+            ("reranking.weight", 0.75 if config.reranking.weight < 0.5 else 0.25),
+            ("reranking.timeout_ms", config.reranking.timeout_ms % 5_000 + 1),
+            ("transformation.hyde", not config.transformation.hyde),
+            ("diversity_weight", 0.75 if config.diversity_weight < 0.5 else 0.25),
+            ("tie_break", "chunk_id" if config.tie_break == "recency" else "recency"),
         ]
     )
 
@@ -144,6 +173,43 @@ def test_property_34_an_invalid_configuration_is_rejected_with_every_problem_nam
     paths = [problem.split(": ")[0] for problem in caught.value.problems]
     nested = [f"retrieval.{path}" for path in {*wrong, *together}]
     assert sorted(paths) == sorted(["name", "description", *nested])
+
+
+@given(retrieval_configs(), retrieval_configs(), st.data())
+def test_property_34_overrides_replace_what_they_name_at_any_depth_and_are_validated(
+    config: RetrievalConfig, other: RetrievalConfig, data: st.DataObject
+) -> None:
+    """A weight of a model is a field too; None replaces nothing."""
+    raw, replacing = config.model_dump(mode="json"), dict(leaves(other.model_dump(mode="json")))
+    chosen = data.draw(st.lists(st.sampled_from(sorted(replacing)), unique=True), label="paths")
+    overrides: dict[str, Any] = {}
+    for path in chosen:
+        *parents, leaf = path
+        part = overrides
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        part[leaf] = replacing[path]
+        if replacing[path] is not None:
+            put(raw, ".".join(path), replacing[path])
+    expected = outcome(lambda: parse_retrieval(raw, origin="prueba"))
+    assert outcome(lambda: with_overrides(config, overrides)) == expected
+
+
+def outcome(make: Callable[[], RetrievalConfig]) -> RetrievalConfig | list[str]:
+    """The configuration, or its problems."""
+    try:
+        return make()
+    except InvalidConfigurationError as error:
+        return error.problems
+
+
+def leaves(raw: dict[str, Any], *parents: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value that is no mapping, by its path."""
+    for key, value in raw.items():
+        if isinstance(value, dict):
+            yield from leaves(value, *parents, key)
+        else:
+            yield (*parents, key), value
 
 
 def check_chunking(config: ChunkingConfig, data: st.DataObject) -> None:

@@ -33,8 +33,15 @@ def test_nothing_given_is_the_documented_default() -> None:
     config = parse_retrieval({}, origin="vacía")
     assert config == RetrievalConfig()
     assert (config.strategy, config.unit, config.model) == ("hybrid", "chunks", "e5_small")
-    assert (config.fusion.method, config.fusion.rank_constant) == ("rrf", 60)
-    assert (config.top_k.retrieval, config.top_k.final) == (20, 5)
+    assert (config.fusion.method, config.fusion.rank_constant) == ("weighted", 60)
+    assert (config.top_k.retrieval, config.top_k.reranking, config.top_k.final) == (20, 10, 5)
+    assert (config.reranking.enabled, config.reranking.method) == (True, "sentences")
+    assert (config.reranking.batch_size, config.reranking.timeout_ms) == (5, 5_000)
+    transformation = config.transformation
+    assert (transformation.enabled, transformation.decomposition, transformation.hyde) == (
+        True,
+    ) * 3
+    assert (config.diversity_weight, config.tie_break) == (0, "chunk_id")
     chunking = ChunkingConfig()
     assert (chunking.max_tokens, chunking.overlap_tokens, chunking.min_tokens) == (512, 50, 100)
 
@@ -59,8 +66,53 @@ def test_nothing_given_is_the_documented_default() -> None:
         ),
         (
             {"fusion": {"semantic_weight": 0, "fulltext_weight": 0}},
-            "fusion: semantic_weight y fulltext_weight no pueden ser 0 los dos",
+            "fusion: si fulltext_weight es 0, ni semantic_weight ni los valores de"
+            " semantic_weights pueden serlo",
         ),
+        (
+            {"fusion": {"semantic_weights": {"e5_small": 0}, "fulltext_weight": 0}},
+            "fusion: si fulltext_weight es 0, ni semantic_weight ni los valores de"
+            " semantic_weights pueden serlo",
+        ),
+        (
+            {"fusion": {"semantic_weights": {"e5_small": 2}}},
+            "fusion.semantic_weights.e5_small: 2 es mayor que el máximo, 1.0",
+        ),
+        (
+            {"fusion": {"semantic_weights": {"E5": 0.5}}},
+            "fusion.semantic_weights.E5: «E5» solo puede tener minúsculas sin acento, cifras y _",
+        ),
+        (
+            {"fusion": {"semantic_weights": {"e" * 200: 0.5}}},
+            f"fusion.semantic_weights.{'e' * 79}…: «{'e' * 79}…» solo puede tener minúsculas sin"
+            " acento, cifras y _",
+        ),
+        (
+            {"fusion": {"semantic_weights": {f"m{number}": 0.5 for number in range(51)}}},
+            "fusion.semantic_weights: tiene más de 50 valores",
+        ),
+        (
+            {"fusion": {"semantic_weights": [0.5]}},
+            "fusion.semantic_weights: se esperaba un grupo de campos, no «[0.5]»",
+        ),
+        (
+            {"reranking": {"method": "cross_encoder"}},
+            "reranking.method: «cross_encoder» no es una de las opciones: 'sentences' o 'llm'",
+        ),
+        (
+            {"reranking": {"timeout_ms": 5_001}},
+            "reranking.timeout_ms: 5001 es mayor que el máximo, 5000",
+        ),
+        ({"reranking": {"weight": -1}}, "reranking.weight: -1 es menor que el mínimo, 0.0"),
+        ({"reranking": None}, "reranking: se esperaba un grupo de campos, no «None»"),
+        ({"transformation": {"hyde": 3}}, "transformation.hyde: «3» no es true ni false"),
+        ({"diversity_weight": 1.5}, "diversity_weight: 1.5 es mayor que el máximo, 1.0"),
+        (
+            {"tie_break": "azar"},
+            "tie_break: «azar» no es una de las opciones: 'chunk_id' o 'recency'",
+        ),
+        ({"top_k": {"reranking": 101}}, "top_k.reranking: 101 es mayor que el máximo, 100"),
+        ({"top_k": {"final": 1e300}}, "top_k.final: «1e+300» es un número demasiado grande"),
         (
             {"fusion": {"method": "suma"}},
             "fusion.method: «suma» no es una de las opciones: 'rrf' o 'weighted'",
@@ -80,6 +132,9 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
         ({"top_kk": {}}, "top_kk: clave desconocida; revisa si está bien escrita"),
         ({"fusion": {"k": 60}}, "fusion.k: clave desconocida; revisa si está bien escrita"),
+        ({"top_k": {"k": 5}}, "top_k.k: clave desconocida; revisa si está bien escrita"),
+        ({1: "chunks"}, "1: clave desconocida; revisa si está bien escrita"),
+        ({"reranking": {1: 2}}, "reranking.1: clave desconocida; revisa si está bien escrita"),
         (None, ".: se esperaba un grupo de campos, no «None»"),
         ([1], ".: se esperaba un grupo de campos, no «[1]»"),
     ],
@@ -111,6 +166,13 @@ def test_all_problems_are_named_at_once() -> None:
 def test_a_long_value_is_cut_in_the_message() -> None:
     (problem,) = problems_of({"strategy": "x" * 500})
     assert "«" + "x" * 79 + "…»" in problem
+
+
+@pytest.mark.parametrize("raw", [{"model": "a\ud800"}, {"\ud800": 1}])
+def test_a_message_can_be_written_whatever_was_given(raw: Any) -> None:
+    """Half a character cannot be encoded, so it is shown by its code."""
+    (problem,) = problems_of(raw)
+    assert "\\ud800" in problem.encode().decode()
 
 
 def test_a_named_configuration_names_its_problems_too() -> None:
@@ -168,7 +230,12 @@ def test_chunk_sizes_must_fit(sizes: dict[str, int], expected: list[str]) -> Non
 
 @pytest.mark.parametrize(
     ("strategy", "vectors", "words"),
-    [("semantic", True, False), ("fulltext", False, True), ("hybrid", True, True)],
+    [
+        ("semantic", True, False),
+        ("fulltext", False, True),
+        ("hybrid", True, True),
+        ("hybrid+rerank", True, True),
+    ],
 )
 def test_a_strategy_says_what_it_needs(strategy: str, vectors: bool, words: bool) -> None:
     assert (Strategy(strategy).uses_vectors, Strategy(strategy).uses_words) == (vectors, words)
@@ -187,6 +254,13 @@ def test_an_override_changes_only_what_it_names() -> None:
     assert changed.unit == "chunks"
     assert with_overrides(config, {}) == config
     assert config.top_k.final == 5
+
+
+def test_an_override_changes_one_model_among_the_weights() -> None:
+    config = parse_retrieval({"fusion": {"semantic_weights": {"a": 0.1, "b": 0.2}}}, origin="x")
+    changed = with_overrides(config, {"fusion": {"semantic_weights": {"b": 0.9, "c": 0.3}}})
+    assert changed.fusion.semantic_weights == {"a": 0.1, "b": 0.9, "c": 0.3}
+    assert config.fusion.semantic_weights == {"a": 0.1, "b": 0.2}
 
 
 def test_overrides_are_validated_together() -> None:
@@ -222,6 +296,11 @@ def test_a_hash_of_something_that_is_no_json_is_refused() -> None:
             {"fusion": {"fulltext_weight": -0.0, "semantic_weight": 1.0}},
         ),
         ({"similarity_threshold": 0}, {"similarity_threshold": -0.0}),
+        ({"diversity_weight": -0.0, "reranking": {"weight": 1}}, {"reranking": {"weight": 1.0}}),
+        (
+            {"fusion": {"semantic_weights": {"a": 0, "b": 1}}},
+            {"fusion": {"semantic_weights": {"b": 1.0, "a": -0.0}}},
+        ),
     ],
 )
 def test_equal_configurations_hash_equal_however_written(

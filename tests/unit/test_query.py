@@ -1,0 +1,223 @@
+"""The intent of hand-labelled questions, and the questions inside a question."""
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+import rag_assets
+from rag_resources.core.query import MAX_SUB_QUERIES, Intent, classify, decompose
+
+LABELLED = {
+    Intent.CAUSAL: [
+        "¿Por qué dejó Marta el trabajo?",
+        "por que se paró la lavadora",
+        "¿POR QUÉ no fuimos a Soria?",
+        "Dime por   qué\ncambiamos de coche",
+        "¿Cuál fue la causa de la avería?",
+        "causas del retraso de la obra",
+        "¿Qué causó la gotera del baño?",
+        "¿Qué provocó el corte de luz?",
+        "que provoco la discusion con Luis",
+        "¿Cuál fue el motivo de la reunión?",
+        "motivos para mudarnos a Gijón",
+        "¿Cuál es la razón del retraso?",
+        "razones para vender el piso",
+        "¿A qué se debe el ruido de la caldera?",
+        "a que se debio la subida del recibo",
+        "¿Se debía a la humedad?",
+        "¿Qué consecuencias tuvo la sequía en el huerto?",
+        "¿Cómo es que Ana no vino a la boda?",
+        "¿Cómo fue que perdimos el tren?",
+        "¿Por culpa de quién llegamos tarde?",
+        "¿Se canceló el viaje debido a la huelga?",
+        "¿Qué cambió a raíz de la auditoría?",
+        "¿Qué efecto tuvo el antibiótico?",
+        "¿Qué hizo que cambiaras de opinión?",
+        "¿Cuándo y por qué cerró la panadería?",
+        "¿Por qué es mejor el tren que el coche?",
+    ],
+    Intent.TEMPORAL: [
+        "¿Cuándo nació Lucía?",
+        "cuando fue la ultima visita al dentista",
+        "¿En qué fecha firmamos la hipoteca?",
+        "¿Qué día es la reunión con el gestor?",
+        "que mes podamos los rosales",
+        "¿En qué año compramos la furgoneta?",
+        "¿A qué hora sale el tren?",
+        "¿Desde cuándo tomo las pastillas?",
+        "¿Hasta cuándo vale el billete?",
+        "¿Qué hicimos antes de cenar?",
+        "¿Qué pasó después del concierto?",
+        "ultima vez que cambie el aceite",
+        "¿Fue la primera vez que probé el pulpo?",
+        "¿Hace cuánto que no llamo a mi hermana?",
+        "¿Cuánto hace que vivimos aquí?",
+        "¿Cuántos meses hace de la operación?",
+        "¿Cuánto tiempo tardó la obra?",
+        "¿Cada cuánto se riega el ficus?",
+        "fecha de la revisión de la caldera",
+        "¿CUÁNDO es más barato el vuelo que el tren?",
+        "¿Tengo razón cuando digo que llovía?",
+    ],
+    Intent.COMPARATIVE: [
+        "¿Qué diferencia hay entre las dos ofertas?",
+        "diferencias entre el seguro viejo y el nuevo",
+        "Comparar los presupuestos de las dos cocinas",
+        "la factura de enero comparada con la de febrero",
+        "¿Es mejor que la receta de mi suegra?",
+        "¿Salió peor que la otra vez?",
+        "¿Gasta más gasolina que el coche viejo?",
+        "¿Es menos caro que el dentista de Ana?",
+        "mas barato que el año pasado",
+        "tren versus coche para ir a León",
+        "alquilar vs. comprar",
+        "Las ventajas del gas frente a la electricidad",
+        "¿En qué se parecen los dos pisos?",
+        "¿En qué se diferencia la masa madre de la levadura?",
+        "¿Es tan caro como dijo Ana?",
+        "¿Quién cocina mejor, mi madre o mi tía?",
+        "¿Cuál es más cómodo, el tren o el autobús?",
+        "¿Es distinto al modelo anterior?",
+    ],
+    Intent.FACTUAL: [
+        "¿Qué dijo Ana de la mudanza?",
+        "que paso con la caldera",
+        "¿Quién trajo la tarta?",
+        "quienes vinieron a la cena",
+        "¿Dónde guardamos las llaves del trastero?",
+        "donde aparcamos en Burgos",
+        "¿Adónde fuimos en agosto?",
+        "¿Cuál es el número de la póliza?",
+        "cuales son los ingredientes",
+        "¿Cuánto costó la lavadora?",
+        "¿Cuántas botellas compramos?",
+        "¿Cuán lejos está el refugio?",
+        "¿Cómo se llama el fontanero?",
+        "¡Dime QUÉ compré!",
+        "No recuerdo quién me dejó el libro",
+        "¿Para qué sirve la llave pequeña?",
+        "Aunque llovía, ¿quién vino?",
+        "¿Quién tenía razón en la discusión?",
+        "¿Qué más tengo que comprar?",
+        "¿Cuánto cuesta más o menos el abono?",
+        "¿Cuánto dinero hace falta?",
+        "¿Qué bar está frente a la estación?",
+        "¿Cuál es el libro más largo que he leído?",
+        "¿Qué especies diferentes de setas vimos?",
+        "¿Cuánto nos comparte Luis?",
+    ],
+    Intent.ABSTRACT: [
+        "la receta de la abuela",
+        "ideas para el jardín",
+        "Mis miedos y mis ilusiones",
+        "Discutimos porque llovía, aunque nadie quería",
+        "PORQUÉ",
+        "aunque",
+        "aúnque",
+        "reflexiones sobre la amistad",
+        "Leía mientras que Ana dormía, ya que estaba cansada",
+        "Hay que cuidar el huerto",
+        "En cuanto a la casa, unas cuantas notas",
+        "quesos, comodidad y cuandoquiera",
+        "el encausado compareció",
+        "Hicimos frente al frío",
+        "😀",
+        "¿?",
+        "",
+    ],
+}
+QUESTIONS = [(query, intent) for intent, queries in LABELLED.items() for query in queries]
+
+
+@pytest.mark.parametrize(("query", "intent"), QUESTIONS)
+def test_a_question_has_the_intent_of_its_first_keyword(query: str, intent: Intent) -> None:
+    """Also composed, decomposed, in capitals, and without accents."""
+    decomposed = unicodedata.normalize("NFD", query)
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    for written in (query, decomposed, query.upper(), bare, f"  «{query}»\u00a0"):
+        assert classify(written) is intent
+
+
+def test_words_that_meet_where_an_idiom_stood_mean_nothing_together() -> None:
+    assert classify("el perro se fue por mas o menos que") is Intent.FACTUAL
+
+
+def test_a_soft_hyphen_does_not_cut_a_word() -> None:
+    assert classify("aun\u00adque") is Intent.ABSTRACT
+
+
+@pytest.mark.parametrize(
+    ("query", "pieces"),
+    [
+        ("¿Qué dijo Ana? ¿Dónde vive?", ["¿Qué dijo Ana?", "¿Dónde vive?"]),
+        ("¿Qué dijo Ana?¿Dónde vive?", ["¿Qué dijo Ana?", "¿Dónde vive?"]),
+        ("Que dijo Ana? Donde vive?", ["Que dijo Ana?", "Donde vive?"]),
+        ("¿Qué dijo Ana, ¿dónde vive", ["¿Qué dijo Ana", "¿dónde vive"]),
+        ("¡¿Qué?! ¿¿Cómo??", ["¿Qué?!", "¿Cómo??"]),
+        ("Hola, Ana. ¿Quién vino? Gracias. ¿Y quién no?", ["¿Quién vino?", "¿Y quién no?"]),
+        ("1. ¿Quién vino?\n2. ¿Quién pagó?\n", ["¿Quién vino?", "¿Quién pagó?"]),
+        ("dónde cenamos y también quién pagó", ["dónde cenamos", "quién pagó"]),
+        ("¿Dónde cenamos Y ADEMAS quién pagó?", ["¿Dónde cenamos", "quién pagó?"]),
+        ("¿Dónde cenamos?, y también quién pagó", ["¿Dónde cenamos?", "quién pagó"]),
+        ("¿Dónde cenamos? Y, además, ¿quién pagó?", ["¿Dónde cenamos?", "¿quién pagó?"]),
+        ("dónde cenamos; y quién pagó", ["dónde cenamos", "quién pagó"]),
+        ("dónde cenamos; e Inés, ¿dónde vive?", ["dónde cenamos", "Inés", "¿dónde vive?"]),
+        ("dónde cenamos; y también quién pagó", ["dónde cenamos", "quién pagó"]),
+        ("dónde cenamos; además, quién pagó", ["dónde cenamos", "quién pagó"]),
+        ("la fecha de la boda y además el menú", ["la fecha de la boda", "el menú"]),
+        ("a y también b y además c; y d", ["a", "b", "c", "d"]),
+        ("«¿Quién vino? ¿Quién pagó?»", ["¿Quién vino?", "¿Quién pagó?"]),
+        ("¿Quién vino (¿Ana?) ayer? ¿Y hoy?", ["¿Quién vino (¿Ana?) ayer?", "¿Y hoy?"]),
+        ("¿Qué es https://a.es/?b=1? ¿Y b?", ["¿Qué es https://a.es/?b=1?", "¿Y b?"]),
+        ("Vino Ana, ¿verdad? ¿Quién más? ¿Y Luis?", ["¿Quién más?", "¿Y Luis?"]),
+    ],
+)
+def test_several_questions_are_found_as_they_were_written(query: str, pieces: list[str]) -> None:
+    assert decompose(query) == tuple(pieces)
+    decomposed = unicodedata.normalize("NFD", query)
+    assert decompose(decomposed) == tuple(unicodedata.normalize("NFD", piece) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?",
+        "¿? ¿? y también ; y",
+        "la receta de la abuela",
+        "¿Qué dijo Ana?",
+        "¿¿¿Qué dijo Ana???",
+        "Hola. ¿Qué dijo Ana? Gracias.",
+        "Ana vino ayer, ¿no?",
+        "¿Qué dijo Ana? ¿QUÉ dijo  Ana? Qué dijo Ana; y",
+        "¿Qué dijo Ana. ¿Qué dijo Ana.\u3000",
+        "¿Qué dijo Ana? y también",
+        "Y también ¿dónde vive?",
+        "¿Qué diferencia hay entre el tren y el coche?",
+        "¿Cuándo vino Ana y cuándo se fue?",
+        "También vino Ana; él no",
+        "Compré pan; yo no; ésta sí",
+        "ley también, aunque y ademanes",
+        'la nota que dice "¿quién vino? ¿quién pagó? y también Luis"',
+        "¿Qué significa «hoy y también mañana»?",
+        "¿Qué dijo Ana (¿o fue Luis?) en la cena?",
+        "¿Qué hay en https://a.es/b?c=1 de interés?",
+    ],
+)
+def test_a_single_question_is_not_cut(query: str) -> None:
+    assert decompose(query) == ()
+    assert decompose(unicodedata.normalize("NFD", query)) == ()
+
+
+def test_so_many_questions_are_searched_at_most() -> None:
+    pieces = [f"¿Quién pagó la cena {number}?" for number in range(9)]
+    assert decompose(" ".join(pieces)) == tuple(pieces[:MAX_SUB_QUERIES])
+
+
+def test_the_questions_of_the_sample_can_be_transformed() -> None:
+    sample = Path(rag_assets.__file__).parent / "sample" / "golden.json"
+    for entry in json.loads(sample.read_text(encoding="utf-8"))["entries"]:
+        assert classify(entry["query"]) in Intent
+        assert len(decompose(entry["query"])) <= MAX_SUB_QUERIES
