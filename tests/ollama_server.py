@@ -9,8 +9,10 @@ import hashlib
 import json
 import math
 import re
+import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,6 +23,7 @@ from typing import Any, ClassVar, Self
 VERSION = "0.12.6"
 _CREATED_AT = "2025-01-01T00:00:00.000000Z"
 _COMPONENTS_PER_WORD = 8
+_LOOK_EVERY_S = 0.01
 
 Json = dict[str, Any]
 
@@ -32,8 +35,20 @@ class Fault(StrEnum):
     """An error status with Ollama's error body."""
     SLOW = "slow"
     """Silence for some seconds, then the right answer."""
+    STALL = "stall"
+    """Silence for some seconds in the middle of a stream, then the rest."""
+    TRICKLE = "trickle"
+    """The right headers, then a byte of the body every some seconds."""
+    TRICKLE_HEADERS = "trickle_headers"
+    """The same from the first byte of the headers on."""
     CUT = "cut"
-    """The connection ends in the middle of the body."""
+    """The connection ends in the middle of the body or stream."""
+    BROKEN = "broken"
+    """A stream that ends with an error in the middle, in Ollama's form."""
+    UNFINISHED = "unfinished"
+    """A stream that ends in good order, but before its last part."""
+    CONTENT = "content"
+    """A chat's message that is not the JSON asked for."""
     DIMENSION = "dimension"
     """Vectors one component short."""
     COUNT = "count"
@@ -65,6 +80,7 @@ class Request:
 
     path: str
     body: Json
+    authorization: str | None = None
 
 
 class _BadRequestError(Exception):
@@ -81,9 +97,12 @@ class OllamaServer:
         embedding_models: Embedding models it has (full names), and their dimensions.
         chat_models: Chat models it has (full names).
         context_length: What `/api/show` tells of every model; `None` tells nothing.
-        reply: Gives the answer of `/api/chat` from its messages; ignored if a JSON schema is
-            asked for, which is answered by the smallest instance of the schema.
+        reply: Gives the answer of `/api/chat` from its messages, unless a JSON schema is asked for.
+        answers: Gives the value to answer such a schema with, from it and the messages; the
+            smallest instance of the schema unless told otherwise.
+        done_reason: Why every answer ended.
         requests: Every request so far, well-formed or not.
+        silences_over: How many silences went on to their end with the client still there.
     """
 
     embedding_models: dict[str, int] = field(
@@ -94,7 +113,12 @@ class OllamaServer:
     reply: Callable[[list[Json]], str] = field(
         default=lambda messages: f"Respuesta a: {messages[-1]['content']}"
     )
+    answers: Callable[[Json, list[Json]], Any] = field(
+        default=lambda schema, _: smallest_instance(schema)
+    )
+    done_reason: str = "stop"
     requests: list[Request] = field(default_factory=list)
+    silences_over: int = 0
 
     def __post_init__(self) -> None:
         self._faults: list[_Injected] = []
@@ -119,6 +143,11 @@ class OllamaServer:
     def host(self) -> str:
         """Address, such as "http://127.0.0.1:40001"."""
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def open_connections(self) -> int:
+        """Connections that it holds; one that the client closes soon goes."""
+        return self._server.n_connections if self._server is not None else 0
 
     def start(self) -> None:
         """Listen; after a `stop`, on the same port."""
@@ -167,9 +196,18 @@ class OllamaServer:
                     return injected
         return None
 
-    def wait(self, seconds: float) -> None:
-        """Be silent, unless the server is stopped meanwhile."""
-        self._stopping.wait(seconds)
+    def be_silent(self, seconds: float, connection: socket.socket) -> None:
+        """Say nothing for a while.
+
+        Raises:
+            ConnectionAbortedError: The client left, or the server is to stop.
+        """
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._stopping.wait(_LOOK_EVERY_S) or _has_left(connection):
+                raise ConnectionAbortedError
+        with self._lock:
+            self.silences_over += 1
 
     def full_name(self, model: str) -> str:
         """Complete a model's name by its tag.
@@ -227,6 +265,11 @@ def _instance(schema: Json, root: Json) -> Any:
     return plain[kind]
 
 
+def _has_left(connection: socket.socket) -> bool:
+    readable, _, _ = select.select([connection], [], [], 0)
+    return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
+
+
 class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     # A restarted server takes the port of its predecessor.
@@ -247,6 +290,11 @@ class _HttpServer(ThreadingHTTPServer):
         with self._guard:
             self._connections.discard(request)
         super().shutdown_request(request)
+
+    @property
+    def n_connections(self) -> int:
+        with self._guard:
+            return len(self._connections)
 
     def end_connections(self) -> None:
         with self._guard:
@@ -272,11 +320,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         routes = {"/api/tags": self._tags, "/api/version": lambda: {"version": VERSION}}
-        self._answer(lambda: self._route(routes)())
+        self._reply(lambda: self._route(routes)())
 
     def do_POST(self) -> None:
         routes = {"/api/embed": self._embed, "/api/show": self._show, "/api/chat": self._chat}
-        self._answer(lambda: self._route(routes)(self._body()))
+        self._reply(lambda: self._route(routes)(self._body()))
 
     def _route(self, routes: dict[str, Any]) -> Any:
         if self.path not in routes:
@@ -294,10 +342,11 @@ class _Handler(BaseHTTPRequestHandler):
             raise _BadRequestError(f"invalid JSON: {error}") from error
         if not isinstance(body, dict):
             raise _BadRequestError("the body must be an object")
-        self.server.ollama.requests.append(Request(self.path, body))
+        authorization = self.headers.get("Authorization")
+        self.server.ollama.requests.append(Request(self.path, body, authorization))
         return body
 
-    def _answer(self, make: Callable[[], Json | Iterator[Json]]) -> None:
+    def _reply(self, make: Callable[[], Json | Iterator[Json]]) -> None:
         self._consumed = self.command == "GET"
         try:
             payload = make()
@@ -317,20 +366,57 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is Fault.STATUS:
             raise _BadRequestError("something went wrong", status=injected.status)
         if fault is Fault.SLOW:
-            self.server.ollama.wait(injected.seconds)
+            self._be_silent(injected)
             return payload
-        if fault is Fault.CUT:
-            self._cut(payload)
+        if fault in (Fault.TRICKLE, Fault.TRICKLE_HEADERS):
+            self._trickle(payload, injected)
             raise ConnectionAbortedError
         if fault is Fault.GARBAGE:
             self._send_bytes(200, b"<html>Bad gateway</html>")
             raise ConnectionAbortedError
         if fault is Fault.SHAPE:
             return {"unexpected": []}
+        if not isinstance(payload, dict):
+            return self._spoil_stream(list(payload), injected)
+        if fault is Fault.CUT:
+            self._cut(payload)
+            raise ConnectionAbortedError
+        if fault is Fault.CONTENT:
+            payload["message"]["content"] = 'Claro, aquí tienes: {"scores": [1,'
+            return payload
         return _spoil_vectors(payload, fault)
 
-    def _cut(self, payload: Any) -> None:
-        data = json.dumps(payload if isinstance(payload, dict) else list(payload)).encode()
+    def _spoil_stream(self, parts: list[Json], injected: _Injected) -> Iterator[Json]:
+        half = len(parts) // 2
+        yield from parts[:half]
+        if injected.fault is Fault.CUT:
+            raise ConnectionAbortedError
+        if injected.fault is Fault.BROKEN:
+            yield {"error": "llama runner process has terminated"}
+        if injected.fault is Fault.STALL:
+            self._be_silent(injected)
+            yield from parts[half:]
+
+    def _be_silent(self, injected: _Injected) -> None:
+        self.server.ollama.be_silent(injected.seconds, self.connection)
+
+    def _trickle(self, payload: Any, injected: _Injected) -> None:
+        body = json.dumps(payload if isinstance(payload, dict) else list(payload)).encode()
+        head = (
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        slow = body
+        if injected.fault is Fault.TRICKLE_HEADERS:
+            slow = head + body
+        else:
+            self.wfile.write(head)
+        for byte in slow:
+            self.wfile.write(bytes([byte]))
+            self._be_silent(injected)
+
+    def _cut(self, payload: Json) -> None:
+        data = json.dumps(payload).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -431,14 +517,14 @@ class _Handler(BaseHTTPRequestHandler):
             if message.get("role") not in ("system", "user", "assistant", "tool"):
                 raise _BadRequestError("a message needs a known role")
         if isinstance(body.get("format"), dict):
-            content = json.dumps(smallest_instance(body["format"]))
+            content = json.dumps(ollama.answers(body["format"], messages), ensure_ascii=False)
         elif body.get("format") == "json":
             content = json.dumps({"answer": ollama.reply(messages)})
         else:
             content = ollama.reply(messages)
         if body.get("stream", True):
-            return _chat_parts(body["model"], content)
-        return _chat_answer(body["model"], content, done=True)
+            return _chat_parts(body["model"], content, ollama.done_reason)
+        return _chat_answer(body["model"], content, ollama.done_reason)
 
 
 def _spoil_vectors(payload: Json, fault: Fault) -> Json:
@@ -485,21 +571,21 @@ def _description(name: str) -> Json:
     }
 
 
-def _chat_answer(model: str, content: str, *, done: bool) -> Json:
+def _chat_answer(model: str, content: str, done_reason: str | None = None) -> Json:
     answer: Json = {
         "model": model,
         "created_at": _CREATED_AT,
         "message": {"role": "assistant", "content": content},
-        "done": done,
+        "done": done_reason is not None,
     }
-    if done:
+    if done_reason is not None:
         counts = ("prompt_eval_count", "eval_count")
         durations = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
-        answer |= {"done_reason": "stop", **dict.fromkeys((*counts, *durations), 1)}
+        answer |= {"done_reason": done_reason, **dict.fromkeys((*counts, *durations), 1)}
     return answer
 
 
-def _chat_parts(model: str, content: str) -> Iterator[Json]:
+def _chat_parts(model: str, content: str, done_reason: str) -> Iterator[Json]:
     for part in re.findall(r"\S+\s*", content):
-        yield _chat_answer(model, part, done=False)
-    yield _chat_answer(model, "", done=True)
+        yield _chat_answer(model, part)
+    yield _chat_answer(model, "", done_reason)

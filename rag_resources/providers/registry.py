@@ -1,4 +1,4 @@
-"""Which embedding models the product knows, and one shared embedder for each."""
+"""Which models the product knows, and one shared object for each."""
 
 import threading
 
@@ -6,8 +6,10 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.ollama import DEFAULT_HOST, OllamaEmbedder, short_name
-from rag_resources.providers.protocols import Embedder
+from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.ollama_client import DEFAULT_HOST
+from rag_resources.providers.protocols import Embedder, LanguageModel
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
@@ -25,6 +27,7 @@ _OLLAMA_BY_SHORT_NAME = {short_name(model): model for model in OLLAMA_PREFIXES}
 
 _lock = threading.Lock()
 _embedders: dict[tuple[str, str], Embedder] = {}
+_language_models: dict[tuple[str, str], LanguageModel] = {}
 
 
 def build_embedder(name: str, *, ollama_host: str | None = None) -> Embedder:
@@ -48,6 +51,32 @@ def build_embedder(name: str, *, ollama_host: str | None = None) -> Embedder:
         if key not in _embedders:
             _embedders[key] = _build_ollama(model, host) if model else _build_embedded(name)
         return _embedders[key]
+
+
+def build_language_model(
+    name: str | None, *, ollama_host: str | None = None
+) -> LanguageModel | None:
+    """Return the language model of a name; the same one for the same arguments.
+
+    Nothing is contacted until it is used.
+
+    Args:
+        name: "ollama:<model>" for any model of an Ollama server; `None` or "" for none.
+        ollama_host: Address of the Ollama server; `None` is this machine's.
+
+    Raises:
+        InvalidParameterError: The name is none of these.
+    """
+    if not name:
+        return None
+    model = name.removeprefix(_OLLAMA).strip()
+    if not name.startswith(_OLLAMA) or not model:
+        raise InvalidParameterError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=name), name=name)
+    key = (model, ollama_host or DEFAULT_HOST)
+    with _lock:
+        if key not in _language_models:
+            _language_models[key] = OllamaChat(model, host=key[1])
+        return _language_models[key]
 
 
 def _ollama_model(name: str) -> str | None:

@@ -1,20 +1,24 @@
 """The Ollama embedder with the real client, over real HTTP, against every failure it names."""
 
+import base64
 import json
 import logging
 import os
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from ollama import Client
 
+from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
+    DeadlineExceededError,
     InvalidEmbeddingError,
     InvalidParameterError,
     ModelMissingError,
@@ -22,6 +26,7 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from rag_resources.providers.resilience import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words
 
 MODEL = "nomic-embed-text"
@@ -205,6 +210,16 @@ def test_bad_vectors_never_get_through(
     assert caught.value.context["model"] == MODEL
 
 
+def test_a_model_that_changes_its_dimension_is_refused(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    embedder.embed_passages(["antes"])
+    server.embedding_models[f"{MODEL}:latest"] = 512
+    for _ in range(2):
+        with pytest.raises(InvalidEmbeddingError, match="512"):
+            embedder.embed_passages(["después"])
+
+
 def test_another_dimension_than_expected_is_refused_at_once(server: OllamaServer) -> None:
     with (
         OllamaEmbedder(MODEL, host=server.host, dimension=1024) as e,
@@ -227,6 +242,109 @@ def test_neither_texts_nor_credentials_are_logged_or_told(
     assert SECRET not in told
     assert "clave-secreta" not in str(error) + str(error.context)
     assert "clave-secreta" not in captured.out + captured.err
+
+
+def test_credentials_of_the_address_reach_the_server(server: OllamaServer) -> None:
+    host = server.host.replace("http://", "http://ana:clave%2Fsecreta@")
+    with OllamaEmbedder(MODEL, host=host) as e:
+        e.embed_queries(["hola"])
+    expected = base64.b64encode(b"ana:clave/secreta").decode()
+    assert server.requests[0].authorization == f"Basic {expected}"
+
+
+@pytest.mark.parametrize(("excluded", "reached"), [("", True), ("ollama.invalid", False)])
+def test_the_environments_proxy_is_used_unless_the_server_is_excluded(
+    server: OllamaServer, monkeypatch: pytest.MonkeyPatch, excluded: str, reached: bool
+) -> None:
+    """The test server is no proxy: that it was asked shows in its 404."""
+    monkeypatch.setenv("http_proxy", server.host.removeprefix("http://"))
+    monkeypatch.setenv("no_proxy", excluded)
+    with (
+        OllamaEmbedder(MODEL, host="http://ollama.invalid") as e,
+        pytest.raises(ProviderError) as caught,
+    ):
+        e.embed_queries(["hola"])
+    assert (caught.value.context.get("status") == 404) is reached
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW, Fault.TRICKLE, Fault.TRICKLE_HEADERS])
+def test_a_slow_server_is_left_at_the_ambient_deadline(
+    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+) -> None:
+    """Neither the read timeout nor the pauses between bytes bound it: both are no help."""
+    server.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
+    with (
+        deadline_scope(Deadline.after(1_000, time.monotonic)),
+        pytest.raises(DeadlineExceededError),
+    ):
+        embedder.embed_queries(["hola"])
+    assert len(server.requests_to("/api/embed")) == 1
+    assert server.silences_over < 20, "the whole body takes thousands"
+
+
+def test_nothing_is_asked_once_the_deadline_has_passed(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    with (
+        deadline_scope(Deadline(0.0, time.monotonic)),
+        pytest.raises(DeadlineExceededError) as caught,
+    ):
+        embedder.embed_queries(["hola"])
+    assert caught.value.context["begun"] is False
+    assert server.requests == []
+
+
+def test_a_failing_server_is_tried_again_only_while_there_is_time(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    """A clock that jumps at the first failure: what is left would be over before the next try."""
+    server.inject(Fault.STATUS)
+    deadline = Deadline(10.0, clock=lambda: 9.9 if server.requests else 0.0)
+    with deadline_scope(deadline), pytest.raises(ProviderUnavailableError):
+        embedder.embed_queries(["hola"])
+    assert len(server.requests) == 1
+
+
+def test_a_timeout_shorter_than_the_deadline_is_the_servers_fault(server: OllamaServer) -> None:
+    server.inject(Fault.SLOW, seconds=60)
+    with (
+        OllamaEmbedder(MODEL, host=server.host, read_timeout_s=0.1) as e,
+        deadline_scope(Deadline.after(60_000, time.monotonic)),
+        pytest.raises(ProviderUnavailableError),
+    ):
+        e.embed_queries(["hola"])
+    assert len(server.requests) == 3
+
+
+def test_calls_given_up_leave_neither_threads_nor_connections(
+    server: OllamaServer, embedder: OllamaEmbedder
+) -> None:
+    server.inject(Fault.SLOW, seconds=60)
+
+    def give_up() -> None:
+        for _ in range(25):
+            with pytest.raises(DeadlineExceededError):
+                call_within(Deadline.after(40, time.monotonic), lambda: embedder.embed_queries("h"))
+
+    callers = [threading.Thread(target=give_up) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert _comes_true(lambda: server.open_connections == 0)
+    assert server.silences_over == 0
+    assert sum(t.name.startswith("call-within") for t in threading.enumerate()) <= 32
+    server.heal()
+    deadline = Deadline.after(60_000, time.monotonic)
+    assert call_within(deadline, lambda: embedder.embed_queries(["hola"])).shape == (1, 768)
+    assert server.open_connections == 1
+
+
+def _comes_true(condition: Callable[[], bool]) -> bool:
+    give_up_at = time.monotonic() + 30
+    while not condition() and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    return condition()
 
 
 @pytest.mark.parametrize("host", ["http://[::1", "http://x:puerto"])

@@ -1,0 +1,148 @@
+"""Answers from a language model on an Ollama server, in a given shape or piece by piece.
+
+Requests and their errors are the business of `ollama_client`; what is asked, of the stages.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Self
+
+from ollama import Options
+from pydantic import ValidationError
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidAnswerError
+from rag_resources.core.messages import Message
+from rag_resources.providers.inputs import clean
+from rag_resources.providers.ollama_client import CONNECT_TIMEOUT_S, DEFAULT_HOST, OllamaClient
+from rag_resources.providers.protocols import AnswerT, LanguageModel
+from rag_resources.providers.resilience import deadline_scope
+
+# A server may take a minute to load a model before it says a word. Who waits has a deadline.
+_READ_TIMEOUT_S = 120.0
+_DETERMINISTIC = Options(temperature=0.0, seed=0)
+
+
+class OllamaChat(LanguageModel):
+    """A language model on an Ollama server.
+
+    Creating one contacts nobody. Safe to use from several threads; close it (or use it in a
+    `with` statement) to give its connections back. Neither prompts nor answers are ever logged.
+    Requests retry as `OllamaClient` tells. An answer of another shape is not asked for again:
+    the model answers deterministically, and would repeat it.
+
+    Args:
+        model: Name on the server, such as "llama3.2" or "qwen3:8b".
+        host: Address of the server; credentials in it are sent to it and never told.
+        connect_timeout_s: Longest wait for a connection, in seconds.
+        read_timeout_s: Longest silence of the server, in seconds.
+
+    Raises:
+        InvalidParameterError: `host` is not an address.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        host: str = DEFAULT_HOST,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = _READ_TIMEOUT_S,
+    ) -> None:
+        self._client = OllamaClient(
+            model, host=host, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
+        )
+        self._digest: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the model cannot be used afterwards."""
+        self._client.close()
+
+    @property
+    def name(self) -> str:
+        """What it is stored and shown as, such as `ollama:llama3.2`."""
+        return f"ollama:{self._client.model}"
+
+    @property
+    def digest(self) -> str:
+        """The hash of the model's weights, 16 hex digits; asked of the server once.
+
+        Raises:
+            ProviderUnavailableError: The server does not answer.
+            ModelMissingError: The server lacks the model.
+            ProviderError: The server refuses the request.
+            DeadlineExceededError: The ambient deadline passed.
+        """
+        if self._digest is None:
+            self._digest = self._client.digest()
+        return self._digest
+
+    def answer(
+        self, prompt: str, shape: type[AnswerT], *, system: str = "", deadline: Deadline
+    ) -> AnswerT:
+        """Answer in the shape of a pydantic model (structured output), deterministically.
+
+        Raises:
+            ProviderUnavailableError: The server does not answer, also after the retries.
+            ModelMissingError: The server lacks the model.
+            ProviderError: The server refuses the request.
+            InvalidAnswerError: The answer has another shape.
+            DeadlineExceededError: There was not enough time.
+        """
+        model = self._client.model
+        with deadline_scope(deadline):
+            answer = self._client.ask(
+                lambda client: client.chat(
+                    model=model,
+                    messages=_messages(prompt, system),
+                    format=shape.model_json_schema(),
+                    options=_DETERMINISTIC,
+                )
+            )
+        try:
+            return shape.model_validate_json(answer.message.content or "")
+        except ValidationError as error:
+            # The cause is dropped: it holds the answer, which may quote the question.
+            raise InvalidAnswerError(
+                Message.OLLAMA_INVALID_ANSWER.format(model=model),
+                model=model,
+                shape=shape.__name__,
+                problems=sorted({problem["type"] for problem in error.errors()}),
+                done_reason=answer.done_reason,
+            ) from None
+
+    def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
+        """Answer in plain text, piece by piece, deterministically.
+
+        Nothing is asked before the first piece is wanted. To close the iterator early closes the
+        connection, so that the server stops. Same errors as `answer`, also while iterating.
+        """
+        model = self._client.model
+        parts = self._client.stream(
+            lambda client: client.chat(
+                model=model,
+                messages=_messages(prompt, system),
+                options=_DETERMINISTIC,
+                stream=True,
+            ),
+            deadline=deadline,
+        )
+        done = False
+        with closing(parts):
+            for part in parts:
+                done = bool(part.done)
+                if part.message.content:
+                    yield part.message.content
+        if not done:
+            raise self._client.broke_off()
+
+
+def _messages(prompt: str, system: str) -> list[dict[str, str]]:
+    instructions = [{"role": "system", "content": clean(system)}] if system else []
+    return [*instructions, {"role": "user", "content": clean(prompt)}]

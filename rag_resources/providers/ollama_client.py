@@ -1,0 +1,288 @@
+"""What every model on an Ollama server shares: connections, retries, deadlines, Spanish errors.
+
+What is asked of a model is the business of `ollama` (embeddings) and `ollama_chat`.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar, cast
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore
+import httpx
+import stamina
+from ollama import Client, ResponseError
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import (
+    InvalidParameterError,
+    ModelMissingError,
+    ProviderError,
+    ProviderUnavailableError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.providers.resilience import current_deadline, deadline_scope, time_is_up
+
+DEFAULT_HOST = "http://127.0.0.1:11434"
+CONNECT_TIMEOUT_S = 2.0
+
+_ATTEMPTS = 3
+_LONGEST_BACKOFF_S = 2.0
+_TOO_MANY_REQUESTS = 429
+_NOT_FOUND = 404
+_SERVER_ERROR = 500
+# What the client gives an error that comes in the middle of a stream, after the real status.
+_STATUS_IN_STREAM = -1
+
+_T = TypeVar("_T")
+
+
+class OllamaClient:
+    """Makes the requests of one model on an Ollama server.
+
+    Creating one contacts nobody. Safe to use from several threads. No request outlasts the
+    ambient deadline. Connection failures, timeouts, 5xx and 429 are retried, three attempts in
+    all with exponential waits, while the deadline leaves time for another. Neither what is asked
+    nor what is answered is ever logged or told.
+
+    Args:
+        model: Name on the server.
+        host: Address of the server; credentials in it are sent to it and never told.
+        connect_timeout_s: Longest wait for a connection, in seconds.
+        read_timeout_s: Longest silence of the server, in seconds.
+
+    Raises:
+        InvalidParameterError: `host` is not an address.
+    """
+
+    def __init__(
+        self, model: str, *, host: str, connect_timeout_s: float, read_timeout_s: float
+    ) -> None:
+        self.model = model
+        try:
+            parts = urlsplit(host if "://" in host else f"http://{host}")
+            self._host = _without_credentials(parts)
+            self._client = Client(
+                host=host,
+                timeout=httpx.Timeout(read_timeout_s, connect=connect_timeout_s),
+                transport=_DeadlineTransport(proxy=_proxy(parts)),
+                auth=_credentials(parts),
+            )
+        except (ValueError, httpx.InvalidURL) as error:
+            shown = host.rpartition("@")[2]
+            message = Message.OLLAMA_HOST_INVALID.format(host=shown)
+            raise InvalidParameterError(message, host=shown) from error
+
+    def close(self) -> None:
+        """Close the connections; the client cannot be used afterwards."""
+        self._client.close()  # type: ignore[no-untyped-call]
+
+    def ask(self, request: Callable[[Client], _T]) -> _T:
+        """Make a request, with retries where they can help, and translate what goes wrong.
+
+        Raises:
+            ProviderUnavailableError: The server does not answer, also after the retries.
+            ModelMissingError: The server lacks the model.
+            ProviderError: The server refuses the request.
+            DeadlineExceededError: The ambient deadline passed.
+        """
+        # A context, not a decorator: stamina logs a decorated function's arguments, the texts.
+        deadline = current_deadline()
+        longest_wait_s = _LONGEST_BACKOFF_S
+        if deadline is not None:
+            longest_wait_s = min(longest_wait_s, deadline.remaining_s / _ATTEMPTS)
+
+        def is_worth_another(error: Exception) -> bool:
+            in_time = deadline is None or deadline.remaining_s > longest_wait_s
+            return in_time and _is_transient(error)
+
+        attempts = stamina.retry_context(
+            on=is_worth_another,
+            attempts=_ATTEMPTS,
+            timeout=None,
+            wait_initial=0.1,
+            wait_max=longest_wait_s,
+        )
+        with self._translated():
+            for attempt in attempts:
+                with attempt:
+                    return request(self._client)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def stream(
+        self, request: Callable[[Client], Iterator[_T]], *, deadline: Deadline
+    ) -> Generator[_T, None, None]:
+        """Make a request that is answered in parts; retried until the first part is there.
+
+        To close the generator closes the connection. Same errors as `ask`, also while iterating.
+        """
+
+        def first(client: Client) -> tuple[Generator[_T, None, None], _T | None]:
+            # Declared an iterator, but only a generator can be closed.
+            parts = cast(Generator[_T, None, None], request(client))
+            return parts, next(parts, None)
+
+        with deadline_scope(deadline):
+            parts, part = self.ask(first)
+        with closing(parts):
+            while part is not None:
+                yield part
+                with deadline_scope(deadline), self._translated():
+                    part = next(parts, None)
+
+    def digest(self) -> str:
+        """Ask for the hash of the model's weights: 16 hex digits. Same errors as `ask`."""
+        wanted = self.model if ":" in self.model.rpartition("/")[2] else f"{self.model}:latest"
+        for entry in self.ask(lambda client: client.list()).models:
+            if entry.model == wanted and entry.digest:
+                return entry.digest.removeprefix("sha256:")[:16]
+        raise self._missing()
+
+    def broke_off(self) -> ProviderUnavailableError:
+        """Return the error of an answer that was not finished."""
+        message = Message.OLLAMA_BROKE_OFF.format(host=self._host)
+        return ProviderUnavailableError(message, host=self._host, model=self.model)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except ResponseError as error:
+            raise self._refusal(error) from error
+        except (httpx.HTTPError, ConnectionError) as error:
+            raise self._unavailable(Message.OLLAMA_UNAVAILABLE, error) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            # Not JSON, or JSON of another shape (pydantic's error is a ValueError). The cause is
+            # dropped: it would carry the server's answer into the log.
+            raise self._unavailable(Message.OLLAMA_UNREADABLE_ANSWER, error) from None
+
+    def _unavailable(self, message: str, error: Exception) -> ProviderUnavailableError:
+        return ProviderUnavailableError(
+            message.format(host=self._host), host=self._host, reason=type(error).__name__
+        )
+
+    def _refusal(self, error: ResponseError) -> ProviderError:
+        status = error.status_code
+        # A server without the endpoint also answers 404, but does not speak of a model.
+        if status == _NOT_FOUND and "model" in str(error.error):
+            return self._missing()
+        if status == _STATUS_IN_STREAM:
+            return self.broke_off()
+        context = {"host": self._host, "model": self.model, "status": status}
+        if _is_transient(error):
+            message = Message.OLLAMA_SERVER_ERROR.format(host=self._host, status=status)
+            return ProviderUnavailableError(message, **context)
+        message = Message.OLLAMA_REFUSED.format(**context)
+        return ProviderError(message, **context)
+
+    def _missing(self) -> ModelMissingError:
+        message = Message.OLLAMA_MODEL_MISSING.format(model=self.model)
+        return ModelMissingError(message, model=self.model, host=self._host)
+
+
+class _DeadlineTransport(httpx.HTTPTransport):
+    """httpx's own transport, in which no wait outlasts the ambient deadline.
+
+    httpx's timeouts bound a single wait for bytes, so a server that sends one byte a second never
+    exceeds them. Hence deadlines at the socket, where connecting, TLS and every read and write
+    pass, those of the headers included.
+    """
+
+    def __init__(self, *, proxy: str | None) -> None:
+        super().__init__(proxy=proxy)
+        # httpcore's pools are given a backend when they are made, but httpx makes them.
+        self._pool._network_backend = _DeadlineBackend()  # noqa: SLF001
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        deadline = current_deadline()
+        if deadline is not None and deadline.expired:
+            raise time_is_up(begun=False)
+        timeouts: dict[str, Any] = request.extensions["timeout"]
+        with _shortened(timeouts["pool"]) as pool_s:
+            request.extensions["timeout"] = {**timeouts, "pool": pool_s}
+            return super().handle_request(request)
+
+
+class _DeadlineBackend(httpcore.SyncBackend):
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore.NetworkStream:
+        with _shortened(timeout) as limit_s:
+            return _DeadlineStream(super().connect_tcp(host, port, limit_s, *args, **options))
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        with _shortened(timeout) as limit_s:
+            return self._inner.read(max_bytes, limit_s)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        with _shortened(timeout) as limit_s:
+            self._inner.write(buffer, limit_s)
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        with _shortened(timeout) as limit_s:
+            inner = self._inner.start_tls(ssl_context, server_hostname, limit_s)
+        return _DeadlineStream(inner)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+@contextmanager
+def _shortened(timeout_s: float | None) -> Iterator[float | None]:
+    """Give the shorter of a timeout and what the ambient deadline leaves, and tell them apart.
+
+    Raises:
+        DeadlineExceededError: There is no time left, or it passed in the block.
+    """
+    deadline = current_deadline()
+    if deadline is None:
+        yield timeout_s
+        return
+    remaining_s = deadline.remaining_s
+    if remaining_s == 0.0:
+        raise time_is_up()
+    if timeout_s is not None and timeout_s <= remaining_s:
+        yield timeout_s
+        return
+    try:
+        yield remaining_s
+    except (httpcore.TimeoutException, httpx.PoolTimeout) as error:
+        raise time_is_up() from error
+
+
+def _is_transient(error: Exception) -> bool:
+    if isinstance(error, ResponseError):
+        status = error.status_code
+        return status >= _SERVER_ERROR or status in (_TOO_MANY_REQUESTS, _STATUS_IN_STREAM)
+    return isinstance(error, (httpx.TransportError, ConnectionError))
+
+
+def _without_credentials(address: SplitResult) -> str:
+    return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
+
+
+def _credentials(address: SplitResult) -> httpx.BasicAuth | None:
+    """Return the credentials of an address, which the client of `ollama` leaves out."""
+    if address.username is None:
+        return None
+    return httpx.BasicAuth(unquote(address.username), unquote(address.password or ""))
+
+
+def _proxy(address: SplitResult) -> str | None:
+    """Return the environment's proxy for an address; httpx looks only for its own transport."""
+    if proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"

@@ -1,0 +1,481 @@
+"""Circuit breakers and deadlines, with real threads and, for the breaker, a clock of the test's."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from structlog.testing import capture_logs
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import (
+    DatabaseNotReadyError,
+    DatabaseTimeoutError,
+    DatabaseUnavailableError,
+    DeadlineExceededError,
+    DependencyOpenError,
+    InvalidAnswerError,
+    InvalidEmbeddingError,
+    InvalidQueryError,
+    ModelMissingError,
+    ProviderError,
+    ProviderUnavailableError,
+)
+from rag_resources.providers.resilience import (
+    Breakers,
+    BreakerState,
+    CircuitBreaker,
+    call_within,
+    current_deadline,
+    deadline_scope,
+    is_failure,
+    time_is_up,
+)
+
+FAILURES = 3
+RESET_S = 10.0
+N_WORKERS = 32
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def after(milliseconds: float) -> Deadline:
+    return Deadline.after(milliseconds, time.monotonic)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker("embedding:e5_small", failures=FAILURES, reset_s=RESET_S, clock=clock)
+
+
+def fail(breaker: CircuitBreaker, times: int = 1, error: BaseException | None = None) -> None:
+    raised = error or ProviderUnavailableError("no responde")
+    for _ in range(times):
+        with pytest.raises(type(raised)), breaker.guard():
+            raise raised
+
+
+def succeed(breaker: CircuitBreaker) -> None:
+    with breaker.guard():
+        pass
+
+
+def test_a_breaker_opens_after_failures_in_a_row_and_names_the_dependency(
+    breaker: CircuitBreaker,
+) -> None:
+    fail(breaker, FAILURES - 1)
+    succeed(breaker)
+    fail(breaker, FAILURES - 1)
+    assert breaker.is_closed
+    fail(breaker)
+    assert breaker.state is BreakerState.OPEN
+    with pytest.raises(DependencyOpenError, match=r"embedding:e5_small.* 10 s"):
+        succeed(breaker)
+
+
+def test_a_success_seen_elsewhere_ends_a_row_of_failures_but_opens_no_door(
+    breaker: CircuitBreaker,
+) -> None:
+    fail(breaker, FAILURES - 1)
+    breaker.succeeded()
+    fail(breaker, FAILURES - 1)
+    assert breaker.is_closed
+    fail(breaker)
+    breaker.succeeded()
+    assert breaker.state is BreakerState.OPEN
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_the_outcome_of_the_trial_decides(
+    breaker: CircuitBreaker, clock: Clock, works: bool
+) -> None:
+    fail(breaker, FAILURES)
+    clock.now += RESET_S
+    assert breaker.state is BreakerState.HALF_OPEN
+    if works:
+        succeed(breaker)
+        assert breaker.is_closed
+        fail(breaker, FAILURES - 1)
+        assert breaker.is_closed
+    else:
+        fail(breaker)
+        with pytest.raises(DependencyOpenError):
+            succeed(breaker)
+        clock.now += RESET_S
+        succeed(breaker)
+
+
+@pytest.mark.parametrize("error", [InvalidQueryError("vacía"), KeyboardInterrupt(), SystemExit()])
+def test_a_trial_that_tells_nothing_leaves_the_next_call_to_be_the_trial(
+    breaker: CircuitBreaker, clock: Clock, error: BaseException
+) -> None:
+    fail(breaker, FAILURES)
+    clock.now += RESET_S
+    fail(breaker, error=error)
+    assert breaker.state is BreakerState.HALF_OPEN
+    succeed(breaker)
+    assert breaker.is_closed
+
+
+def test_a_trial_that_never_ends_is_replaced_and_its_outcome_ignored(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    fail(breaker, FAILURES)
+    clock.now += RESET_S
+    lost = breaker.guard()
+    lost.__enter__()
+    with pytest.raises(DependencyOpenError):
+        succeed(breaker)
+    clock.now += RESET_S
+    fail(breaker)
+    lost.__exit__(None, None, None)
+    assert breaker.state is BreakerState.OPEN
+
+
+def test_a_call_from_before_it_opened_does_not_close_it(
+    breaker: CircuitBreaker,
+) -> None:
+    early = breaker.guard()
+    early.__enter__()
+    fail(breaker, FAILURES)
+    early.__exit__(None, None, None)
+    assert breaker.state is BreakerState.OPEN
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        (ProviderUnavailableError(""), True),
+        (InvalidEmbeddingError(""), True),
+        (InvalidAnswerError(""), True),
+        (DatabaseUnavailableError(""), True),
+        (DatabaseTimeoutError(""), True),
+        (time_is_up(), True),
+        (OSError("nobody translated it"), True),
+        (time_is_up(begun=False), False),
+        (ModelMissingError(""), False),
+        (ProviderError("refused"), False),
+        (DatabaseNotReadyError(""), False),
+        (InvalidQueryError(""), False),
+        (DependencyOpenError(""), False),
+    ],
+)
+def test_only_errors_of_the_dependency_count(
+    breaker: CircuitBreaker, error: Exception, counts: bool
+) -> None:
+    assert is_failure(error) is counts
+    fail(breaker, FAILURES, error)
+    assert breaker.is_closed is not counts
+
+
+def test_the_caller_may_say_what_counts(breaker: CircuitBreaker) -> None:
+    for _ in range(FAILURES):
+        with pytest.raises(ModelMissingError), breaker.guard(lambda _: True):
+            raise ModelMissingError("falta")
+    assert not breaker.is_closed
+
+
+def test_opening_and_closing_are_one_record_each(breaker: CircuitBreaker, clock: Clock) -> None:
+    with capture_logs() as records:
+        fail(breaker, FAILURES)
+        clock.now += RESET_S
+        succeed(breaker)
+    opened, closed = records
+    assert (opened["event"], opened["log_level"]) == ("breaker_opened", "warning")
+    assert opened["dependency"] == "embedding:e5_small"
+    assert opened["error"] == "ProviderUnavailableError"
+    assert (closed["event"], closed["dependency"]) == ("breaker_closed", "embedding:e5_small")
+
+
+def test_fifty_threads_at_a_half_open_breaker_make_one_trial(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    """The trial is still under way while the other 49 are refused, at once."""
+    fail(breaker, FAILURES)
+    clock.now += RESET_S
+    n_threads = 50
+    start = threading.Barrier(n_threads)
+    refused = threading.Semaphore(0)
+    passed: list[int] = []
+
+    def call(index: int) -> None:
+        start.wait()
+        try:
+            with breaker.guard():
+                passed.append(index)
+                for _ in range(n_threads - 1):
+                    assert refused.acquire(timeout=30)
+        except DependencyOpenError:
+            refused.release()
+
+    run_threads(n_threads, call)
+    assert len(passed) == 1
+    assert breaker.is_closed
+
+
+def test_calls_run_side_by_side(breaker: CircuitBreaker) -> None:
+    """The barrier is passed only if all ten are inside the guard at once."""
+    inside = threading.Barrier(10)
+
+    def call(_: int) -> None:
+        with breaker.guard():
+            inside.wait(timeout=30)
+
+    run_threads(10, call)
+    assert not inside.broken
+    assert breaker.is_closed
+
+
+def test_each_dependency_has_one_breaker_of_its_own() -> None:
+    breakers = Breakers(partial(CircuitBreaker, failures=1))
+    found: list[CircuitBreaker] = []
+    start = threading.Barrier(20)
+
+    def look_up(_: int) -> None:
+        start.wait()
+        found.append(breakers["a"])
+
+    run_threads(20, look_up)
+    assert len(set(map(id, found))) == 1
+    fail(breakers["a"])
+    assert not breakers["a"].is_closed
+    assert breakers["b"].is_closed
+    assert breakers["b"].name == "b"
+
+
+class BreakerModel(RuleBasedStateMachine):
+    """Calls that begin, end and are forgotten in any order, against what a breaker promises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.breaker = CircuitBreaker("x", failures=FAILURES, reset_s=RESET_S, clock=self.clock)
+        # Calls under way, and whether each was let through after the last opening or trial.
+        self.calls: list[tuple[AbstractContextManager[None], bool]] = []
+        self.row = 0
+        self.closed = True
+        self.trial: AbstractContextManager[None] | None = None
+        self.due_at = 0.0
+
+    @rule()
+    def begin(self) -> None:
+        call = self.breaker.guard()
+        if not self.closed and self.clock.now < self.due_at:
+            with pytest.raises(DependencyOpenError):
+                call.__enter__()
+            return
+        call.__enter__()
+        if not self.closed:
+            self.calls = [(other, False) for other, _ in self.calls]
+            self.trial = call
+            self.due_at = self.clock.now + RESET_S
+        self.calls.append((call, True))
+
+    @precondition(lambda self: self.calls)
+    @rule(data=st.data())
+    def end_well(self, data: st.DataObject) -> None:
+        call, current = self.take(data)
+        call.__exit__(None, None, None)
+        if current:
+            self.row, self.closed, self.trial = 0, True, None
+
+    @precondition(lambda self: self.calls)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        call, current = self.take(data)
+        end_with(call, ProviderUnavailableError("no responde"))
+        if not current:
+            return
+        self.row += 1
+        if self.row >= FAILURES:
+            self.closed, self.trial = False, None
+            self.due_at = self.clock.now + RESET_S
+            self.calls = [(other, False) for other, _ in self.calls]
+
+    @precondition(lambda self: self.calls)
+    @rule(data=st.data())
+    def tell_nothing(self, data: st.DataObject) -> None:
+        call, current = self.take(data)
+        end_with(call, InvalidQueryError("vacía"))
+        if current and call is self.trial:
+            self.trial, self.due_at = None, self.clock.now
+
+    @rule(seconds=st.sampled_from([0.5, RESET_S / 2, RESET_S]))
+    def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    @invariant()
+    def tells_its_state(self) -> None:
+        if self.closed:
+            expected = BreakerState.CLOSED
+        elif self.trial is not None or self.clock.now >= self.due_at:
+            expected = BreakerState.HALF_OPEN
+        else:
+            expected = BreakerState.OPEN
+        assert self.breaker.state is expected
+
+    def take(self, data: st.DataObject) -> tuple[AbstractContextManager[None], bool]:
+        return self.calls.pop(data.draw(st.integers(0, len(self.calls) - 1)))
+
+
+TestBreakerModel = BreakerModel.TestCase
+
+
+def end_with(call: AbstractContextManager[None], error: Exception) -> None:
+    assert not call.__exit__(type(error), error, None)
+
+
+def test_a_scope_is_over_where_it_ends_and_never_longer_than_the_one_around_it() -> None:
+    assert current_deadline() is None
+    outer, longer, shorter = after(60_000), after(90_000), after(30_000)
+    with deadline_scope(outer):
+        with deadline_scope(longer):
+            assert current_deadline() is outer
+        with deadline_scope(shorter):
+            assert current_deadline() is shorter
+        assert current_deadline() is outer
+    assert current_deadline() is None
+
+
+def test_a_call_gets_the_callers_context_and_the_deadline() -> None:
+    variable = ContextVar("variable", default="")
+    variable.set("de quien llama")
+    deadline = after(60_000)
+
+    def seen() -> tuple[str, Deadline | None, str]:
+        return variable.get(), current_deadline(), threading.current_thread().name
+
+    value, scope, thread = call_within(deadline, seen)
+    assert (value, scope) == ("de quien llama", deadline)
+    assert thread.startswith("call-within")
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidQueryError("vacía"), TimeoutError("its own"), SystemExit(3)]
+)
+def test_what_a_call_raises_reaches_the_caller_unchanged(error: BaseException) -> None:
+    def call() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        call_within(after(60_000), call)
+    assert caught.value is error
+
+
+def test_a_call_without_time_is_not_begun() -> None:
+    begun = threading.Event()
+    with pytest.raises(DeadlineExceededError) as caught:
+        call_within(after(0), begun.set)
+    assert caught.value.context["begun"] is False
+    assert not begun.is_set()
+
+
+@pytest.fixture
+def blocked() -> Iterator[Callable[[], None]]:
+    """A function that returns when the test is over."""
+    release = threading.Event()
+
+    def wait() -> None:
+        release.wait(timeout=60)
+
+    yield wait
+    release.set()
+
+
+def test_a_call_that_takes_too_long_is_given_up(blocked: Callable[[], None]) -> None:
+    with pytest.raises(DeadlineExceededError) as caught:
+        call_within(after(50), blocked)
+    assert caught.value.context["begun"] is True
+
+
+def test_calls_given_up_take_a_bounded_number_of_threads_and_give_them_back() -> None:
+    """While all are stuck nobody hangs; afterwards as many calls as there are run at once."""
+    release = threading.Event()
+
+    def stuck() -> None:
+        release.wait(timeout=60)
+
+    begun: list[bool] = []
+
+    def give_up(_: int) -> None:
+        with pytest.raises(DeadlineExceededError) as caught:
+            call_within(after(200), stuck)
+        begun.append(caught.value.context["begun"])
+
+    run_threads(100, give_up)
+    assert len(begun) == 100
+    assert begun.count(True) <= N_WORKERS
+    assert workers() <= N_WORKERS
+    release.set()
+    together = threading.Barrier(N_WORKERS)
+    run_threads(N_WORKERS, lambda _: call_within(after(60_000), partial(together.wait, 30)))
+    assert not together.broken
+    assert workers() <= N_WORKERS
+
+
+def workers() -> int:
+    return sum(thread.name.startswith("call-within") for thread in threading.enumerate())
+
+
+def test_a_forked_process_has_workers_of_its_own() -> None:
+    """Also if the parent's were all made; and neither of them hangs when it exits."""
+    code = """
+import os, sys, threading, time
+from rag_resources.core.deadline import Deadline
+from rag_resources.providers.resilience import call_within
+
+deadline = Deadline.after(60_000, time.monotonic)
+assert call_within(deadline, lambda: 1) == 1
+child = os.fork()
+if child == 0:
+    sys.exit(0 if call_within(deadline, lambda: 2) == 2 else 1)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
+        cwd=Path(__file__).parents[2],
+        check=False,
+        timeout=60,
+    )
+    assert process.returncode == 0
+
+
+def run_threads(number: int, work: Callable[[int], object]) -> None:
+    """Run a function in threads of its own until all are done, and raise what any of them did."""
+    errors: list[BaseException] = []
+
+    def kept(index: int) -> None:
+        try:
+            work(index)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    threads = [threading.Thread(target=kept, args=(index,)) for index in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
