@@ -1,7 +1,15 @@
-"""Connections of the application: a pool with our session settings, and errors of ours."""
+"""Connections of the application: a pool with our session settings, and errors of ours.
 
+How a connection keeps to a deadline is `connection`; trying again is `retry`.
+"""
+
+import math
+import time
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import psycopg
@@ -9,8 +17,10 @@ from pgvector.psycopg import register_vector
 from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from rag_resources.core.errors import DatabaseError, DatabaseUnavailableError
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
 from rag_resources.core.messages import Message
+from rag_resources.database.connection import LimitedConnection, LimitedCursor
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, first_line
 from rag_resources.database.queries import queries
 
@@ -19,16 +29,48 @@ Connection = psycopg.Connection[Any]
 MAX_CONNECTIONS = 20
 IDLE_S = 30.0
 ACQUIRE_TIMEOUT_S = 2.0
+CHECK_TIMEOUT_MS = 500
+"""A pooled connection that takes longer than this for next to nothing is given up for a new one."""
+
+STATEMENT_TIMEOUT_MS = 600_000
 
 _SESSION = {
     # At least the largest LIMIT over an index: HNSW returns no more rows than this.
     "hnsw.ef_search": "100",
     # A filter after the index scan must not starve the result.
     "hnsw.iterative_scan": "relaxed_order",
-    "statement_timeout": "600s",
     "idle_in_transaction_session_timeout": "600s",
     "application_name": "brain-sync-rag",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    """How a pool is used: what it holds now, and what it went through since it was opened.
+
+    Attributes:
+        size: Connections, those being opened included.
+        in_use: Those lent.
+        waiting: Callers that wait for one.
+        requests: Connections asked for.
+        requests_queued: Requests that had to wait.
+        requests_failed: Requests that got none in time.
+        wait_ms_avg: Time in the queue, over all requests.
+        connections_opened: Attempts to connect.
+        connections_failed: Attempts that failed.
+        connections_lost: Connections that turned out dead or were closed while lent.
+    """
+
+    size: int
+    in_use: int
+    waiting: int
+    requests: int
+    requests_queued: int
+    requests_failed: int
+    wait_ms_avg: float
+    connections_opened: int
+    connections_failed: int
+    connections_lost: int
 
 
 class Database:
@@ -42,15 +84,24 @@ class Database:
     def __init__(self, dsn: str, *, min_connections: int = 1) -> None:
         self._pool = ConnectionPool(
             dsn,
+            connection_class=LimitedConnection,
             min_size=min_connections,
             max_size=MAX_CONNECTIONS,
             max_idle=IDLE_S,
             timeout=ACQUIRE_TIMEOUT_S,
-            kwargs={"row_factory": namedtuple_row, "connect_timeout": CONNECT_TIMEOUT_S},
+            # Or else the pauses between attempts grow to minutes, and outlast the server's outage.
+            reconnect_timeout=CONNECT_TIMEOUT_S,
+            kwargs={
+                "row_factory": namedtuple_row,
+                "cursor_factory": LimitedCursor,
+                "connect_timeout": CONNECT_TIMEOUT_S,
+            },
             configure=_configure,
-            check=ConnectionPool.check_connection,
             open=False,
         )
+        self._lent: set[LimitedConnection] = set()
+        # By thread: the pool's own queue keeps those who gave up until a connection is returned.
+        self._waiting: set[int] = set()
 
     def open(self) -> "Database":
         """Open the pool.
@@ -76,18 +127,26 @@ class Database:
         self.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
         """Lend a connection: committed at the end, rolled back on an error.
+
+        Args:
+            deadline: When to be done, acquiring and committing included; None leaves statements
+                `STATEMENT_TIMEOUT_MS` each. `LimitedConnection.within` gives some of them less.
 
         Raises:
             DatabaseUnavailableError: No connection in time, or it was lost.
+            DatabaseTimeoutError: The deadline came while a statement ran or all connections were
+                lent.
             DatabaseError: The disk of the database is full.
         """
         try:
-            with self._pool.connection() as connection:
-                yield connection
-        except PoolTimeout as error:
-            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+            connection = self._acquire(deadline)
+            try:
+                with connection:
+                    yield connection
+            finally:
+                self._return(connection)
         except psycopg.errors.DiskFull as error:
             raise DatabaseError(Message.DATABASE_DISK_FULL) from error
         except psycopg.OperationalError as error:
@@ -106,35 +165,101 @@ class Database:
             yield connection
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """Lend a connection that sees one state of the database throughout, and writes nothing."""
-        with self.transaction() as connection:
-            connection.rollback()
+    def snapshot(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
+        """Lend a connection that sees one state of the database throughout, and writes nothing.
+
+        Args:
+            deadline: As of `transaction`.
+        """
+        with self.transaction(deadline) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            try:
-                yield connection
-            finally:
+            yield connection
+            # What was read stands, whether or not the server hears that this is the end.
+            with suppress(psycopg.OperationalError, DatabaseTimeoutError):
                 connection.rollback()
-                connection.isolation_level = None
 
     @contextmanager
-    def autocommit(self) -> Iterator[Connection]:
-        """Lend a connection outside any transaction, for `CREATE INDEX CONCURRENTLY`."""
-        with self.transaction() as connection:
-            connection.commit()
+    def autocommit(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
+        """Lend a connection outside any transaction: for one quick statement, or a long one.
+
+        Args:
+            deadline: As of `transaction`; None leaves a statement as long as it takes, for
+                `CREATE INDEX CONCURRENTLY`.
+        """
+        with self.transaction(deadline) as connection:
             connection.autocommit = True
-            # An index may take as long as it takes.
-            queries().set_session(connection, name="statement_timeout", value="0")
-            try:
-                yield connection
-            finally:
-                limit = _SESSION["statement_timeout"]
-                queries().set_session(connection, name="statement_timeout", value=limit)
-                connection.autocommit = False
+            if deadline is None:
+                queries().set_session(connection, name="statement_timeout", value="0")
+            yield connection
+
+    def statistics(self) -> PoolStatistics:
+        """Return how the pool is used."""
+        # A counter that never counted is missing.
+        counts = defaultdict(int, self._pool.get_stats())
+        return PoolStatistics(
+            size=counts["pool_size"],
+            in_use=len(self._lent),
+            waiting=len(self._waiting),
+            requests=counts["requests_num"],
+            requests_queued=counts["requests_queued"],
+            requests_failed=counts["requests_errors"],
+            wait_ms_avg=counts["requests_wait_ms"] / max(1, counts["requests_num"]),
+            connections_opened=counts["connections_num"],
+            connections_failed=counts["connections_errors"],
+            connections_lost=counts["returns_bad"],
+        )
+
+    def _acquire(self, deadline: Deadline | None) -> LimitedConnection:
+        """Take a connection that answers out of the pool; those that do not are replaced."""
+        limit = Deadline.after(ACQUIRE_TIMEOUT_S * 1000, time.monotonic)
+        if deadline:
+            if deadline.expired:
+                raise DatabaseTimeoutError(Message.TIME_IS_UP, begun=False)
+            limit = deadline.within(ACQUIRE_TIMEOUT_S * 1000)
+        while True:
+            connection = self._take(limit, deadline)
+            with suppress(psycopg.OperationalError, DatabaseTimeoutError):
+                self._prepare(connection, limit, deadline)
+                return connection
+
+    def _take(self, limit: Deadline, deadline: Deadline | None) -> LimitedConnection:
+        self._waiting.add(get_ident())
+        try:
+            connection = self._pool.getconn(timeout=limit.remaining_s)
+        except PoolTimeout as error:
+            if deadline and deadline.expired and len(self._lent) >= MAX_CONNECTIONS:
+                raise DatabaseTimeoutError(Message.TIME_IS_UP, begun=False) from error
+            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+        finally:
+            self._waiting.discard(get_ident())
+        self._lent.add(connection)
+        return connection
+
+    def _prepare(
+        self, connection: LimitedConnection, limit: Deadline, deadline: Deadline | None
+    ) -> None:
+        limit_ms = STATEMENT_TIMEOUT_MS
+        if deadline:
+            limit_ms = min(limit_ms, math.ceil(deadline.remaining_ms))
+        try:
+            connection.deadline = limit.within(CHECK_TIMEOUT_MS)
+            connection.lend(limit_ms)
+            # Stays when the connection is returned, so that the pool's own rollback is bounded.
+            connection.deadline = deadline
+        except BaseException:
+            connection.close()
+            self._return(connection)
+            raise
+
+    def _return(self, connection: LimitedConnection) -> None:
+        self._lent.discard(connection)
+        self._pool.putconn(connection)
 
 
-def _configure(connection: Connection) -> None:
+def _configure(connection: LimitedConnection) -> None:
+    """Set up a new connection, or fail, within the time to connect."""
+    connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
+    connection.autocommit = True
     for name, value in _SESSION.items():
         queries().set_session(connection, name=name, value=value)
     register_vector(connection)
-    connection.commit()

@@ -93,6 +93,16 @@ SELECT set_config(:name, :value, FALSE);
 -- params:  name text, value text
 SELECT set_config(:name, :value, TRUE);
 
+-- name: limit_session!
+-- What a statement of this session may take, from now on.
+-- params:  limit_ms int (a literal)
+SET statement_timeout = {limit_ms};
+
+-- name: limit_transaction!
+-- What a statement may take, until this transaction ends.
+-- params:  limit_ms int (a literal)
+SET LOCAL statement_timeout = {limit_ms};
+
 -- name: answers$
 -- Whether the server answers at all.
 -- returns: int

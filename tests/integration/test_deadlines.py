@@ -1,0 +1,489 @@
+"""The database under a deadline: slow statements, locks, dead networks, a stopped server.
+
+Each is provoked for real. What must hold is that the caller is back by its deadline, that it is
+told what happened, and that nothing is left behind: no statement, connection or thread.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import MAX_CONNECTIONS, Database
+from rag_resources.database.retry import retried
+from rag_resources.database.server import EmbeddedServer
+from tests.tcp_proxy import TcpProxy
+
+ENDLESS = "SELECT pg_sleep(30)"
+GENEROUS_S = 5
+"""Far more than any deadline here, far less than `ENDLESS`."""
+
+
+def after(duration_ms: float) -> Deadline:
+    return Deadline.after(duration_ms, time.monotonic)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    tick = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        tick.wait(0.01)
+    pytest.fail("condition not met in time")
+
+
+class Observer:
+    """Looks at the backends of a database from a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def backends(self) -> dict[int, str]:
+        """The state of every other client's backend, by process."""
+        rows = self._connection.execute(
+            "SELECT pid, state FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        return dict(rows.fetchall())
+
+    def is_running(self) -> bool:
+        return "active" in self.backends().values()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[EmbeddedServer]:
+    """A server that a test may stop, as long as it starts it again."""
+    with TemporaryDirectory(prefix="rag-tests-", dir="/tmp") as home:
+        Path(home).chmod(0o755)
+        server = EmbeddedServer(Path(home))
+        server.up()
+        server.ensure_database("rag")
+        yield server
+        server.down()
+
+
+@pytest.fixture
+def observer(database_url: str) -> Iterator[Observer]:
+    """Whatever a test does to the pool, no backend of it outlives the test."""
+    observer = Observer(database_url)
+    yield observer
+    wait_until(lambda: not observer.backends())
+    observer.close()
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[TcpProxy]:
+    place = conninfo_to_dict(database_url)
+    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
+        yield proxy
+        proxy.heal()
+        wait_until(lambda: proxy.open_connections == 0)
+
+
+@pytest.fixture
+def direct(database_url: str, observer: Observer) -> Iterator[Database]:
+    with Database(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def proxied(database_url: str, observer: Observer, proxy: TcpProxy) -> Iterator[Database]:
+    with Database(make_conninfo(database_url, host=proxy.host, port=proxy.port)) as database:
+        yield database
+        proxy.heal()
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(MAX_CONNECTIONS) as executor:
+        yield executor
+
+
+def run(
+    database: Database, statement: str, deadline: Deadline | None = None, borrow: str = "snapshot"
+) -> Any:
+    with getattr(database, borrow)(deadline) as connection:
+        return connection.execute(statement).fetchone()[0]
+
+
+def backend(database: Database) -> int:
+    pid: int = run(database, "SELECT pg_backend_pid()")
+    return pid
+
+
+def limit_ms(connection: psycopg.Connection[Any]) -> int:
+    row = connection.execute(
+        "SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("borrow", ["snapshot", "transaction"])
+def test_slow_statement_is_cancelled_at_the_server(
+    direct: Database, observer: Observer, borrow: str
+) -> None:
+    """The server stops it, so nothing runs on, and the connection serves the next caller."""
+    pid, started = backend(direct), time.monotonic()
+
+    with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+        run(direct, ENDLESS, after(300), borrow)
+
+    assert time.monotonic() - started < GENEROUS_S
+    assert not observer.is_running()
+    assert backend(direct) == pid
+
+
+def test_statement_that_waits_for_a_lock_is_cancelled(
+    direct: Database, observer: Observer, database_url: str
+) -> None:
+    pid = backend(direct)
+    with psycopg.connect(database_url) as holder:
+        holder.execute("LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(DatabaseTimeoutError):
+            run(direct, "SELECT count(*) FROM notes", after(300))
+        assert not observer.is_running()
+        holder.rollback()
+
+    assert run(direct, "SELECT count(*) FROM notes", after(60_000)) == 0
+    assert backend(direct) == pid
+
+
+def test_every_statement_has_what_remains(direct: Database) -> None:
+    """The limit shrinks as time goes by; a part can have less, and what follows it has the rest."""
+    with direct.snapshot(after(60_000)) as connection:
+        first = limit_ms(connection)
+        connection.execute("SELECT pg_sleep(0.1)")
+        second = limit_ms(connection)
+        with connection.within(after(10_000)):
+            part = limit_ms(connection)
+        with connection.within(after(600_000)):
+            more_than_there_is = limit_ms(connection)
+        rest = limit_ms(connection)
+
+    assert first <= 60_000
+    assert second <= first - 80
+    assert part <= 10_000
+    assert 10_000 < rest <= more_than_there_is <= second
+
+
+def test_part_that_takes_too_long_says_so_where_it_happens(direct: Database) -> None:
+    deadline = after(60_000)
+    with direct.snapshot(deadline) as connection:
+        with pytest.raises(DatabaseTimeoutError), connection.within(after(200)):
+            connection.execute(ENDLESS)
+        assert not deadline.expired
+        assert not connection.closed
+
+
+def test_limit_survives_a_commit_inside(direct: Database) -> None:
+    with direct.transaction(after(60_000)) as connection:
+        with connection.within(after(10_000)):
+            assert limit_ms(connection) <= 10_000
+        connection.commit()
+        assert 10_000 < limit_ms(connection) <= 60_000
+
+
+def test_without_a_deadline_the_session_limit_holds(direct: Database) -> None:
+    """Also on a connection that was lent under a deadline before, and cancelled."""
+    with pytest.raises(DatabaseTimeoutError):
+        run(direct, ENDLESS, after(50))
+
+    with direct.transaction() as connection:
+        assert limit_ms(connection) == 600_000
+        with connection.within(after(10_000)):
+            assert limit_ms(connection) <= 10_000
+        assert limit_ms(connection) == 600_000
+    with direct.autocommit() as connection:
+        assert limit_ms(connection) == 0
+    with direct.transaction() as connection:
+        assert limit_ms(connection) == 600_000
+
+
+def test_expired_deadline_sends_nothing(direct: Database) -> None:
+    requests = direct.statistics().requests
+    with pytest.raises(DatabaseTimeoutError):
+        run(direct, "SELECT 1", after(0))
+    assert direct.statistics().requests == requests
+
+    with direct.snapshot(after(60_000)) as connection:
+        with pytest.raises(DatabaseTimeoutError), connection.within(after(0)):
+            connection.execute("SELECT 1")
+        assert connection.execute("SELECT 2").fetchone() == (2,)
+
+
+def test_commit_is_kept_and_a_time_out_is_not(direct: Database) -> None:
+    with direct.transaction(after(60_000)) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("INSERT INTO kept VALUES (1)")
+    too_late = "INSERT INTO kept SELECT 2 FROM pg_sleep(30) RETURNING n"
+    with pytest.raises(DatabaseTimeoutError):
+        run(direct, too_late, after(300), "transaction")
+
+    assert run(direct, "SELECT sum(n) FROM kept") == 1
+
+
+def test_odd_state_is_not_passed_on(direct: Database) -> None:
+    pid = backend(direct)
+    with direct.transaction() as connection:
+        connection.rollback()
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        connection.autocommit = True
+        connection.execute("SET statement_timeout = 1234")
+
+    with direct.transaction() as connection:
+        assert connection.info.backend_pid == pid
+        assert not connection.autocommit
+        assert limit_ms(connection) == 600_000
+        assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+
+
+@pytest.mark.parametrize("moment", ["first statement", "later statement", "commit"])
+def test_stalled_network_does_not_hold_the_caller(
+    proxied: Database, proxy: TcpProxy, observer: Observer, moment: str
+) -> None:
+    """The caller is back while the network still stalls; the connection is not used again."""
+    pid, deadline = backend(proxied), after(500)
+
+    def stalling() -> None:
+        with proxied.transaction(deadline) as connection:
+            if moment != "first statement":
+                connection.execute("SELECT 1")
+            proxy.stall()
+            if moment != "commit":
+                connection.execute("SELECT 2")
+
+    started = time.monotonic()
+    with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+        stalling()
+
+    assert deadline.expired
+    assert time.monotonic() - started < GENEROUS_S
+    assert not observer.is_running()
+    proxy.heal()
+    assert run(proxied, "SELECT pg_backend_pid()", after(10_000)) != pid
+    wait_until(lambda: len(observer.backends()) == proxied.statistics().size)
+    assert pid not in observer.backends()
+
+
+def test_what_a_snapshot_read_is_not_lost_at_its_end(proxied: Database, proxy: TcpProxy) -> None:
+    with proxied.snapshot(after(500)) as connection:
+        read = connection.execute("SELECT 1").fetchone()
+        proxy.stall()
+
+    assert read == (1,)
+    proxy.heal()
+    assert run(proxied, "SELECT 2", after(10_000)) == 2
+
+
+def test_part_left_out_by_the_caller_does_not_spoil_the_end(
+    proxied: Database, proxy: TcpProxy
+) -> None:
+    """Who goes on without what timed out leaves the snapshot in peace."""
+    with proxied.snapshot(after(20_000)) as connection:
+        proxy.stall()
+        with suppress(DatabaseTimeoutError), connection.within(after(200)):
+            connection.execute("SELECT 1")
+        assert connection.closed
+    proxy.heal()
+
+
+def test_server_stops_by_itself_when_its_answer_cannot_arrive(
+    proxied: Database, proxy: TcpProxy, observer: Observer, executor: ThreadPoolExecutor
+) -> None:
+    deadline = after(1_000)
+    running = executor.submit(run, proxied, ENDLESS, deadline)
+    wait_until(observer.is_running)
+    proxy.stall()
+
+    with pytest.raises(DatabaseTimeoutError):
+        running.result(GENEROUS_S)
+    wait_until(lambda: not observer.is_running(), seconds=GENEROUS_S)
+
+
+def test_stall_while_a_connection_is_checked(proxied: Database, proxy: TcpProxy) -> None:
+    """Neither with a deadline nor without does a dead connection in the pool hold a caller."""
+    proxy.stall()
+    for deadline in (after(500), None):
+        started = time.monotonic()
+        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+            run(proxied, "SELECT 1", deadline)
+        assert time.monotonic() - started < GENEROUS_S
+
+    proxy.heal()
+    assert run(proxied, "SELECT 1", after(10_000)) == 1
+
+
+def test_dead_connection_costs_a_caller_only_a_part_of_its_time(
+    proxied: Database, proxy: TcpProxy
+) -> None:
+    """One pooled connection's path is dead, new ones are fine: the caller gets a new one."""
+    pid = backend(proxied)
+    proxy.stall(new=False)
+
+    assert run(proxied, "SELECT pg_backend_pid()", after(10_000)) != pid
+
+
+def test_slow_network_works_within_the_deadline_and_trickles_do_not_pass_it(
+    proxied: Database, proxy: TcpProxy
+) -> None:
+    proxy.delay(0.02)
+    assert run(proxied, "SELECT 1", after(10_000)) == 1
+
+    deadline = after(500)
+    with (
+        pytest.raises(DatabaseTimeoutError),
+        proxied.snapshot(deadline) as connection,
+    ):
+        connection.execute("SELECT repeat('x', 1000000) FROM generate_series(1, 100)")
+    assert deadline.expired
+    proxy.heal()
+    assert run(proxied, "SELECT 1", after(10_000)) == 1
+
+
+def test_connection_cut_in_the_middle_of_an_answer(proxied: Database, proxy: TcpProxy) -> None:
+    pid = backend(proxied)
+    proxy.cut_after(200_000)
+
+    with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+        run(proxied, "SELECT repeat('x', 10000000)", after(60_000))
+
+    assert run(proxied, "SELECT pg_backend_pid()", after(10_000)) != pid
+
+
+def test_connections_cut_in_the_pool_are_not_noticed_by_callers(
+    database_url: str, observer: Observer, proxy: TcpProxy
+) -> None:
+    """However many died while they were idle, the next callers are served at once."""
+    url = make_conninfo(database_url, host=proxy.host, port=proxy.port)
+    with Database(url, min_connections=5) as database:
+        wait_until(lambda: len(observer.backends()) == 5)
+        proxy.cut()
+        assert [run(database, f"SELECT {n}", after(2_000)) for n in range(5)] == [0, 1, 2, 3, 4]
+
+
+def test_outage_is_told_and_ends_with_it(proxied: Database, proxy: TcpProxy) -> None:
+    """Refused connections are an error of the connection; after them the next caller is served."""
+    proxy.refuse()
+    proxy.cut()
+    for deadline in (after(500), None):
+        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+            run(proxied, "SELECT 1", deadline)
+
+    proxy.heal()
+    assert run(proxied, "SELECT 1") == 1
+
+
+def test_stopped_server(own_server: EmbeddedServer, executor: ThreadPoolExecutor) -> None:
+    """A statement that ran, a caller while it is down, a caller after it is up again."""
+    observer = Observer(own_server.dsn("rag"))
+    with Database(own_server.dsn("rag"), min_connections=5) as database:
+        running = executor.submit(run, database, ENDLESS, after(20_000))
+        wait_until(observer.is_running)
+        observer.close()
+        own_server.down()
+        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+            running.result(GENEROUS_S)
+        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+            run(database, "SELECT 1", after(500))
+        own_server.up()
+        assert retried(lambda: run(database, "SELECT 1"), deadline=after(20_000)) == 1
+
+
+def test_restarted_server_is_not_noticed_by_the_next_caller(own_server: EmbeddedServer) -> None:
+    with Database(own_server.dsn("rag"), min_connections=5) as database:
+        observer = Observer(own_server.dsn("rag"))
+        wait_until(lambda: len(observer.backends()) == 5)
+        observer.close()
+        own_server.down()
+        own_server.up()
+        assert run(database, "SELECT 1", after(2_000)) == 1
+
+
+def test_exhausted_pool(direct: Database, observer: Observer, executor: ThreadPoolExecutor) -> None:
+    """Who finds every connection lent is told at the deadline, while they still are."""
+    with ExitStack() as lent:
+        for _ in range(MAX_CONNECTIONS):
+            lent.enter_context(direct.transaction())
+        with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
+            run(direct, "SELECT 1", after(300))
+        with pytest.raises(DatabaseUnavailableError, match=Message.CONNECTION_ERROR):
+            run(direct, "SELECT 1")
+        assert direct.statistics().in_use == MAX_CONNECTIONS
+        waiting: Future[int] = executor.submit(run, direct, "SELECT 1", after(20_000))
+        wait_until(lambda: direct.statistics().waiting == 1)
+
+    assert waiting.result(GENEROUS_S) == 1
+    assert len(observer.backends()) == MAX_CONNECTIONS
+
+
+def test_statistics_of_the_pool(direct: Database) -> None:
+    with direct.transaction():
+        used = direct.statistics()
+    with pytest.raises(DatabaseUnavailableError), direct.transaction() as connection:
+        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    wait_until(lambda: direct.statistics().connections_opened == 2)
+    final = direct.statistics()
+
+    assert (used.size, used.in_use, used.waiting, used.requests) == (1, 1, 0, 1)
+    assert (final.size, final.in_use, final.waiting, final.requests) == (1, 0, 0, 2)
+    assert (final.connections_lost, final.connections_failed, final.requests_failed) == (1, 0, 0)
+    assert final.wait_ms_avg == 0
+
+
+def test_no_caller_gets_an_answer_of_another(
+    proxied: Database, proxy: TcpProxy, observer: Observer, executor: ThreadPoolExecutor
+) -> None:
+    """Eight callers with short deadlines over a network that stalls and is cut again and again."""
+    enough = threading.Event()
+
+    def calling(caller: int) -> tuple[int, int]:
+        answered = failed = 0
+        while not enough.is_set():
+            number = caller * 1_000_000 + answered + failed
+            try:
+                assert run(proxied, f"SELECT {number}, pg_sleep(0.001)", after(60)) == number
+                answered += 1
+            except DatabaseError:
+                failed += 1
+        return answered, failed
+
+    calls = [executor.submit(calling, caller) for caller in range(8)]
+    tick = threading.Event()
+    for _ in range(8):
+        proxy.stall()
+        with suppress(TimeoutError):
+            proxy.wait_held(1)
+        tick.wait(0.1)
+        proxy.heal()
+        tick.wait(0.1)
+        proxy.cut()
+        tick.wait(0.1)
+    enough.set()
+    answered, failed = map(sum, zip(*(call.result(GENEROUS_S) for call in calls), strict=True))
+
+    assert answered > 0
+    assert failed > 0
+    assert retried(lambda: run(proxied, "SELECT 1"), deadline=after(20_000)) == 1
+    assert proxied.statistics().in_use == 0
