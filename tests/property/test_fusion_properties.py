@@ -1,6 +1,8 @@
 """Properties 1, 2 and 3 for fused lists, against exact rational arithmetic."""
 
 import math
+from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from uuid import UUID
 
@@ -8,13 +10,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import FusionConfig
-from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
-from rag_resources.core.types import Ranking, ScoredChunk
+from rag_resources.core.fusion import (
+    SIDE_CANDIDATES,
+    convex_combination,
+    fuse,
+    reciprocal_rank_fusion,
+)
+from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import fusion_configs, retrieved_lists, weighted_rankings
 
 Weighted = tuple[list[Ranking], list[float]]
 ROUNDING = Fraction(1, 2**50)
 UNDERFLOW = Fraction(1, 10**300)
+
+
+@st.composite
+def questioned_lists(draw: st.DrawFn) -> list[Ranking]:
+    """The lists of a question and of up to two inside it; a chunk has one date everywhere."""
+    questions = draw(st.lists(retrieved_lists(), min_size=1, max_size=3))
+    years = draw(st.lists(st.sampled_from([None, 2020, 2021]), min_size=12, max_size=12))
+
+    def dated(candidate: Candidate) -> Candidate:
+        year = years[candidate.chunk_id.int - 1]
+        return replace(candidate, created_at=datetime(year, 1, 1, tzinfo=UTC) if year else None)
+
+    return [
+        replace(ranking, question=number, candidates=tuple(map(dated, ranking.candidates)))
+        for number, lists in enumerate(questions)
+        for ranking in lists
+    ]
 
 
 def exact_scores(
@@ -33,7 +57,7 @@ def order_of(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
     return [(chunk.chunk_id, chunk.score) for chunk in chunks]
 
 
-@given(retrieved_lists(), fusion_configs(), weighted_rankings(), st.integers(1, 100))
+@given(questioned_lists(), fusion_configs(), weighted_rankings(), st.integers(1, 100))
 def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
     lists: list[Ranking], config: FusionConfig, weighted: Weighted, constant: int
 ) -> None:
@@ -71,16 +95,39 @@ def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
     assert order_of(shuffled) == order_of(fused)
 
 
-@given(retrieved_lists(), fusion_configs())
-def test_property_03_scores_never_increase_and_nothing_found_is_lost(
-    lists: list[Ranking], config: FusionConfig
+@given(questioned_lists(), fusion_configs(), st.sampled_from(["chunk_id", "recency"]))
+def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
+    lists: list[Ranking], config: FusionConfig, tie_break: str
 ) -> None:
-    fused = fuse(lists, config)
+    fused = fuse(lists, config, tie_break=tie_break)  # type: ignore[arg-type]
     scores = [chunk.score for chunk in fused]
     assert scores == sorted(scores, reverse=True)
-    seen = [candidate.chunk_id for ranking in lists for candidate in ranking.candidates]
-    assert len(fused) == len(set(seen))
-    assert {chunk.chunk_id for chunk in fused} == set(seen)
+    counted = [
+        (ranking.retriever, candidate.chunk_id)
+        for ranking in lists
+        for candidate in ranking.candidates[: SIDE_CANDIDATES if ranking.question else None]
+    ]
+    assert len(fused) == len({chunk_id for _, chunk_id in counted})
     for chunk in fused:
-        holders = [r for r in lists if chunk.chunk_id in {c.chunk_id for c in r.candidates}]
-        assert chunk.retrievers == tuple(r.retriever for r in holders)
+        holders = [retriever for retriever, chunk_id in counted if chunk_id == chunk.chunk_id]
+        assert chunk.retrievers == tuple(dict.fromkeys(holders))
+
+
+@given(questioned_lists(), fusion_configs(), st.randoms())
+def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks_ties(
+    lists: list[Ranking], config: FusionConfig, random: object
+) -> None:
+    fused = fuse(lists, config, tie_break="recency")
+    random.shuffle(lists)  # type: ignore[attr-defined]
+    assert order_of(fuse(lists, config, tie_break="recency")) == order_of(fused)
+    assert order_of(fused) == [
+        (chunk.chunk_id, chunk.score)
+        for chunk in sorted(
+            fused,
+            key=lambda chunk: (
+                -chunk.score,
+                -(chunk.created_at or datetime.min.replace(tzinfo=UTC)).timestamp(),
+                chunk.chunk_id,
+            ),
+        )
+    ]

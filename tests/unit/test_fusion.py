@@ -1,10 +1,18 @@
 """Fusion with values computed by hand."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.fusion import convex_combination, fuse, reciprocal_rank_fusion
+from rag_resources.core.fusion import (
+    SIDE_CANDIDATES,
+    convex_combination,
+    fuse,
+    reciprocal_rank_fusion,
+)
 from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
 from tests.strategies import uuid_number
 
@@ -165,3 +173,72 @@ def test_lists_of_no_weight_count_alike_if_they_are_all_there_is() -> None:
 def test_the_method_is_that_of_the_configuration() -> None:
     fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(method="weighted"))
     assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)
+
+
+def test_a_model_may_have_a_weight_of_its_own() -> None:
+    fused = fuse(
+        [replace(SEMANTIC, model="use_multilingual"), replace(CONTEXTUAL, model="e5_small")],
+        FusionConfig(semantic_weight=0.4, semantic_weights={"use_multilingual": 0.8}),
+    )
+    assert scores(fused) == pytest.approx(
+        {A: 0.4 / 61 + 0.2 / 62, B: 0.4 / 62 + 0.2 / 61, C: 0.4 / 63}
+    )
+
+
+def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
+    fused = fuse(
+        [replace(SEMANTIC, model="e5_small"), FULLTEXT],
+        FusionConfig(fulltext_weight=0.3, semantic_weights={"e5_small": 0.0}),
+    )
+    assert scores(fused) == pytest.approx({B: 0.3 / 61, D: 0.3 / 62, A: 0, C: 0})
+
+
+def test_the_questions_inside_a_question_share_its_weight() -> None:
+    fused = fuse(
+        [SEMANTIC, replace(CONTEXTUAL, question=1), replace(FULLTEXT, question=1)],
+        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4),
+    )
+    assert scores(fused) == pytest.approx(
+        {A: 0.3 / 61 + 0.3 / 62, B: 0.3 / 62 + 0.3 / 61 + 0.4 / 61, C: 0.3 / 63, D: 0.4 / 62}
+    )
+
+
+@pytest.mark.parametrize("method", ["rrf", "weighted"])
+def test_only_the_first_candidates_of_a_sub_question_count(method: str) -> None:
+    many = ranking(
+        Retriever.SEMANTIC, *((uuid_number(number), 1 / number) for number in range(10, 20))
+    )
+    fused = fuse([FULLTEXT, replace(many, question=1)], FusionConfig(method=method))
+    assert len(fused) == len(FULLTEXT.candidates) + SIDE_CANDIDATES
+    assert len(fuse([FULLTEXT, many], FusionConfig(method=method))) == 12
+
+
+OLD, NEW = datetime(2023, 5, 1, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)
+
+
+def dated(*scored: tuple[object, float, datetime | None]) -> Ranking:
+    return Ranking(
+        Retriever.SEMANTIC,
+        tuple(Candidate(chunk_id, NOTE, score, date) for chunk_id, score, date in scored),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("other", [EMPTY, ranking(Retriever.FULLTEXT, (uuid_number(9), 0.9))])
+def test_the_newer_of_two_equal_scores_comes_first_where_recency_breaks_ties(
+    other: Ranking,
+) -> None:
+    """The unknown date last; A and D are equal in all but their id."""
+    tied = dated((D, 0.5, OLD), (A, 0.5, OLD), (C, 0.5, None), (B, 0.5, NEW))
+    config = FusionConfig(method="weighted", fulltext_weight=0)
+
+    def order(**options: object) -> list[object]:
+        fused = fuse([tied, other], config, **options)  # type: ignore[arg-type]
+        return [chunk.chunk_id for chunk in fused if chunk.chunk_id in {A, B, C, D}]
+
+    assert order(tie_break="recency") == [B, A, D, C]
+    assert order(tie_break="chunk_id") == order() == [A, B, C, D]
+
+
+def test_a_date_that_only_one_list_knows_is_kept() -> None:
+    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig())
+    assert {chunk.chunk_id: chunk.created_at for chunk in fused} == {B: NEW, D: None}

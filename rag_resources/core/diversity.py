@@ -1,0 +1,69 @@
+"""Results that are unlike each other before those that repeat: maximal marginal relevance."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_resources.core.types import ScoredChunk, Vectors
+
+
+def maximal_marginal_relevance(
+    chunks: Sequence[ScoredChunk], vectors: Mapping[UUID, Vectors], diversity_weight: float
+) -> list[ScoredChunk]:
+    """Order chunks so that each is relevant and unlike the ones before it.
+
+    Picks one by one the chunk of the greatest
+    ``(1 - diversity_weight) * relevance + diversity_weight * (1 - similarity)``, where relevance is
+    its score divided by the highest and similarity the greatest cosine, at least 0, to a chunk
+    already picked (0 for the first). Both terms are in [0, 1], so the new score is. It never
+    increases: with every pick the similarities of the rest grow or stay, so what is left scores no
+    more than it did when it lost to the chunk picked before.
+
+    A chunk without a vector (a whole note of another model) is neither favoured nor held back: it
+    counts as similar to every other as two chunks with vectors are on average.
+
+    Args:
+        chunks: Best first.
+        vectors: By chunk id, each `(dimension,)` float32, L2-normalised, all of one model.
+        diversity_weight: In [0, 1]; 0 changes nothing.
+
+    Returns:
+        The same chunks with their new scores, ties in the order they came. Takes time quadratic in
+        their number: 500 are a few milliseconds.
+
+    Properties: 1, 3. Source: Carbonell and Goldstein, SIGIR 1998, doi:10.1145/290941.291025.
+    """
+    if diversity_weight == 0 or not chunks:
+        return list(chunks)
+    scores = np.array([chunk.score for chunk in chunks])
+    relevance = scores / (scores.max() or 1.0)
+    similarities = _similarities(chunks, vectors)
+    left = np.ones(len(chunks), dtype=bool)
+    nearest = np.zeros(len(chunks))
+    picked: list[ScoredChunk] = []
+    for _ in chunks:
+        marginal = (1 - diversity_weight) * relevance + diversity_weight * (1 - nearest)
+        best = int(np.argmax(np.where(left, marginal, -1.0)))
+        picked.append(replace(chunks[best], score=min(1.0, float(marginal[best]))))
+        left[best] = False
+        nearest = np.maximum(nearest, similarities[best])
+    return picked
+
+
+def _similarities(
+    chunks: Sequence[ScoredChunk], vectors: Mapping[UUID, Vectors]
+) -> npt.NDArray[np.float64]:
+    """The cosine of each pair, `(n_chunks, n_chunks)` in [0, 1]."""
+    rows = [row for row, chunk in enumerate(chunks) if chunk.chunk_id in vectors]
+    cosines = np.zeros((len(chunks), len(chunks)))
+    if len(rows) < 2:
+        return cosines
+    matrix = np.stack([vectors[chunks[row].chunk_id] for row in rows])
+    known = np.clip(matrix @ matrix.T, 0.0, 1.0).astype(np.float64)
+    pairs = len(rows) * (len(rows) - 1)
+    cosines += (known.sum() - np.trace(known)) / pairs
+    cosines[np.ix_(rows, rows)] = known
+    return cosines

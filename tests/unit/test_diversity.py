@@ -1,0 +1,76 @@
+"""Maximal marginal relevance with values computed by hand."""
+
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from rag_resources.core.diversity import maximal_marginal_relevance
+from rag_resources.core.types import Retriever, ScoredChunk, Vectors
+from tests.strategies import uuid_number
+
+A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
+
+
+def chunk(chunk_id: UUID, score: float) -> ScoredChunk:
+    return ScoredChunk(chunk_id, uuid_number(100), score, (Retriever.SEMANTIC,), score)
+
+
+def vector(*components: float) -> Vectors:
+    return np.array(components, dtype=np.float32)
+
+
+RANKED = [chunk(A, 0.8), chunk(B, 0.72), chunk(C, 0.4)]
+VECTORS = {A: vector(1, 0), B: vector(1, 0), C: vector(0.6, 0.8)}
+"""B repeats A; C has a cosine of 0.6 with both."""
+
+
+def pairs(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
+    return [(item.chunk_id, item.score) for item in chunks]
+
+
+def test_what_repeats_a_result_comes_after_what_does_not() -> None:
+    """Relevance 1, 0.9, 0.5; then C scores 0.2 + 0.6 * 0.4, and B 0.36 + 0."""
+    diverse = maximal_marginal_relevance(RANKED, VECTORS, 0.6)
+    assert [item.chunk_id for item in diverse] == [A, C, B]
+    assert [item.score for item in diverse] == pytest.approx([1.0, 0.2 + 0.24, 0.36])
+
+
+def test_a_little_diversity_does_not_beat_relevance() -> None:
+    diverse = maximal_marginal_relevance(RANKED, VECTORS, 0.2)
+    assert [item.chunk_id for item in diverse] == [A, B, C]
+    assert [item.score for item in diverse] == pytest.approx([1.0, 0.72, 0.4 + 0.2 * 0.4])
+
+
+def test_without_a_weight_nothing_changes() -> None:
+    assert maximal_marginal_relevance(RANKED, VECTORS, 0) == RANKED
+
+
+def test_opposite_vectors_are_no_more_unlike_than_orthogonal_ones() -> None:
+    vectors = {A: vector(1, 0), B: vector(-1, 0), C: vector(0, 1)}
+    diverse = maximal_marginal_relevance(RANKED, vectors, 1.0)
+    assert pairs(diverse) == [(A, 1.0), (B, 1.0), (C, 1.0)]
+
+
+def test_a_chunk_without_a_vector_is_as_similar_as_two_chunks_are_on_average() -> None:
+    """A and B: 1, A and C: 0.6, B and C: 0.6, on average 0.7333."""
+    ranked = [*RANKED, chunk(D, 0.4)]
+    diverse = maximal_marginal_relevance(ranked, VECTORS, 0.7)
+    assert [item.chunk_id for item in diverse] == [A, C, D, B]
+    assert diverse[2].score == pytest.approx(0.3 * 0.5 + 0.7 * (1 - 2.2 / 3))
+
+
+@pytest.mark.parametrize("vectors", [{}, {A: vector(1, 0)}])
+def test_without_vectors_to_compare_the_order_stays(vectors: dict[UUID, Vectors]) -> None:
+    diverse = maximal_marginal_relevance(RANKED, vectors, 0.5)
+    assert [item.chunk_id for item in diverse] == [A, B, C]
+
+
+def test_results_that_all_score_0_stay_in_their_order() -> None:
+    ranked = [chunk(B, 0.0), chunk(A, 0.0)]
+    diverse = maximal_marginal_relevance(ranked, {}, 0.5)
+    assert pairs(diverse) == [(B, 0.5), (A, 0.5)]
+
+
+def test_nothing_diversifies_to_nothing() -> None:
+    assert maximal_marginal_relevance([], {}, 0.5) == []

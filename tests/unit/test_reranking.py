@@ -1,0 +1,100 @@
+"""Blending a re-ranker's scores with the fused ones, with values computed by hand."""
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from rag_resources.core.reranking import rerank
+from rag_resources.core.types import Retriever, ScoredChunk
+from tests.strategies import uuid_number
+
+A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
+
+
+def chunk(chunk_id: object, score: float, created_at: datetime | None = None) -> ScoredChunk:
+    return ScoredChunk(
+        chunk_id=chunk_id,  # type: ignore[arg-type]
+        note_id=uuid_number(100),
+        score=score,
+        retrievers=(Retriever.SEMANTIC,),
+        original_score=0.99,
+        created_at=created_at,
+    )
+
+
+FUSED = [chunk(A, 0.03), chunk(B, 0.02), chunk(C, 0.01)]
+
+
+def order(chunks: list[ScoredChunk]) -> list[object]:
+    return [item.chunk_id for item in chunks]
+
+
+def test_the_score_blends_both_normalised_scores() -> None:
+    """Fused A 1, B 0.5, C 0; re-ranked A 0, B 1, C 0.25."""
+    reranked = rerank(FUSED, {A: 0.2, B: 0.6, C: 0.3}, 0.4)
+    assert order(reranked) == [B, A, C]
+    assert [item.score for item in reranked] == pytest.approx([0.3 + 0.4, 0.6, 0.4 * 0.25])
+
+
+def test_the_raw_score_and_the_fused_one_are_kept() -> None:
+    (best, *_) = rerank(FUSED, {A: 0.2, B: 0.6, C: 0.3}, 0.4)
+    assert (best.rerank_score, best.original_score) == (0.6, 0.02)
+
+
+def test_chunks_that_were_not_reranked_follow_in_their_order_and_never_score_more() -> None:
+    reranked = rerank([*FUSED, chunk(D, 0.005)], {A: 0.1, B: 0.9}, 0.6)
+    assert order(reranked) == [B, A, C, D]
+    assert [item.score for item in reranked] == pytest.approx([0.6, 0.4, 0.01, 0.005])
+    assert [item.rerank_score for item in reranked] == [0.9, 0.1, None, None]
+    assert [item.original_score for item in reranked] == [0.02, 0.03, 0.01, 0.005]
+
+
+def test_the_rest_is_lowered_to_the_last_reranked_chunk_and_keeps_its_order() -> None:
+    """B is last by both scores, so it scores 0, and so does what comes after it."""
+    reranked = rerank([chunk(A, 0.9), chunk(B, 0.8), chunk(D, 0.7), chunk(C, 0.6)], {A: 1, B: 0}, 1)
+    assert [(item.chunk_id, item.score) for item in reranked] == [(A, 1), (B, 0), (D, 0), (C, 0)]
+
+
+def test_more_results_below_do_not_change_the_scores_of_the_reranked_ones() -> None:
+    scores = {A: 0.2, B: 0.6, C: 0.3}
+    assert rerank([*FUSED, chunk(D, 0.001)], scores, 0.4)[:3] == rerank(FUSED, scores, 0.4)
+
+
+def test_a_weight_of_0_keeps_the_fused_order_and_1_takes_the_rerankers() -> None:
+    scores = {A: 0.1, B: 0.2, C: 0.3}
+    assert order(rerank(FUSED, scores, 0)) == [A, B, C]
+    assert order(rerank(FUSED, scores, 1)) == [C, B, A]
+
+
+@pytest.mark.parametrize("scores", [{}, {A: math.nan, B: math.inf, C: -math.inf}, {D: 0.5}])
+def test_without_a_usable_score_everything_stays_as_it_came(scores: dict[object, float]) -> None:
+    assert rerank(FUSED, scores, 0.5) == FUSED  # type: ignore[arg-type]
+
+
+def test_a_score_that_is_not_finite_is_none() -> None:
+    reranked = rerank(FUSED, {A: math.nan, B: 0.5, C: 0.9}, 1)
+    assert order(reranked) == [C, B, A]
+    assert reranked[-1].rerank_score is None
+
+
+def test_scores_out_of_range_are_clamped() -> None:
+    reranked = rerank(FUSED, {A: -3.0, B: 7.0, C: 0.5}, 1)
+    assert [(item.score, item.rerank_score) for item in reranked] == [(1, 1), (0.5, 0.5), (0, 0)]
+
+
+def test_equal_scores_all_normalise_to_one() -> None:
+    reranked = rerank([chunk(B, 0.5), chunk(A, 0.5)], {A: 0.3, B: 0.3}, 0.5)
+    assert [(item.chunk_id, item.score) for item in reranked] == [(A, 1.0), (B, 1.0)]
+
+
+def test_ties_break_as_they_are_told_to() -> None:
+    old, new = datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
+    tied = [chunk(A, 0.5, old), chunk(B, 0.5, new), chunk(C, 0.5)]
+    scores = {A: 0.3, B: 0.3, C: 0.3}
+    assert order(rerank(tied, scores, 0.5)) == [A, B, C]
+    assert order(rerank(tied, scores, 0.5, tie_break="recency")) == [B, A, C]
+
+
+def test_nothing_reranks_to_nothing() -> None:
+    assert rerank([], {}, 0.5) == []
