@@ -1,19 +1,26 @@
 """The sentences around a passage, cut from its note by offsets. Properties 13 and 14."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.text import Span, sentences
 
 
-def expand(content: str, matched: Iterable[Span], config: ContextConfig) -> list[Span]:
+def expand(
+    content: str,
+    matched: Iterable[Span],
+    config: ContextConfig,
+    *,
+    sentences: Callable[[str], Sequence[Span]] = sentences,
+) -> list[Span]:
     """Widen passages of one note by whole sentences; windows that overlap or touch become one.
 
     Args:
         content: The note.
         matched: Passages of it, in any order.
         config: How many sentences before and after.
+        sentences: Cuts the note, perhaps with the help of a cache.
 
     Returns:
         One window per passage, in the order given; passages whose windows met share the same one.

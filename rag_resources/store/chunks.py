@@ -1,4 +1,4 @@
-"""Rows of `chunks` and what is derived from them: lexeme statistics, index version, failures."""
+"""Rows of `chunks` and what is derived from them: the statistics of full-text search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -82,17 +82,6 @@ def replace_chunks(
         raise IndexingError(Message.CHUNKS_NOT_STORED, note_id=note_id, stored=stored)
 
 
-def fetch_chunks(connection: Connection, chunk_ids: Sequence[UUID]) -> dict[UUID, Chunk]:
-    """Read chunks by id; missing ones are left out."""
-    rows = queries().fetch_chunks(connection, chunk_ids=list(chunk_ids))
-    return {
-        row.id: Chunk(
-            row.id, row.note_id, row.chunk_index, row.start_char, row.end_char, row.content
-        )
-        for row in rows
-    }
-
-
 def find_broken(connection: Connection, window: TimeWindow, *, limit: int) -> list[BrokenNote]:
     """Return chunked notes of a window whose chunks break bounds or sequence."""
     rows = queries().find_broken_chunks(
@@ -115,29 +104,13 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
             )
 
 
-def refresh_statistics(connection: Connection) -> int:
-    """Bring the lexeme statistics up to date and bump the index version.
-
-    Returns:
-        The new version.
-    """
+def refresh_statistics(connection: Connection) -> None:
+    """Bring the statistics of full-text search up to date: of the lexemes and of the corpus."""
     queries().refresh_lexeme_statistics(connection)
-    return bump_index_version(connection)
+    queries().refresh_corpus_statistics(connection)
 
 
 def statistics_are_current(connection: Connection) -> bool:
     """Whether the lexeme statistics count the chunks there are."""
     current: bool = queries().statistics_are_current(connection)
     return current
-
-
-def bump_index_version(connection: Connection) -> int:
-    """Mark every cached answer as stale. Returns the new version."""
-    version: int = queries().bump_index_version(connection)
-    return version
-
-
-def index_version(connection: Connection) -> int:
-    """Return the version that cache keys carry."""
-    version: int = queries().index_version(connection)
-    return version

@@ -35,13 +35,6 @@ DELETE FROM chunks WHERE note_id = :note_id AND id <> ALL(:ids);
 -- returns: bigint
 SELECT count(*) FROM chunks WHERE note_id = :note_id;
 
--- name: fetch_chunks
--- The chunks of results, with what their expansion needs.
--- params:  chunk_ids uuid[]
--- returns: id uuid, note_id uuid, content text, chunk_index int, start_char int, end_char int
-SELECT c.id, c.note_id, c.content, c.chunk_index, c.start_char, c.end_char
-FROM chunks AS c WHERE c.id = ANY(:chunk_ids);
-
 -- name: find_broken_chunks
 -- Chunks of a span of months that break bounds or content, and notes whose chunks break the sequence or are missing.
 -- params:  month_start timestamptz, month_end timestamptz, row_limit int
@@ -105,21 +98,13 @@ SELECT
     ) AS statistics_are_current
 FROM index_state AS i;
 
--- name: bump_index_version<!
--- The index changed: caches keyed by its version are stale.
--- returns: version bigint
+-- name: refresh_corpus_statistics!
+-- How many chunks there are and how long they are: the rest of what BM25 needs.
 UPDATE index_state
-SET
-    version = version + 1, chunk_count = c.chunk_count,
-    average_lexeme_occurrences = c.average_occurrences, refreshed_at = now()
+SET chunk_count = c.chunk_count, average_lexeme_occurrences = c.average_occurrences, refreshed_at = now()
 FROM (
     SELECT count(*) AS chunk_count, coalesce(avg(lexeme_occurrences), 0) AS average_occurrences FROM chunks
-) AS c
-RETURNING version;
-
--- name: index_version$
--- returns: bigint
-SELECT version FROM index_state;
+) AS c;
 
 -- name: record_failure!
 -- What could not be chunked or embedded, once per text; nothing for a note that is gone or being deleted.

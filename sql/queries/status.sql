@@ -12,7 +12,7 @@ SELECT
     (SELECT count(*) FROM chunks) AS chunks,
     (SELECT count(*) FROM golden_dataset) AS golden,
     (SELECT count(*) FROM indexing_failures) AS failures,
-    (SELECT s.version FROM index_state AS s) AS index_version;
+    (SELECT v.last_value FROM index_version AS v) AS index_version;
 
 -- name: count_vectors_by_model
 -- How far each known model has come.

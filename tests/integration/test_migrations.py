@@ -50,8 +50,9 @@ CATALOGUE = {
         FROM pg_class AS c WHERE c.relnamespace = 'public'::regnamespace
     """,
     "columns": """
-        SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-            a.attgenerated, a.attidentity, pg_get_expr(d.adbin, d.adrelid), a.attstorage
+        SELECT c.relname, row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname,
+            format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated, a.attidentity,
+            pg_get_expr(d.adbin, d.adrelid), a.attstorage
         FROM pg_class AS c
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
@@ -71,7 +72,10 @@ CATALOGUE = {
         WHERE p.pronamespace = 'public'::regnamespace AND p.prokind <> 'a' AND NOT EXISTS (
             SELECT FROM pg_depend AS d WHERE d.objid = p.oid AND d.deptype = 'e')
     """,
-    "first row": "SELECT 'index_state', to_jsonb(s) - 'refreshed_at' FROM index_state AS s",
+    "first row": """
+        SELECT 'index_state', to_jsonb(s) - '{refreshed_at,database_id}'::text[]
+        FROM index_state AS s
+    """,
 }
 
 

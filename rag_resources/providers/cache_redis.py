@@ -1,0 +1,129 @@
+"""A cache in Redis, shared by the processes of a deployment. One in the process is `cache`."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, cast
+
+from redis import Redis, RedisError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from rag_resources.core.errors import DependencyOpenError, InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.providers.cache import Cache, CacheStatistics
+from rag_resources.providers.resilience import CircuitBreaker
+
+V = TypeVar("V")
+
+TIMEOUT_S = 0.1
+"""Of connecting and of each answer: without the cache a retrieval takes little longer."""
+FAILURES = 3
+"""In a row; then Redis is left alone for the breaker's minute."""
+_CHECKSUM_BYTES = 8
+
+
+class RedisCache(Cache[V]):
+    """Keeps values in Redis until they expire or its `maxmemory-policy` evicts them.
+
+    Whatever is wrong with Redis is a miss, and the log says so when the breaker opens. What is
+    not what was written is a miss too: every value carries a checksum. Set `maxmemory` and the
+    policy `allkeys-lru` there, or the cache grows with the questions of its lifetime.
+
+    Args:
+        url: `redis://…`, `rediss://…` or `unix://…`; may hold a password.
+        name: Keeps its keys apart from those of other caches.
+        lifetime_s: Of an entry.
+        encode: Makes bytes of a value.
+        decode: The way back; ValueError for bytes that are no value.
+        breaker: None takes one that opens after `FAILURES`.
+
+    Raises:
+        InvalidParameterError: The URL is none. Whether anybody answers there is seen later.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        *,
+        lifetime_s: float,
+        encode: Callable[[V], bytes],
+        decode: Callable[[bytes], V],
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        try:
+            self._redis = Redis.from_url(
+                url,
+                socket_timeout=TIMEOUT_S,
+                socket_connect_timeout=TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
+            )
+        except ValueError:
+            # The cause may quote the password.
+            raise InvalidParameterError(Message.REDIS_URL_INVALID) from None
+        self._prefix = f"brain-sync-rag:{name}:"
+        self._lifetime_ms = max(1, round(lifetime_s * 1000))
+        self._encode = encode
+        self._decode = decode
+        self._breaker = breaker or CircuitBreaker(f"cache:{name}", failures=FAILURES)
+        self._lock = threading.Lock()
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def statistics(self) -> CacheStatistics:
+        """How well it did in this process; how much Redis holds is for Redis to say."""
+        with self._lock:
+            return CacheStatistics(self._hits, self._misses, None)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, V]:
+        """Return the values of those keys that have one, in one round trip."""
+        found: dict[str, V] = {}
+        for key, stored in zip(keys, self._fetch(keys), strict=True):
+            value = self._opened(stored)
+            if value is not None:
+                found[key] = value
+        hits = sum(key in found for key in keys)
+        with self._lock:
+            self._hits += hits
+            self._misses += len(keys) - hits
+        return found
+
+    def put_many(self, values: Mapping[str, V]) -> None:
+        """Keep values, in place of what was kept under their keys, in one round trip."""
+        try:
+            with self._breaker.guard(), self._redis.pipeline(transaction=False) as commands:
+                for key, value in values.items():
+                    payload = self._encode(value)
+                    commands.set(
+                        self._prefix + key, _checksum(payload) + payload, px=self._lifetime_ms
+                    )
+                commands.execute()
+        except (RedisError, DependencyOpenError):
+            return
+
+    def _fetch(self, keys: Sequence[str]) -> Sequence[bytes | None]:
+        if not keys:
+            return []
+        try:
+            with self._breaker.guard():
+                stored = self._redis.mget([self._prefix + key for key in keys])
+                return cast("list[bytes | None]", stored)
+        except (RedisError, DependencyOpenError):
+            return [None] * len(keys)
+
+    def _opened(self, stored: bytes | None) -> V | None:
+        if stored is None:
+            return None
+        checksum, payload = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
+        if checksum != _checksum(payload):
+            return None
+        try:
+            return self._decode(payload)
+        except ValueError:
+            return None
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.blake2b(payload, digest_size=_CHECKSUM_BYTES).digest()

@@ -1,0 +1,66 @@
+"""Answers given lately: looked up and kept under the version of the index they were found in.
+
+What makes two requests the same is `retrieval.cache`; what the version is, `store.index_state`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import psycopg
+import structlog
+
+from rag_resources.core.errors import DatabaseError
+from rag_resources.core.types import RetrievalResponse
+from rag_resources.database.pool import Database
+from rag_resources.providers.cache import Cache
+from rag_resources.retrieval.cache import query_key
+from rag_resources.retrieval.request import Request
+from rag_resources.retrieval.stages import Stages
+from rag_resources.store.index_state import IndexVersion, read_index_version
+
+# Of the time that is left, for the version: a search that is as slow has better use for it.
+_SHARE = 0.2
+
+_log = structlog.get_logger()
+
+
+class AnswerCache:
+    """Spares the search of a question asked before, while nothing it depends on has changed.
+
+    Args:
+        database: The one that is searched.
+        cache: Where answers are kept.
+        models: What takes part in an answer beside its configuration's model, by its part in it.
+    """
+
+    def __init__(
+        self, database: Database, cache: Cache[RetrievalResponse], models: Mapping[str, str]
+    ) -> None:
+        self._database = database
+        self._cache = cache
+        self._models = models
+
+    def get_or_make(
+        self, request: Request, stages: Stages, make: Callable[[], RetrievalResponse]
+    ) -> RetrievalResponse:
+        """Return the answer kept, or make one, and keep it if it is whole and settled."""
+        with stages.run("cache"):
+            version = self._version(request)
+            key = query_key(request, version, self._models) if version else ""
+            kept = self._cache.get(key) if key else None
+        if kept is not None:
+            return replace(kept, cached=True)
+        response = make()
+        if version and version.settled and not response.degraded and not response.error:
+            self._cache.put(key, response)
+        return response
+
+    def _version(self, request: Request) -> IndexVersion | None:
+        """The version before the search; None if it cannot be told: then nothing is kept."""
+        deadline = request.deadline.within(request.deadline.remaining_ms * _SHARE)
+        try:
+            with self._database.autocommit(deadline) as connection:
+                return read_index_version(connection, request.tenant)
+        except (DatabaseError, psycopg.Error) as error:
+            _log.warning("answer_cache_skipped", error=type(error).__name__)
+            return None

@@ -1,0 +1,356 @@
+"""The cache in Redis, with a real server that is killed, stopped, filled and tampered with."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import numpy as np
+import psycopg
+import pytest
+from redis import Redis, RedisError
+from structlog.testing import capture_logs
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.providers.cache import CachedEmbedder
+from rag_resources.providers.cache_redis import FAILURES, RedisCache
+from rag_resources.providers.resilience import BreakerState, CircuitBreaker
+from rag_resources.retrieval.cache import build_caches, query_key
+from rag_resources.retrieval.request import Request
+from rag_resources.store.index_state import read_index_version
+from tests.embedders import HashEmbedder
+
+BINARY = shutil.which("redis-server")
+pytestmark = pytest.mark.skipif(BINARY is None, reason="needs redis-server on the PATH")
+
+
+class RedisServer:
+    """A Redis of this test's own, on loopback, that keeps nothing on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, empty, and wait until it answers."""
+        options = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self._folder)]
+        self._process = subprocess.Popen(
+            [str(BINARY), *options, "--save", "", "--appendonly", "no"],
+            stdout=subprocess.DEVNULL,
+        )
+        wait_until(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
+
+    def client(self) -> Redis:
+        """A bare client."""
+        return Redis.from_url(self.url)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+
+class Clock:
+    """Time that goes by when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A running Redis."""
+    server = RedisServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+def words(
+    server: RedisServer,
+    name: str = "words",
+    *,
+    lifetime_s: float = 60,
+    breaker: CircuitBreaker | None = None,
+) -> RedisCache[str]:
+    """A cache of texts."""
+    return RedisCache(
+        server.url,
+        name,
+        lifetime_s=lifetime_s,
+        encode=str.encode,
+        decode=lambda data: data.decode("utf-8"),
+        breaker=breaker,
+    )
+
+
+def request(query: str = "¿Qué?") -> Request:
+    return Request(
+        query=query,
+        config=RetrievalConfig(),
+        tenant="ana",
+        filters=RetrievalFilters(),
+        top_k=5,
+        distinct_notes=0,
+        deadline=Deadline.after(2_000, Clock()),
+        cached=True,
+    )
+
+
+RESPONSE = RetrievalResponse(
+    results=(
+        RetrievalResult(
+            chunk_id=UUID(int=1),
+            note_id=UUID(int=2),
+            content="el ñandú 😀",
+            expanded_content="Vi el ñandú 😀.",
+            score=0.1 + 0.2,
+            chunk_index=0,
+            matched_bounds=(3, 13),
+            retrieval_method="semantic+fulltext",
+            original_score=1 / 3,
+            created_at=datetime(2025, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+            causal_path=(UUID(int=3),),
+        ),
+    ),
+    query="¿Qué vi?",
+    strategy="hybrid",
+    model="e5_small",
+    latency_ms=12.345678901234567,
+    stages={"embed": 1.5, "search": 2.5},
+)
+
+
+def test_answers_vectors_and_sentences_come_back_from_redis(redis: RedisServer) -> None:
+    """In another process as well: nothing of the first one's is needed."""
+    note = "Uno. Dos. Tres."
+    model = HashEmbedder()
+    first, second = build_caches(redis.url), build_caches(redis.url)
+    first.answers.put("key", RESPONSE)
+    spans = first.sentences(note)
+    vectors = CachedEmbedder(model, first.embeddings).embed_passages(["uno", "dos", "uno"])
+    assert model.texts == ["uno", "dos"]
+
+    assert second.answers.get("key") == RESPONSE
+    assert second.sentences(note) == spans
+    again = CachedEmbedder(model, second.embeddings).embed_passages(["dos", "uno"])
+    np.testing.assert_array_equal(again, vectors[[1, 0]])
+    assert model.texts == ["uno", "dos"]
+    assert second.sentences("") == second.sentences("") == ()
+    counts = second.statistics()
+    assert (counts["answers"].hits, counts["answers"].misses) == (1, 0)
+    assert (counts["contexts"].hits, counts["contexts"].misses) == (2, 1)
+    assert (counts["embeddings"].hits, counts["embeddings"].size) == (2, None)
+
+
+def test_caches_of_different_names_are_apart(redis: RedisServer) -> None:
+    one, other = words(redis), words(redis, "other")
+    one.put("a", "1")
+    assert other.get("a") is None
+    other.put("a", "2")
+    assert words(redis).get_many(["b", "a"]) == {"a": "1"}
+    assert one.get_many([]) == {}
+
+
+def test_entries_expire(redis: RedisServer) -> None:
+    cache = words(redis, lifetime_s=0.2)
+    cache.put("a", "1")
+    wait_until(lambda: cache.get("a") is None)
+    with redis.client() as client:
+        assert client.dbsize() == 0
+
+
+def test_every_entry_has_a_lifetime(redis: RedisServer) -> None:
+    words(redis, lifetime_s=60).put_many({"a": "1", "b": "2"})
+    with redis.client() as client:
+        lifetimes = [client.pttl(key) for key in client.scan_iter()]
+    assert len(lifetimes) == 2
+    assert all(0 < lifetime <= 60_000 for lifetime in lifetimes)
+
+
+def test_a_killed_server_is_a_miss_and_comes_back(redis: RedisServer) -> None:
+    """The log says so once, Redis is left alone for a minute, then one trial is enough."""
+    clock = Clock()
+    breaker = CircuitBreaker("cache:words", failures=FAILURES, reset_s=60, clock=clock)
+    cache = words(redis, breaker=breaker)
+    cache.put("a", "1")
+    assert cache.get("a") == "1"
+    redis.kill()
+    with capture_logs() as logs:
+        for _ in range(3 * FAILURES):
+            assert cache.get("a") is None
+            cache.put("a", "2")
+    assert [log["event"] for log in logs] == ["breaker_opened"]
+    assert breaker.state is BreakerState.OPEN
+
+    redis.start()
+    cache.put("a", "3")
+    assert cache.get("a") is None
+    with redis.client() as client:
+        assert client.dbsize() == 0
+    clock.now = 60
+    cache.put("a", "4")
+    assert cache.get("a") == "4"
+    assert breaker.is_closed
+    assert cache.statistics.hits == 2
+
+
+def test_a_server_that_does_not_answer_is_given_up(redis: RedisServer) -> None:
+    """A late answer is no answer to the next question."""
+    cache = words(redis)
+    cache.put_many({"a": "1", "b": "2"})
+    redis.send(signal.SIGSTOP)
+    assert cache.get("a") is None
+    redis.send(signal.SIGCONT)
+    wait_until(lambda: cache.get("b") == "2")
+    assert cache.get("a") == "1"
+
+
+def test_nobody_there_is_a_miss(redis: RedisServer) -> None:
+    redis.kill()
+    caches = build_caches(redis.url)
+    caches.answers.put("key", RESPONSE)
+    assert caches.answers.get("key") is None
+    assert len(caches.sentences("Uno. Dos.")) == 2
+    vectors = CachedEmbedder(HashEmbedder(), caches.embeddings).embed_queries(["a"])
+    assert vectors.shape == (1, 32)
+
+
+def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> None:
+    """A changed bit, a cut, anything else, or another type, or bytes that only look whole."""
+    cache = words(redis)
+    cache.put("a", "uno")
+    with redis.client() as client:
+        (name,) = client.keys()
+        whole = client.get(name)
+        assert isinstance(whole, bytes)
+        for garbage in (
+            *(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in (0, 8)),
+            *(whole[:-1], whole + b"x", b"", b"\x80\x04]\x94.", b"{}", bytes(300)),
+        ):
+            client.set(name, garbage)
+            assert cache.get("a") is None
+            cache.put("a", "dos")
+            assert cache.get("a") == "dos"
+        client.delete(name)
+        client.rpush(name, "uno")
+        assert cache.get("a") is None
+        cache.put("a", "tres")
+        assert cache.get("a") == "tres"
+    latin = RedisCache[str](
+        redis.url, "words", lifetime_s=60, encode=lambda t: t.encode("latin-1"), decode=str
+    )
+    latin.put("a", "ñandú")
+    assert cache.get("a") is None
+
+
+def test_a_full_server_keeps_nothing_more(redis: RedisServer) -> None:
+    cache = words(redis)
+    cache.put("a", "1")
+    with redis.client() as client:
+        client.config_set("maxmemory", "1")
+    cache.put("b", "2")
+    assert cache.get_many(["a", "b"]) == {"a": "1"}
+
+
+def test_a_wrong_password_is_a_miss(redis: RedisServer) -> None:
+    with redis.client() as client:
+        client.config_set("requirepass", "correcta")
+    wrong = build_caches(redis.url.replace("//", "//:otra@"))
+    wrong.answers.put("key", RESPONSE)
+    assert wrong.answers.get("key") is None
+    right = build_caches(redis.url.replace("//", "//:correcta@"))
+    right.answers.put("key", RESPONSE)
+    assert right.answers.get("key") == RESPONSE
+
+
+@pytest.mark.parametrize("url", ["http://:secreta@h", "redis://:secreta@h:puerto/0", ""])
+def test_what_is_no_url_is_told_without_the_password(url: str) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        build_caches(url)
+    assert caught.value.message == Message.REDIS_URL_INVALID
+    assert caught.value.__cause__ is None
+    assert "secreta" not in repr(caught.value.context)
+
+
+def test_threads_share_the_connections(redis: RedisServer) -> None:
+    cache = words(redis)
+
+    def use(seed: int) -> None:
+        for number in range(100):
+            key = str((seed * number) % 17)
+            assert cache.get(key) in (None, f"v{key}")
+            cache.put(key, f"v{key}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(1, 9)))
+    assert cache.statistics.hits + cache.statistics.misses == 800
+    assert cache.statistics.hits > 0
+
+
+def test_databases_that_share_a_redis_never_share_an_answer(
+    redis: RedisServer, server: EmbeddedServer, template_database: str
+) -> None:
+    """Clones of one template, at the same number of their versions."""
+    names = [f"test_{uuid4().hex}" for _ in range(2)]
+    cache = build_caches(redis.url).answers
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+            with Database(server.dsn(name)) as database, database.transaction() as reading:
+                version = read_index_version(reading, "ana")
+            key = query_key(request(), version, models={})
+            assert cache.get(key) is None
+            cache.put(key, replace(RESPONSE, model=name))
+            assert cache.get(key) == replace(RESPONSE, model=name)
+            connection.execute(f"DROP DATABASE {name}")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something that will come about by itself."""
+    tick = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        tick.wait(0.01)
+    pytest.fail("condition not met in time")

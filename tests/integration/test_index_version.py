@@ -1,0 +1,594 @@
+"""The version of the index: what moves it, what does not, and that nothing under it is stale."""
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Database
+from rag_resources.database.queries import SQL
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+from rag_resources.store.index_state import (
+    IndexVersion,
+    bump_index_version,
+    index_version,
+    read_index_version,
+)
+from tests.embedders import HashEmbedder
+
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+SMALL = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
+TEXTS = [
+    "El ascensor de la escalera no funciona. Lola hizo mermelada de naranja amarga con azúcar.",
+    "Vera tiene fiebre y el pediatra dice que es un virus. Ensayamos el réquiem de Fauré.",
+]
+
+WRITERS_LOCK = "'pg_class'::regclass::oid::integer, 'index_version'::regclass::oid::integer"
+
+Writer = psycopg.Connection[Any]
+
+
+def look(database: Database, tenant: str = "ana") -> IndexVersion:
+    """The version, as a retrieval reads it."""
+    with database.transaction() as connection:
+        return read_index_version(connection, tenant)
+
+
+def execute(database: Database, *statements: str) -> None:
+    """Run statements in one transaction."""
+    with database.transaction() as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+
+def index(database: Database) -> None:
+    """Everything that an indexing run does."""
+    embedder = HashEmbedder()
+    records = [
+        NoteRecord(str(n), "", text, datetime(2025, 1, 1 + n, tzinfo=UTC))
+        for n, text in enumerate(TEXTS)
+    ]
+    ingest(database, records, tenant="ana", source="diario")
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+    embed_notes(database, embedder, ALWAYS)
+    if chunk_window(database, ALWAYS, SMALL).notes:
+        with database.transaction() as connection:
+            refresh_statistics(connection)
+    embed_chunks(database, embedder, ALWAYS)
+    ensure_vector_indexes(database, embedder.info, min_rows=100)
+
+
+@pytest.fixture
+def indexed(database: Database) -> Database:
+    """A database with two indexed notes."""
+    index(database)
+    return database
+
+
+@pytest.fixture
+def writer(database_url: str) -> Iterator[Writer]:
+    """A connection of somebody else, in transactions."""
+    with psycopg.connect(database_url) as connection:
+        yield connection
+
+
+# --- What moves it ----------------------------------------------------------------------------
+
+CHANGES = {
+    "old application": """
+        INSERT INTO notes (id, content, created_at) VALUES (gen_random_uuid(), 'x', now())
+    """,
+    "edit": "UPDATE notes SET content = 'otra cosa'",
+    "tags": "UPDATE notes SET tags = '{a}'",
+    "expiry": "UPDATE notes SET expires_at = now()",
+    "deletion": "DELETE FROM notes",
+    "truncation": "TRUNCATE notes CASCADE",
+    "chunk edit": "UPDATE chunks SET context = 'otro'",
+    "chunk deletion": "DELETE FROM chunks WHERE chunk_index = 0",
+    "vector edit": "UPDATE chunk_embeddings SET contextual_embedding = embedding",
+    "vector deletion": "DELETE FROM chunk_embeddings",
+    "vector truncation": "TRUNCATE chunk_embeddings",
+    "note vector deletion": "DELETE FROM note_embeddings",
+    "queue": "INSERT INTO pending_embeddings (model, note_id) SELECT 'hash_model', id FROM notes",
+    "lexemes": "DELETE FROM lexeme_statistics",
+    "corpus statistics": "UPDATE index_state SET chunk_count = 1",
+    "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
+    "retired model": "UPDATE embedding_models SET state = 'retired'",
+    "upsert": """
+        INSERT INTO lexeme_statistics (lexeme, document_count)
+        SELECT lexeme, document_count + 1 FROM lexeme_statistics
+        ON CONFLICT (lexeme) DO UPDATE SET document_count = excluded.document_count
+    """,
+    "merge": """
+        MERGE INTO notes AS n USING (SELECT id FROM notes LIMIT 1) AS m ON m.id = n.id
+        WHEN MATCHED THEN DELETE
+    """,
+}
+
+NO_CHANGES = {
+    "nothing edited": "UPDATE notes SET content = 'x' WHERE id IS NULL",
+    "nothing deleted": "DELETE FROM chunks WHERE id IS NULL",
+    "nothing inserted": "INSERT INTO notes (content) SELECT 'x' WHERE FALSE",
+    "conflict left alone": """
+        INSERT INTO lexeme_statistics (lexeme, document_count)
+        SELECT lexeme, document_count + 1 FROM lexeme_statistics ON CONFLICT (lexeme) DO NOTHING
+    """,
+    "upsert of the same": """
+        INSERT INTO lexeme_statistics AS l (lexeme, document_count)
+        SELECT lexeme, document_count FROM lexeme_statistics
+        ON CONFLICT (lexeme) DO UPDATE SET document_count = excluded.document_count
+        WHERE l.document_count <> excluded.document_count
+    """,
+    "locked rows": "SELECT * FROM notes FOR UPDATE",
+    "another table": """
+        INSERT INTO golden_dataset
+            (query, normalized_query, relevant_note_ids, expected_answer, category, difficulty)
+        SELECT 'q', 'q', array_agg(id), 'a', 'factual', 1 FROM notes
+    """,
+}
+
+
+@pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES.keys())
+def test_every_change_of_what_is_searched_gives_a_new_version(
+    indexed: Database, statement: str
+) -> None:
+    before = look(indexed)
+    execute(indexed, statement)
+    after = look(indexed)
+    assert after.number > before.number
+    assert after.lineage == before.lineage
+    assert after.settled
+
+
+@pytest.mark.parametrize("statement", NO_CHANGES.values(), ids=NO_CHANGES.keys())
+def test_a_statement_that_changes_nothing_searched_keeps_the_version(
+    indexed: Database, writer: Writer, statement: str
+) -> None:
+    """Nor does it keep answers from being kept while it is not committed."""
+    before = look(indexed)
+    writer.execute(statement)  # type: ignore[call-overload]
+    assert look(indexed) == before
+    writer.commit()
+    assert look(indexed) == before
+
+
+def test_copied_rows_are_a_change(indexed: Database) -> None:
+    before = look(indexed).number
+    with (
+        indexed.transaction() as connection,
+        connection.cursor() as cursor,
+        cursor.copy("COPY notes (content) FROM STDIN") as copy,
+    ):
+        copy.write_row(("Copiada.",))
+    assert look(indexed).number > before
+
+
+def test_indexing_twice_changes_once(indexed: Database) -> None:
+    """A second run of everything leaves the version alone, and so the evaluations of it valid."""
+    before = look(indexed)
+    index(indexed)
+    assert look(indexed) == before
+
+
+def test_an_index_is_a_change_that_has_to_be_told(indexed: Database) -> None:
+    before = look(indexed)
+    assert ensure_vector_indexes(indexed, HashEmbedder().info, min_rows=1)
+    assert look(indexed).number == before.number
+    with indexed.transaction() as connection:
+        bump_index_version(connection)
+        assert index_version(connection) > before.number
+    assert look(indexed).settled
+
+
+def test_who_may_only_insert_notes_need_not_know_of_versions(
+    indexed: Database, database_url: str
+) -> None:
+    """An old application's own user, who sees neither the sequence nor its schema by default."""
+    role = f"role_{uuid4().hex}"
+    execute(
+        indexed,
+        f"CREATE ROLE {role} LOGIN PASSWORD 'clave'",
+        f"GRANT INSERT ON notes TO {role}",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        f"GRANT USAGE ON SCHEMA public TO {role}",
+    )
+    before = look(indexed).number
+    own = psycopg.conninfo.make_conninfo(
+        database_url, user=role, password="clave", options="-c search_path=pg_catalog"
+    )
+    try:
+        with psycopg.connect(own) as connection:
+            connection.execute("INSERT INTO public.notes (content) VALUES ('Nueva.')")
+        assert look(indexed).number > before
+    finally:
+        execute(indexed, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_version_of_an_older_schema_goes_on(create_database: Callable[..., str]) -> None:
+    """Evaluations of before are not taken for those of now."""
+    url = create_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute((SQL / "migrations" / "0001_schema.sql").read_bytes())
+        connection.execute("UPDATE index_state SET version = 41")
+        connection.execute((SQL / "migrations" / "0002_index_version.sql").read_bytes())
+        assert index_version(connection) == 42
+
+
+# --- When it is settled -----------------------------------------------------------------------
+
+
+def test_nothing_is_settled_while_a_change_is_under_way(
+    indexed: Database, database_url: str
+) -> None:
+    """Until it is committed, rolled back, or its connection is gone."""
+    writer = psycopg.connect(database_url)
+    for end in (writer.commit, writer.rollback):
+        writer.execute("UPDATE notes SET title = title")
+        assert not look(indexed).settled
+        end()
+        assert look(indexed).settled
+
+    writer.execute("SAVEPOINT before")
+    writer.execute("DELETE FROM notes")
+    assert not look(indexed).settled
+    writer.execute("ROLLBACK TO before")
+    assert look(indexed).settled
+    writer.execute("DELETE FROM notes")
+    pid = writer.info.backend_pid
+    with indexed.autocommit() as connection:
+        connection.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+    writer.close()
+    assert look(indexed).settled
+
+
+def test_writers_do_not_wait_for_each_other(indexed: Database, writer: Writer) -> None:
+    writer.execute("INSERT INTO notes (content) VALUES ('Una.')")
+    with indexed.transaction() as connection:
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        connection.execute("INSERT INTO notes (content) VALUES ('Otra.')")
+    assert not look(indexed).settled
+
+
+def test_a_writer_is_seen_at_work_before_it_takes_a_number(
+    indexed: Database, database_url: str
+) -> None:
+    """Or a reader in between could take the number for settled."""
+    before = look(indexed)
+    with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+        writing = pool.submit(execute, indexed, "DELETE FROM notes")
+        waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        wait_until(lambda: other.execute(waiting).fetchone() is not None)
+        during = look(indexed)
+        other.rollback()
+        writing.result(20)
+    assert during == replace(before, settled=False)
+    assert look(indexed).number > before.number
+
+
+def test_a_reader_looks_for_writers_after_it_has_read_the_number(
+    indexed: Database, writer: Writer, database_url: str
+) -> None:
+    """Or a writer that begins in between could give it the number of work not done yet."""
+    with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("ALTER SEQUENCE index_version RENAME TO index_version_held")
+        reading = pool.submit(look, indexed)
+        waiting = "SELECT FROM pg_locks WHERE relation = 'index_version'::regclass AND NOT granted"
+        wait_until(lambda: writer.execute(waiting).fetchone() is not None)
+        writer.execute(f"SELECT pg_advisory_xact_lock_shared({WRITERS_LOCK})")
+        other.rollback()
+        assert not reading.result(20).settled
+
+
+def test_a_writer_of_another_database_unsettles_nothing(
+    indexed: Database, server: EmbeddedServer, template_database: str
+) -> None:
+    """Not even of a clone, where everything has the same identifiers."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+        with psycopg.connect(server.dsn(name)) as writer:
+            writer.execute("INSERT INTO notes (content) VALUES ('Una.')")
+            assert look(indexed).settled
+        connection.execute(f"DROP DATABASE {name}")
+
+
+# --- What else it is made of ------------------------------------------------------------------
+
+
+def test_a_note_that_expires_ends_the_version(indexed: Database, writer: Writer) -> None:
+    """Without any write; a note of another tenant, or one long expired, is nothing to this one."""
+    execute(
+        indexed,
+        "INSERT INTO notes (tenant_id, content, expires_at) VALUES"
+        " ('ana', 'Vieja.', now() - interval '1 day'), ('blas', 'x', now() + interval '1 minute'),"
+        " ('ana', 'Hoy.', now() + interval '1 day')",
+    )
+    before = look(indexed)
+    (expiry,) = writer.execute("SELECT max(expires_at) FROM notes").fetchone() or ()
+    assert before.next_expiry == expiry
+    assert look(indexed) == before
+
+    execute(
+        indexed,
+        "INSERT INTO notes (tenant_id, content, expires_at)"
+        " VALUES ('ana', 'Breve.', clock_timestamp() + interval '0.2 s')",
+    )
+    brief = look(indexed)
+    wait_until(lambda: look(indexed) != brief)
+    assert look(indexed).number == brief.number
+    assert look(indexed).next_expiry == expiry
+
+
+def test_databases_never_share_a_version(server: EmbeddedServer, template_database: str) -> None:
+    """Two clones of one template, which have the same id, and one that takes the other's name."""
+    name = f"test_{uuid4().hex}"
+    seen = []
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        for clone in (name, f"{name}_b", name):
+            connection.execute(f"DROP DATABASE IF EXISTS {clone}")
+            connection.execute(f"CREATE DATABASE {clone} TEMPLATE {template_database}")
+            with Database(server.dsn(clone)) as database:
+                seen.append(look(database).lineage)
+            with Database(server.dsn(clone)) as database:
+                assert look(database).lineage == seen[-1]
+        connection.execute(f"DROP DATABASE {name}")
+        connection.execute(f"DROP DATABASE {name}_b")
+    assert len(set(seen)) == 3
+
+
+@pytest.fixture
+def own_server() -> Iterator[EmbeddedServer]:
+    """A server of this test's, to be killed."""
+    with tempfile.TemporaryDirectory(prefix="rag-tests-") as home:
+        Path(home).chmod(0o755)
+        started = EmbeddedServer(Path(home))
+        started.up()
+        yield started
+        started.down()
+
+
+def test_a_crash_begins_a_lineage(own_server: EmbeddedServer) -> None:
+    """A killed backend takes the whole server through recovery, though it does not start anew.
+
+    Numbers may be given a second time then; a restart does the same.
+    """
+    own_server.ensure_database("rag")
+    migrate(own_server.dsn())
+
+    def lineage() -> str | None:
+        try:
+            with psycopg.connect(own_server.dsn()) as connection:
+                return read_index_version(connection, "ana").lineage
+        except psycopg.OperationalError:
+            return None
+
+    first = lineage()
+    assert first
+    postmaster = own_server.status().pid
+    with psycopg.connect(own_server.dsn()) as victim:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        wait_until(lambda: lineage() not in (None, first))
+    assert own_server.status().pid == postmaster
+    second = lineage()
+    own_server.down()
+    own_server.up()
+    assert lineage() not in (None, first, second)
+
+
+# --- That nothing kept is stale ---------------------------------------------------------------
+
+Answer = tuple[tuple[Any, ...], ...]
+
+
+def answer(database: Database) -> Answer:
+    """Something that depends on all there is, in one snapshot."""
+    with database.snapshot() as connection:
+        rows = connection.execute(
+            "SELECT id::text, content, title FROM notes UNION ALL"
+            " SELECT lexeme, document_count::text, '' FROM lexeme_statistics ORDER BY 1"
+        )
+        return tuple(map(tuple, rows))
+
+
+@dataclass
+class Reader:
+    """A retrieval, which can be stopped between any two of its steps.
+
+    Attributes:
+        kept: The cache, shared by all readers.
+        states: What there was after each commit.
+    """
+
+    database: Database
+    kept: dict[tuple[str, int], Answer]
+    states: list[Answer]
+    _steps: Iterator[None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps = self._retrieve()
+
+    def step(self) -> None:
+        """Go on; the end of a retrieval is the beginning of the next."""
+        next(self._steps)
+
+    def _retrieve(self) -> Iterator[None]:
+        while True:
+            since = len(self.states) - 1
+            version = look(self.database)
+            key = (version.lineage, version.number)
+            yield
+            found = self.kept.get(key)
+            if found is not None:
+                # Fresh at some moment since the retrieval began.
+                assert found in self.states[since:]
+                yield
+                continue
+            yield
+            found = answer(self.database)
+            yield
+            if version.settled:
+                self.kept[key] = found
+            yield
+
+
+WRITES = {
+    "insert": "INSERT INTO notes (source, content) VALUES (%(me)s, 'Nueva.')",
+    "edit": "UPDATE notes SET content = content || '!' WHERE source = %(me)s",
+    "nothing": "UPDATE notes SET content = 'x' WHERE source = %(me)s AND FALSE",
+    "delete": "DELETE FROM notes WHERE source = %(me)s",
+    "count": "INSERT INTO lexeme_statistics AS l VALUES (%(me)s, 1)"
+    " ON CONFLICT (lexeme) DO UPDATE SET document_count = l.document_count + 1",
+    "commit": "COMMIT",
+    "rollback": "ROLLBACK",
+    "save": "SAVEPOINT here",
+    "back": "ROLLBACK TO here",
+}
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["reader 1", "reader 2"]), st.just("step")),
+    st.tuples(st.sampled_from(["writer 1", "writer 2"]), st.sampled_from(list(WRITES))),
+)
+
+
+class Writers:
+    """Two connections that write rows of their own, in transactions."""
+
+    def __init__(self, url: str) -> None:
+        self._connections = {
+            name: psycopg.connect(url, autocommit=True) for name in ("writer 1", "writer 2")
+        }
+
+    def write(self, name: str, action: str) -> None:
+        """Do something, in a transaction that goes on until it is ended."""
+        connection = self._connections[name]
+        idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if idle and action in ("commit", "rollback", "back"):
+            return
+        if idle:
+            connection.execute("BEGIN")
+            connection.execute("SAVEPOINT here")
+        connection.execute(WRITES[action], {"me": name})  # type: ignore[call-overload]
+
+    def reset(self) -> None:
+        """Roll back what is open."""
+        for connection in self._connections.values():
+            connection.rollback()
+
+    def close(self) -> None:
+        """Close both."""
+        for connection in self._connections.values():
+            connection.close()
+
+
+@pytest.fixture
+def writers(database_url: str) -> Iterator[Writers]:
+    """Two writers."""
+    opened = Writers(database_url)
+    yield opened
+    opened.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    # Settled, then a change, before the answer is looked for: it is kept under the old version.
+    [("reader 1", "step")] * 2
+    + [("writer 1", "insert"), ("writer 1", "commit")]
+    + [("reader 1", "step")] * 3
+    + [("reader 2", "step")] * 5
+)
+@example(
+    # The number is taken, the change not yet to be seen: it may not be kept under that number.
+    [("writer 1", "insert")]
+    + [("reader 1", "step")] * 5
+    + [("writer 1", "commit")]
+    + [("reader 2", "step")] * 5
+)
+@given(st.lists(STEPS, max_size=30))
+def test_no_interleaving_of_readers_and_writers_keeps_a_stale_answer(
+    database: Database, writers: Writers, steps: list[tuple[str, str]]
+) -> None:
+    """An answer from the cache is one that a search would have given since it was asked for."""
+    writers.reset()
+    execute(database, "DELETE FROM notes", "DELETE FROM lexeme_statistics")
+    states = [answer(database)]
+    kept: dict[tuple[str, int], Answer] = {}
+    readers = {name: Reader(database, kept, states) for name in ("reader 1", "reader 2")}
+    for actor, action in steps:
+        if actor in readers:
+            readers[actor].step()
+        else:
+            writers.write(actor, action)
+            states.append(answer(database))
+    writers.reset()
+    version = look(database)
+    assert version.settled
+    assert kept.get((version.lineage, version.number), states[-1]) == answer(database)
+
+
+def test_threads_at_once_keep_no_stale_answer(database: Database, database_url: str) -> None:
+    """Readers and writers that nobody tells when: while the version stands, so does the answer."""
+    kept: dict[tuple[str, int], Answer] = {}
+    stop = threading.Event()
+    hits = [0]
+
+    def write(name: str) -> None:
+        with psycopg.connect(database_url) as connection:
+            for number in range(150):
+                connection.execute(WRITES["insert"], {"me": name})
+                connection.execute(WRITES["count"], {"me": name})
+                (connection.commit if number % 3 else connection.rollback)()
+
+    def read() -> None:
+        while not stop.is_set():
+            version = look(database)
+            key = (version.lineage, version.number)
+            found = kept.get(key)
+            fresh = answer(database)
+            if found is None:
+                if version.settled:
+                    kept[key] = fresh
+            elif look(database).number == version.number:
+                hits[0] += 1
+                assert found == fresh
+
+    with ThreadPoolExecutor(5) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        for done in [pool.submit(write, name) for name in ("a", "b")]:
+            done.result()
+        wait_until(lambda: hits[0] > 0 or any(reader.done() for reader in readers))
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert hits[0] > 0
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something that will come about by itself."""
+    tick = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        tick.wait(0.01)
+    pytest.fail("condition not met in time")
