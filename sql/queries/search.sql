@@ -1,36 +1,80 @@
--- Ranked lists of one question. Every query here returns (retriever text, chunk_id uuid, note_id uuid, score float8),
--- score in [0, 1]; store.search joins those that a strategy needs by UNION ALL, so that they take one round trip.
--- Placeholders in braces are identifiers and the dimension of a model, filled in by psycopg.sql.
+-- Ranked lists of one question and of the questions inside it. Every list returns (list int, chunk_id uuid,
+-- note_id uuid, score float8, created_at timestamptz of the note), score in [0, 1]; store.search joins those that a
+-- strategy needs by UNION ALL, so that they take one round trip.
+-- Placeholders in braces are filled in by psycopg.sql: identifiers, the dimension of a model, the number of a list, the
+-- names of the parameters that are a list's own. {materialized} decides how the notes of a question are reached: NOT
+-- MATERIALIZED, the lists' own indexes find candidates and every condition is a filter on them; MATERIALIZED, the notes
+-- that meet the conditions are looked up first, and nothing but all of them is searched, exactly.
 
--- name: search_chunk_vectors
--- Nearest chunks by cosine of their standard or contextual vectors: the column is a placeholder.
--- params:  vector halfvec, model text, tenant text, threshold float8, pool int (>= 1)
--- index:   HNSW of the model's partition; exact while it has none
-SELECT {list_name} AS retriever, s.chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
-FROM (
-    SELECT
-        e.chunk_id, c.note_id,
-        (e.{embedding}::halfvec({dimension}) <=> :vector::halfvec({dimension})) AS distance
-    FROM {chunk_embeddings} AS e
-    INNER JOIN chunks AS c ON c.id = e.chunk_id
-    INNER JOIN notes AS n ON n.id = c.note_id
+-- name: visible_notes
+-- The notes that a question may find: those of its tenant, not expired, that meet its filters.
+-- An {any_…} is TRUE for a filter that is not given, FALSE for one that is: the planner drops both.
+-- params:  tenant text, source text, tags text[], note_ids uuid[], created_from timestamptz, created_until timestamptz,
+--          metadata jsonb
+-- index:   notes_external_key, notes_tags_idx, notes_metadata_idx, notes_newest_idx, notes_pkey
+SELECT n.id, n.id AS note_id, n.created_at, n.chunked_at, n.tsv
+FROM notes AS n
+WHERE
+    n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
+    AND ({any_source} OR n.source = :source)
+    AND ({any_tags} OR n.tags @> :tags)
+    AND ({any_note} OR n.id = ANY(:note_ids))
+    AND ({any_start} OR n.created_at >= :created_from)
+    AND ({any_end} OR n.created_at < :created_until)
+    AND ({any_metadata} OR n.metadata @> :metadata);
+
+-- name: search_lists
+-- The lists of a question, and what they search: all visible notes, those not searched by their chunks yet, or chunks.
+-- params:  model text (empty: none), those of visible_notes and of the lists
+-- index:   notes_unchunked_idx, pending_embeddings_pkey, chunks_position_key
+WITH visible_notes AS {materialized} ({visible_notes}),
+
+unchunked_notes AS {materialized} (
+    SELECT n.id, n.note_id, n.created_at, n.tsv FROM visible_notes AS n WHERE n.chunked_at IS NULL
+    UNION ALL
+    SELECT n.id, n.note_id, n.created_at, n.tsv
+    FROM pending_embeddings AS p INNER JOIN visible_notes AS n ON n.id = p.note_id
+    WHERE p.model = :model AND n.chunked_at IS NOT NULL
+),
+
+searched_chunks AS {materialized} (
+    SELECT c.id, c.note_id, n.created_at, c.tsv, c.lexeme_occurrences
+    FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
     WHERE
-        n.tenant_id = :tenant AND n.chunked_at IS NOT NULL AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND e.{embedding} IS NOT NULL
-        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = c.note_id)
-    ORDER BY e.{embedding}::halfvec({dimension}) <=> :vector::halfvec({dimension}), e.chunk_id LIMIT :pool
-) AS s
-WHERE 1 - s.distance >= :threshold
-ORDER BY s.distance, s.chunk_id;
+        n.chunked_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+)
 
--- name: search_fulltext_chunks
+{lists};
+
+-- name: search_vectors
+-- Nearest chunks by cosine of their standard or contextual vectors, or nearest whole notes.
+-- params:  {vector} halfvec, {threshold} float8, pool int (>= 1)
+-- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
+SELECT
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+FROM (
+    WITH distances AS {materialized} (
+        SELECT
+            x.id, x.note_id, x.created_at,
+            e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+        FROM {embeddings} AS e INNER JOIN {searched} AS x ON x.id = e.{key}
+        WHERE e.model = {model} AND e.{column} IS NOT NULL
+    )
+
+    SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT :pool
+) AS s
+WHERE 1 - s.distance >= {threshold}
+ORDER BY s.distance, s.id;
+
+-- name: search_chunk_words
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
--- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; the best of
--- them by ts_rank are scored over all lexemes, so the cost does not grow with the corpus.
--- params:  query text, model text (empty: none), tenant text, pool int (>= 1), budget int (>= 1),
---          rescored int (>= pool)
+-- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; where even the
+-- rarest is in too many documents, several of the rarest together. The best of the candidates by ts_rank are scored
+-- over all lexemes, so the cost does not grow with the corpus.
+-- params:  {query} text, pool int (>= 1), budget bigint (>= 1), ranked bigint or null, rescored int (>= pool)
 -- index:   chunks_tsv_idx
-SELECT 'fulltext' AS retriever, s.chunk_id, s.note_id, s.score FROM (
+SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
     WITH corpus AS MATERIALIZED (
         SELECT
             greatest(i.chunk_count, 1)::double precision AS document_count,
@@ -45,40 +89,65 @@ SELECT 'fulltext' AS retriever, s.chunk_id, s.note_id, s.score FROM (
                 1 + (greatest(c.document_count - coalesce(l.document_count, 0), 0) + 0.5)
                 / (coalesce(l.document_count, 0) + 0.5)
             ) AS idf
-        FROM unnest(spanish_tsvector(:query)) AS q
+        FROM unnest(spanish_tsvector({query})) AS q
         CROSS JOIN corpus AS c
-        LEFT JOIN lexeme_statistics AS l ON l.lexeme = q.lexeme
+        LEFT JOIN lexeme_statistics AS l ON l.lexeme = q.lexeme -- noqa: ST09
     ),
 
     budgeted AS (
         SELECT
             x.lexeme, x.document_count,
-            sum(x.document_count) OVER (ORDER BY x.document_count, x.lexeme) AS running
-        FROM lexemes AS x
+            sum(x.document_count) OVER rarest_first AS running,
+            -- Documents that hold all rarer lexemes, were those independent; NULL for the rarest.
+            c.document_count * exp(sum(ln(least(1, x.document_count / c.document_count))) OVER rarer) AS expected
+        FROM lexemes AS x CROSS JOIN corpus AS c
+        WHERE x.document_count > 0
+        WINDOW
+            rarest_first AS (ORDER BY x.document_count, x.lexeme),
+            rarer AS (rarest_first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     ),
 
+    -- A lexeme that is not counted yet came with the latest notes: it is in few documents.
     queries AS MATERIALIZED (
         SELECT
-            (
-                SELECT string_agg(quote_literal(b.lexeme), ' | ')::tsquery FROM budgeted AS b
-                WHERE b.running <= :budget OR b.running = b.document_count
-            ) AS candidate_query,
+            concat_ws(
+                ' | ',
+                (SELECT string_agg(quote_literal(x.lexeme), ' | ') FROM lexemes AS x WHERE x.document_count = 0),
+                coalesce(
+                    string_agg(quote_literal(b.lexeme), ' | ') FILTER (WHERE b.running <= :budget),
+                    string_agg(quote_literal(b.lexeme), ' & ') FILTER (WHERE b.expected IS NULL OR b.expected > :budget)
+                )
+            )::tsquery AS candidate_query,
+            (array_agg(quote_literal(b.lexeme) ORDER BY b.document_count, b.lexeme))[1]::tsquery AS rarest_query,
             (SELECT string_agg(quote_literal(x.lexeme), ' | ')::tsquery FROM lexemes AS x) AS full_query
+        FROM budgeted AS b
+    ),
+
+    -- noqa: disable=AM09
+    matched AS MATERIALIZED (
+        SELECT c.id, c.note_id, c.created_at, c.tsv, c.lexeme_occurrences
+        FROM searched_chunks AS c INNER JOIN queries AS q ON c.tsv @@ q.candidate_query
+        LIMIT :ranked
     ),
 
     candidates AS MATERIALIZED (
-        SELECT c.id, c.note_id, c.tsv, c.lexeme_occurrences
-        FROM queries AS q
-        INNER JOIN chunks AS c ON c.tsv @@ q.candidate_query
-        INNER JOIN notes AS n ON n.id = c.note_id
-        WHERE
-            n.tenant_id = :tenant AND n.chunked_at IS NOT NULL AND (n.expires_at IS NULL OR n.expires_at > now())
-            AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = c.note_id)
-        ORDER BY ts_rank(c.tsv, q.full_query) DESC, c.id LIMIT :rescored
+        SELECT m.id, m.note_id, m.created_at, m.tsv, m.lexeme_occurrences
+        FROM (
+            SELECT w.* FROM matched AS w
+            UNION ALL
+            (
+                SELECT c.id, c.note_id, c.created_at, c.tsv, c.lexeme_occurrences
+                FROM searched_chunks AS c INNER JOIN queries AS r ON c.tsv @@ r.rarest_query
+                WHERE NOT EXISTS (SELECT FROM matched)
+                LIMIT :ranked
+            )
+        ) AS m CROSS JOIN queries AS q
+        ORDER BY ts_rank(m.tsv, q.full_query) DESC, m.id LIMIT :rescored
     )
+    -- noqa: enable=AM09
 
     SELECT
-        c.id AS chunk_id, c.note_id,
+        c.id AS chunk_id, c.note_id, c.created_at,
         least(1, sum(
             x.idf * cardinality(t.positions) * 2.2
             / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * c.lexeme_occurrences / k.average_length))
@@ -87,64 +156,46 @@ SELECT 'fulltext' AS retriever, s.chunk_id, s.note_id, s.score FROM (
     CROSS JOIN corpus AS k
     CROSS JOIN LATERAL unnest(c.tsv) AS t
     INNER JOIN lexemes AS x ON x.lexeme = t.lexeme
-    GROUP BY c.id, c.note_id
+    GROUP BY c.id, c.note_id, c.created_at
 ) AS s
 ORDER BY s.score DESC, s.chunk_id LIMIT :pool;
 
--- name: search_semantic_notes
--- Nearest whole notes: all of them, or those not searched by their chunks yet.
--- params:  note_vector halfvec, model text, tenant text, note_threshold float8, pool int (>= 1), unchunked_only bool
-SELECT 'notes_semantic' AS retriever, s.note_id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score
-FROM (
-    SELECT
-        e.note_id,
-        (e.embedding::halfvec({note_dimension}) <=> :note_vector::halfvec({note_dimension})) AS distance
-    FROM {note_embeddings} AS e
-    INNER JOIN notes AS n ON n.id = e.note_id
-    WHERE
-        n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND (NOT :unchunked_only OR n.id IN (
-            SELECT u.id FROM notes AS u WHERE u.chunked_at IS NULL
-            UNION ALL
-            SELECT p.note_id FROM pending_embeddings AS p WHERE p.model = :model
-        ))
-    ORDER BY e.embedding::halfvec({note_dimension}) <=> :note_vector::halfvec({note_dimension}), e.note_id
-    LIMIT :pool
-) AS s
-WHERE 1 - s.distance >= :note_threshold
-ORDER BY s.distance, s.note_id;
-
--- name: search_fulltext_notes
--- Notes by their words: all of them, or those not searched by their chunks yet.
--- The score is normalised by r / (r + 0.1), so in [0, 1).
--- params:  query text, model text, tenant text, pool int (>= 1), unchunked_only bool
+-- name: search_note_words
+-- Whole notes by their words. The score is normalised by r / (r + 0.1), so in [0, 1).
+-- params:  {query} text, pool int (>= 1)
 -- index:   notes_tsv_idx
-SELECT 'notes_fulltext' AS retriever, s.note_id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score
+SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score, s.created_at
 FROM (
     WITH query AS MATERIALIZED (
         SELECT string_agg(quote_literal(q.lexeme), ' | ')::tsquery AS any_lexeme
-        FROM unnest(spanish_tsvector(:query)) AS q
+        FROM unnest(spanish_tsvector({query})) AS q
     )
 
-    SELECT n.id AS note_id, ts_rank(n.tsv, q.any_lexeme, 1)::double precision AS rank
-    FROM query AS q INNER JOIN notes AS n ON n.tsv @@ q.any_lexeme
-    WHERE
-        n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND (NOT :unchunked_only OR n.id IN (
-            SELECT u.id FROM notes AS u WHERE u.chunked_at IS NULL
-            UNION ALL
-            SELECT p.note_id FROM pending_embeddings AS p WHERE p.model = :model
-        ))
+    SELECT n.id, n.note_id, n.created_at, ts_rank(n.tsv, q.any_lexeme, 1)::double precision AS rank
+    FROM query AS q INNER JOIN {searched} AS n ON n.tsv @@ q.any_lexeme
     ORDER BY rank DESC, n.id LIMIT :pool
 ) AS s
 WHERE s.rank > 0
-ORDER BY score DESC, s.note_id;
+ORDER BY score DESC, s.id;
 
--- name: any_unchunked$
--- Whether any note is not yet searched by its chunks.
--- params:  model text
--- returns: bool
--- index:   notes_unchunked_idx, pending_embeddings_pkey
+-- name: plan_search
+-- What decides how to search: whether any note is not searched by its chunks yet, the models asked for, and how many
+-- notes are visible, up to a limit, where that may be few: with filters, or with several tenants.
+-- params:  model text (empty: none), models text[], counted int (the limit), those of visible_notes
+-- returns: any_unchunked bool, matching bigint or null, name text, dimension int, provider text, digest text,
+--          similarity_threshold float8; a row for each model that is known, or one row without a name
+-- index:   notes_unchunked_idx, pending_embeddings_pkey, those of visible_notes
 SELECT
-    EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)
-    OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model);
+    p.any_unchunked, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold
+FROM (
+    SELECT
+        EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)
+        OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model) AS any_unchunked,
+        CASE
+            WHEN {filtered} OR (SELECT min(n.tenant_id) <> max(n.tenant_id) FROM notes AS n)
+                -- noqa: disable=AM09
+                THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT :counted) AS c)
+                -- noqa: enable=AM09
+        END AS matching
+) AS p
+LEFT JOIN embedding_models AS m ON m.name = ANY(:models);

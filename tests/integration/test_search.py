@@ -16,19 +16,28 @@ from rag_resources.core.configuration import (
     Strategy,
     TopKConfig,
 )
-from rag_resources.core.errors import InvalidQueryError, ModelMissingError
+from rag_resources.core.errors import InvalidQueryError
+from rag_resources.core.messages import Message
 from rag_resources.core.types import Candidate, NoteRecord, Retriever, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.retrieval import pipeline as pipeline_module
-from rag_resources.retrieval.pipeline import MAX_QUERY_CHARS, RetrievalPipeline
+from rag_resources.retrieval import searching
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.request import MAX_QUERY_CHARS
 from rag_resources.store import search as store
-from rag_resources.store.chunks import index_version, refresh_statistics
+from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.embeddings import register_model
+from rag_resources.store.index_state import index_version
 from rag_resources.store.notes import note_id
-from rag_resources.store.search import EmbeddedQuery, SearchRequest, any_unchunked, search
+from rag_resources.store.search import (
+    EmbeddedQuery,
+    ListRequest,
+    SearchScope,
+    plan_search,
+    search,
+)
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -37,6 +46,7 @@ SMALL = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
 CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
 NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
 ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
+WORD_LISTS = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
 
 SENTENCES = """
 La organización del barrio se reunió en Orriols y habló del ascensor.
@@ -112,14 +122,20 @@ class Corpus:
         unchunked_only: bool = True,
     ) -> dict[Retriever, list[Candidate]]:
         """The ranked lists of a question."""
-        vector = self.embedder.embed_queries([query])[0]
+        (vector,) = self.embedder.embed_queries([query])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
-        request = SearchRequest(
-            retrievers or ALL_LISTS, query, tenant, pool, embedded, embedded, unchunked_only
+        wanted = [
+            ListRequest(retriever, text=query)
+            if retriever in WORD_LISTS
+            else ListRequest(retriever, embedded=embedded)
+            for retriever in retrievers or ALL_LISTS
+        ]
+        scope = SearchScope(
+            tenant, chunk_model=self.embedder.info.name, unchunked_only=unchunked_only
         )
         with self.database.transaction() as connection:
-            rankings = search(connection, request)
-        assert tuple(ranking.retriever for ranking in rankings) == request.retrievers
+            rankings = search(connection, wanted, scope, pool=pool)
+        assert [ranking.retriever for ranking in rankings] == [item.retriever for item in wanted]
         return {ranking.retriever: list(ranking.candidates) for ranking in rankings}
 
     def pipeline(self, tenant: str = "ana") -> RetrievalPipeline:
@@ -240,7 +256,7 @@ def test_full_text_of_stale_statistics_still_gives_scores_between_0_and_1(corpus
         assert found
         assert all(0 < item.score <= 1 for item in found)
     corpus.fetch("DELETE FROM notes WHERE content !~ 'ornitorrinco' RETURNING id")
-    corpus.fetch("UPDATE index_state SET chunk_count = 1 RETURNING version")
+    corpus.fetch("UPDATE index_state SET chunk_count = 1 RETURNING chunk_count")
 
     (only,) = corpus.lists("ascensor", Retriever.FULLTEXT)[Retriever.FULLTEXT]
     assert 0 < only.score <= 1
@@ -486,13 +502,14 @@ def test_ties_go_by_id_and_the_pool_cuts_them_so(corpus: Corpus) -> None:
 
 def test_nothing_asked_is_nothing_searched(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
-        assert search(connection, SearchRequest([], "x", "ana", 5)) == []
+        assert search(connection, [], SearchScope("ana"), pool=5) == []
 
 
 def test_whether_any_note_is_searched_whole(corpus: Corpus) -> None:
     def whole(model: str) -> bool:
         with corpus.database.transaction() as connection:
-            return any_unchunked(connection, model)
+            scope = SearchScope("ana", chunk_model=model)
+            return plan_search(connection, scope, models=[]).any_unchunked
 
     assert not whole("hash_model")
     corpus.add("Nota.")
@@ -515,7 +532,7 @@ def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
         row.lexeme: row.document_count
         for row in corpus.fetch("SELECT lexeme, document_count FROM lexeme_statistics")
     }
-    assert version() == before + 1
+    assert version() > before
     assert counts["ascensor"] == 3
     corpus.fetch("DELETE FROM notes RETURNING id")
     corpus.chunk()
@@ -550,7 +567,7 @@ def test_widening_ends_when_there_is_nothing_more(
 
     found = pipeline.retrieve("ascensor", narrow, distinct_notes=50).results
     assert len({result.note_id for result in found}) == len(SENTENCES)
-    monkeypatch.setattr(pipeline_module, "MAX_POOL", 3)
+    monkeypatch.setattr(searching, "MAX_POOL", 3)
     found = pipeline.retrieve(
         "ascensor", narrow.model_copy(update={"strategy": Strategy.SEMANTIC}), distinct_notes=50
     ).results
@@ -560,11 +577,20 @@ def test_widening_ends_when_there_is_nothing_more(
 
 @pytest.mark.parametrize("strategy", [Strategy.SEMANTIC, Strategy.HYBRID])
 @pytest.mark.parametrize("unit", ["chunks", "notes"])
-def test_unknown_model_is_named(corpus: Corpus, strategy: Strategy, unit: str) -> None:
+def test_model_without_an_index_is_named_and_words_stand_in(
+    corpus: Corpus, strategy: Strategy, unit: str
+) -> None:
+    (note,) = corpus.index("El ascensor no funciona.")
     unknown = RetrievalConfig(model="nobody", strategy=strategy, unit=unit)  # type: ignore[arg-type]
 
-    with pytest.raises(ModelMissingError, match="nobody"):
-        corpus.pipeline().retrieve("ascensor", unknown)
+    response = corpus.pipeline().retrieve("ascensor", unknown)
+
+    assert [result.note_id for result in response.results] == [note]
+    assert response.degraded == ("semantic",)
+    assert response.messages == (
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.MODEL_NOT_INDEXED.format(model="nobody"),
+    )
 
 
 def test_words_need_no_model(corpus: Corpus) -> None:
@@ -607,7 +633,15 @@ def test_response_says_what_was_done(corpus: Corpus) -> None:
     response = corpus.pipeline().retrieve("¿Qué pasa con el ascensor?", config(fusion=fusion))
 
     assert (response.strategy, response.model) == ("hybrid", "hash_model")
-    assert list(response.stages) == ["embed", "plan", "search", "fuse", "fetch", "expand"]
+    assert list(response.stages) == [
+        "transform",
+        "embed",
+        "plan",
+        "search",
+        "fuse",
+        "fetch",
+        "expand",
+    ]
     assert sum(response.stages.values()) <= response.latency_ms
     assert response.degraded == response.messages == ()
     (best, *_) = response.results

@@ -1,0 +1,23 @@
+-- name: fetch_passages
+-- What is shown of chunks and of notes found as a whole; those gone or expired meanwhile are left out. The content of
+-- a note comes with one of its rows only.
+-- params:  chunk_ids uuid[] (a note's own id where it was found as a whole), note_ids uuid[]
+-- returns: id uuid, note_id uuid, title text, created_at timestamptz, expires_at timestamptz or null,
+--          note_content text or null; chunk_index int, start_char int, end_char int, content text, null for a note
+SELECT
+    f.id, n.id AS note_id, n.title, n.created_at, n.expires_at,
+    CASE WHEN row_number() OVER (PARTITION BY n.id ORDER BY f.id) = 1 THEN n.content END AS note_content,
+    c.chunk_index, c.start_char, c.end_char, c.content
+FROM unnest(:chunk_ids::uuid[], :note_ids::uuid[]) AS f (id, note_id)
+INNER JOIN notes AS n ON n.id = f.note_id
+LEFT JOIN chunks AS c ON c.id = f.id AND c.note_id = f.note_id
+WHERE (n.expires_at IS NULL OR n.expires_at > now()) AND (c.id IS NOT NULL OR f.id = f.note_id)
+ORDER BY n.id, f.id;
+
+-- name: fetch_result_vectors
+-- Standard vectors of chunks, and whole-note vectors, of one model.
+-- params:  model text, chunk_ids uuid[], note_ids uuid[]
+-- returns: id uuid, embedding halfvec
+SELECT e.chunk_id AS id, e.embedding FROM chunk_embeddings AS e WHERE e.model = :model AND e.chunk_id = ANY(:chunk_ids)
+UNION ALL
+SELECT e.note_id, e.embedding FROM note_embeddings AS e WHERE e.model = :model AND e.note_id = ANY(:note_ids);

@@ -1,0 +1,189 @@
+"""A small corpus in a real database, filled anew by every example, and the pipeline over it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from pgvector import HalfVector
+
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.contextual import contextual_text
+from rag_resources.core.types import NoteRecord, RetrievalResponse, Retriever, TimeWindow
+from rag_resources.database.pool import Connection, Database
+from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
+from rag_resources.providers.protocols import Embedder, LanguageModel
+from rag_resources.retrieval.cache import Caches
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.chunks import refresh_statistics, replace_chunks
+from rag_resources.store.embeddings import (
+    complete_pending,
+    register_model,
+    select_chunk_texts,
+    select_note_texts,
+    write_chunk_vectors,
+    write_note_vectors,
+)
+from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
+from rag_resources.store.search import EmbeddedQuery, ListRequest, SearchScope, search
+from tests.embedders import HashEmbedder
+
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
+START = datetime(2025, 1, 1, tzinfo=UTC)
+SOURCE = "diario"
+CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
+NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
+WORD_LISTS = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+
+GENEROUS_MS = 60_000.0
+"""So long that a busy machine changes no answer."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A note and how far its indexing has come.
+
+    Attributes:
+        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new`.
+        expired: Whether it expired after all that.
+    """
+
+    text: str
+    title: str = ""
+    state: str = "indexed"
+    tenant: str = "ana"
+    expired: bool = False
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_visible(self, tenant: str = "ana") -> bool:
+        """Whether a tenant may find it."""
+        return self.tenant == tenant and not self.expired
+
+
+def records(corpus: Sequence[Draft], tenant: str) -> list[NoteRecord]:
+    """The notes of a tenant as a source gives them; their place is their external id and day."""
+    return [
+        NoteRecord(
+            str(number),
+            draft.title,
+            draft.text,
+            START + timedelta(days=number),
+            draft.tags,
+            draft.metadata,
+        )
+        for number, draft in enumerate(corpus)
+        if draft.tenant == tenant
+    ]
+
+
+class Corpus:
+    """A database with one embedding model, whose vectors are of chunks and of whole notes."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.embedder = HashEmbedder()
+        with database.transaction() as connection:
+            register_model(connection, self.embedder.info, embeds_chunks=True)
+
+    def fill(self, corpus: Sequence[Draft], config: ChunkingConfig = SMALL) -> list[UUID]:
+        """Replace everything by these notes, each taken as far as its state says.
+
+        By the statements that indexing runs, in one transaction for speed.
+        """
+        numbers = {note_id(d.tenant, SOURCE, str(n)): n for n, d in enumerate(corpus)}
+        with self.database.bulk() as connection:
+            connection.execute("DELETE FROM notes")
+            for tenant in sorted({draft.tenant for draft in corpus}):
+                upsert_notes(connection, records(corpus, tenant), tenant=tenant, source=SOURCE)
+            for note in fetch_notes(connection, numbers).values():
+                if corpus[numbers[note.note_id]].state != "new":
+                    cut = build_chunks(note, config)
+                    replace_chunks(connection, note.note_id, cut, chunking_hash="x")
+            self._embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
+            gone = [note for note, n in numbers.items() if corpus[n].expired]
+            connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
+            refresh_statistics(connection)
+        return list(numbers)
+
+    def _embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
+        name = self.embedder.info.name
+        whole = select_note_texts(connection, name, ALWAYS, skipped=[], batch_size=100)
+        vectors = self.embedder.embed_passages([note.content for note in whole])
+        write_note_vectors(connection, name, whole, [HalfVector(vector) for vector in vectors])
+        chunks = select_chunk_texts(connection, name, indexed)
+        texts = {chunk.content_sha256: chunk.content for chunk in chunks}
+        for chunk in chunks:
+            texts[chunk.contextual_sha256] = contextual_text(chunk.context, chunk.content)
+        made, _ = embed_each(self.embedder, texts)
+        write_chunk_vectors(connection, name, chunks, made)
+        assert len(complete_pending(connection, name, indexed)) == len(indexed)
+
+    def index(self, config: ChunkingConfig) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
+        """Everything an indexing run does, with the texts remembered so far forgotten."""
+        self.embedder.texts.clear()
+        reports = (
+            chunk_window(self.database, ALWAYS, config),
+            embed_chunks(self.database, self.embedder, ALWAYS),
+            embed_notes(self.database, self.embedder, ALWAYS),
+        )
+        with self.database.bulk() as connection:
+            refresh_statistics(connection)
+        return reports
+
+    def fetch(self, query: str, *parameters: object) -> list[Any]:
+        """Rows of a statement."""
+        with self.database.transaction() as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    def pipeline(
+        self,
+        *,
+        embedder: Embedder | None = None,
+        language_model: LanguageModel | None = None,
+        caches: Caches | None = None,
+    ) -> RetrievalPipeline:
+        """A pipeline of Ana's that has seen nothing fail yet, with one embedder for every model."""
+        chosen = embedder or self.embedder
+        return RetrievalPipeline(
+            self.database,
+            embedder=lambda _: chosen,
+            tenant="ana",
+            note_model=self.embedder.info.name,
+            language_model=language_model,
+            caches=caches,
+        )
+
+    def ask(self, question: str, config: RetrievalConfig, **options: Any) -> RetrievalResponse:
+        """What Ana's question finds, with a new pipeline."""
+        return self.pipeline().retrieve(question, config, **{"deadline_ms": GENEROUS_MS} | options)
+
+    def lists(
+        self,
+        question: str,
+        *,
+        unchunked_only: bool = True,
+        pool: int = 500,
+        threshold: float = 0.0,
+    ) -> dict[Retriever, list[tuple[UUID, UUID, float]]]:
+        """Every ranked list of Ana's question: chunk, note and score."""
+        (vector,) = self.embedder.embed_queries([question])
+        embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
+        wanted = [
+            ListRequest(retriever, text=question)
+            if retriever in WORD_LISTS
+            else ListRequest(retriever, embedded=embedded)
+            for retriever in Retriever
+        ]
+        scope = SearchScope(
+            "ana", chunk_model=self.embedder.info.name, unchunked_only=unchunked_only
+        )
+        with self.database.transaction() as connection:
+            rankings = search(connection, wanted, scope, pool=pool)
+        return {
+            ranking.retriever: [(c.chunk_id, c.note_id, c.score) for c in ranking.candidates]
+            for ranking in rankings
+        }
