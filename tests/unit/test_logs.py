@@ -1,6 +1,7 @@
 """Where the structured logs go."""
 
 import io
+import logging
 import sys
 
 import pytest
@@ -21,4 +22,14 @@ def test_logs_follow_stderr_when_it_is_replaced(monkeypatch: pytest.MonkeyPatch)
     structlog.get_logger().warning("after")
     assert "before" in first_text
     assert "after" in second.getvalue()
+    structlog.reset_defaults()
+
+
+def test_what_a_user_asked_is_written_only_where_debugging_was_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for level, expected in ((logging.INFO, False), (logging.DEBUG, True)):
+        log_to_stderr(level=level)
+        structlog.get_logger().debug("asked", query="¿dónde está la gata?")
+        assert ("gata" in capsys.readouterr().err) is expected
     structlog.reset_defaults()

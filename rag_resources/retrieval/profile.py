@@ -1,0 +1,112 @@
+"""What the retrievals of a process cost, stage by stage, in memory that does not grow.
+
+One retrieval's own times are `retrieval.stages`; how a profile is shown is its reader's.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from rag_resources.core.evaluation import Percentiles, percentiles
+
+WINDOW = 10_000
+"""Latencies kept per stage; what is older only counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyProfile:
+    """How long something took.
+
+    Attributes:
+        count: How often it ran, ever.
+        average_ms: Over the last `WINDOW` runs.
+        percentiles: Over the same.
+    """
+
+    count: int
+    average_ms: float
+    percentiles: Percentiles
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSummary:
+    """A profile as of some moment.
+
+    Attributes:
+        stages: In the order in which they were first seen.
+        total: Whole retrievals that were computed; None while there is none.
+        cached: Whole retrievals that came from the cache; None while there is none.
+        degraded: How many retrievals went without a stage, by stage, the most frequent first.
+    """
+
+    stages: Mapping[str, LatencyProfile]
+    total: LatencyProfile | None
+    cached: LatencyProfile | None
+    degraded: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Latencies:
+    count: int = 0
+    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def add(self, latency_ms: float) -> None:
+        self.count += 1
+        self.recent_ms.append(latency_ms)
+
+
+class Profile:
+    """Collects the latencies of retrievals; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stages: dict[str, _Latencies] = {}
+        self._total = _Latencies()
+        self._cached = _Latencies()
+        self._degraded: Counter[str] = Counter()
+
+    def record(
+        self,
+        latency_ms: float,
+        stages: Mapping[str, float],
+        *,
+        degraded: Sequence[str],
+        cached: bool,
+    ) -> None:
+        """Add a retrieval.
+
+        Args:
+            latency_ms: Of the whole.
+            stages: Milliseconds per stage.
+            degraded: Stages that it went without, none twice.
+            cached: Whether its answer came from the cache.
+        """
+        with self._lock:
+            (self._cached if cached else self._total).add(latency_ms)
+            for name, stage_ms in stages.items():
+                self._stages.setdefault(name, _Latencies()).add(stage_ms)
+            self._degraded.update(degraded)
+
+    def summary(self) -> ProfileSummary:
+        """Return averages and percentiles as of now."""
+        with self._lock:
+            stages = {name: _copied(latencies) for name, latencies in self._stages.items()}
+            total, cached = _copied(self._total), _copied(self._cached)
+            degraded = dict(self._degraded.most_common())
+        return ProfileSummary(
+            stages={name: _profiled(*copied) for name, copied in stages.items()},
+            total=_profiled(*total) if total[0] else None,
+            cached=_profiled(*cached) if cached[0] else None,
+            degraded=degraded,
+        )
+
+
+def _copied(latencies: _Latencies) -> tuple[int, list[float]]:
+    """Sorting is for outside the lock: retrievals wait for it."""
+    return latencies.count, list(latencies.recent_ms)
+
+
+def _profiled(count: int, recent_ms: Sequence[float]) -> LatencyProfile:
+    return LatencyProfile(count, fmean(recent_ms), percentiles(recent_ms))

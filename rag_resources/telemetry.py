@@ -1,0 +1,132 @@
+"""Traces of a retrieval for an OpenTelemetry collector, if the environment names one.
+
+The variables are OpenTelemetry's own: `OTEL_EXPORTER_OTLP_ENDPOINT` (or its `…_TRACES_ENDPOINT`)
+switches traces on, `OTEL_SERVICE_NAME`, `OTEL_BSP_…` and the others of its SDK are heard. Without
+an endpoint nothing of OpenTelemetry is even imported. Latencies in responses are
+`retrieval.stages`, logs are `logs`.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+SERVICE_NAME = "brain-sync-rag"
+FLUSH_S = 1.5
+QUIET_S = 300.0
+"""Seconds without another complaint of one part of the SDK: a collector may be away for days."""
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_NOISY = (
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.sdk._shared_internal",
+)
+_NOTHING = nullcontext()
+_building = threading.Lock()
+
+Attribute = str | bool | int | float
+
+
+def span(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
+    """Trace a block, as a child of the span around it in this thread.
+
+    An error is recorded by its type alone, since its message may hold what a user wrote, and goes
+    on. Costs less than a microsecond where traces are off.
+
+    Args:
+        name: Of few different ones: a stage, not a question.
+        attributes: Never the text of a question, SQL or a secret.
+    """
+    provider = _provider()
+    return _NOTHING if provider is None else _traced(provider, name, attributes)
+
+
+def flush() -> None:
+    """Send what has been traced; waits for the collector `FLUSH_S` seconds at most."""
+    provider = _provider()
+    if provider is not None:
+        # Its own timeout is not heard: opentelemetry-python issue 4568.
+        sender = threading.Thread(target=provider.force_flush, daemon=True)
+        sender.start()
+        sender.join(FLUSH_S)
+
+
+@contextmanager
+def _traced(
+    provider: "TracerProvider", name: str, attributes: dict[str, Attribute]
+) -> Iterator[None]:
+    from opentelemetry.trace import StatusCode
+
+    tracer = provider.get_tracer("rag_resources")
+    with tracer.start_as_current_span(
+        name, attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield
+        except Exception as error:
+            current.set_status(StatusCode.ERROR)
+            current.set_attribute("error.type", type(error).__qualname__)
+            raise
+
+
+@cache
+def _provider() -> "TracerProvider | None":
+    """The provider of this process, built at the first span; None where traces are off."""
+    if not any(os.environ.get(variable) for variable in _ENDPOINTS):
+        return None
+    with _building:
+        return _built()
+
+
+@cache
+def _built() -> "TracerProvider | None":
+    import structlog  # loads rich: not what a command line's --help should wait for
+
+    try:
+        return _build()
+    except Exception as error:  # noqa: BLE001 -- a bad OTEL_… variable must not stop a retrieval
+        structlog.get_logger().warning("telemetry_off", error=type(error).__name__)
+        return None
+
+
+def _build() -> "TracerProvider":
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    for name in _NOISY:
+        logging.getLogger(name).addFilter(_Seldom())
+    named = {"service.name": SERVICE_NAME} | dict(OTELResourceDetector().detect().attributes)
+    # At exit the SDK would wait for a dead collector for as long as it cares to: `flush` does not.
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+class _Seldom(logging.Filter):
+    """Lets one record through every `QUIET_S` seconds; of an exception it keeps the type alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet_until = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Decide on a record of the SDK, and take the collector's address out of it."""
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return False
+        self._quiet_until = now + QUIET_S
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                type(value).__name__ if isinstance(value, Exception) else value
+                for value in record.args
+            )
+        return True

@@ -1,0 +1,116 @@
+"""What a retrieval tells about its stages: times, failures, log records."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from structlog.testing import capture_logs
+
+from rag_resources.core.errors import ProviderUnavailableError
+from rag_resources.retrieval.stages import Stages
+
+QUERY = "¿Dónde guardé el pasaporte?"
+
+
+@pytest.fixture
+def stages() -> Stages:
+    return Stages(config_hash="0123456789abcdef", query=QUERY)
+
+
+def test_times_of_a_repeated_stage_add_up_in_the_order_of_the_first_run(stages: Stages) -> None:
+    with stages.run("search"):
+        pass
+    first = stages.timings["search"]
+    with stages.run("fuse"):
+        pass
+    with stages.run("search"):
+        pass
+    assert list(stages.timings) == ["search", "fuse"]
+    assert stages.timings["search"] > first > 0
+    assert stages.elapsed_ms >= sum(stages.timings.values())
+
+
+def test_timings_once_read_do_not_change(stages: Stages) -> None:
+    """A stage given up at the deadline may end after the answer has been given."""
+    with stages.run("rerank"):
+        read = stages.timings
+    assert read == {}
+    assert list(stages.timings) == ["rerank"]
+
+
+def test_a_required_stage_that_fails_is_timed_and_raises(stages: Stages) -> None:
+    with pytest.raises(ZeroDivisionError), stages.run("fetch"):
+        raise ZeroDivisionError
+    assert list(stages.timings) == ["fetch"]
+    assert stages.degraded == ()
+
+
+def test_an_optional_stage_that_fails_is_noted_and_the_others_go_on(stages: Stages) -> None:
+    with (
+        capture_logs() as logs,
+        stages.optional("rerank", component="reranker") as attempt,
+    ):
+        assert not attempt.failed
+        raise ZeroDivisionError(f"{QUERY} SELECT secret")
+    assert attempt.failed
+    assert isinstance(attempt.error, ZeroDivisionError)
+    assert stages.degraded == ("rerank",)
+    assert stages.failures == {"rerank": attempt.error}
+    assert list(stages.timings) == ["rerank"]
+    warning, debug = logs
+    assert warning.pop("elapsed_ms") >= 0
+    assert warning == {
+        "event": "retrieval_degraded",
+        "log_level": "warning",
+        "component": "reranker",
+        "stage": "rerank",
+        "error": "ZeroDivisionError",
+        "config_hash": "0123456789abcdef",
+    }
+    assert (debug["log_level"], debug["query"]) == ("debug", QUERY)
+
+
+def test_a_stage_that_depends_on_nothing_else_is_its_own_component(stages: Stages) -> None:
+    with capture_logs() as logs, stages.optional("expand"):
+        raise ZeroDivisionError
+    assert logs[0]["component"] == "expand"
+
+
+def test_an_optional_stage_that_works_leaves_no_trace_of_failure(stages: Stages) -> None:
+    with capture_logs() as logs, stages.optional("rerank", component="reranker") as attempt:
+        pass
+    assert not attempt.failed
+    assert stages.degraded == ()
+    assert logs == []
+
+
+def test_what_ends_the_process_is_no_degradation(stages: Stages) -> None:
+    with pytest.raises(KeyboardInterrupt), stages.optional("rerank", component="reranker"):
+        raise KeyboardInterrupt
+    assert stages.degraded == ()
+
+
+def test_our_own_errors_are_logged_with_their_message(stages: Stages) -> None:
+    with capture_logs() as logs:
+        stages.degrade("embed", ProviderUnavailableError("Ollama no responde."), component="ollama")
+    assert logs[0]["message"] == "Ollama no responde."
+
+
+def test_a_stage_that_fails_again_is_noted_and_logged_once(stages: Stages) -> None:
+    with capture_logs() as logs:
+        for stage in ("fulltext", "semantic", "fulltext"):
+            stages.degrade(stage, TimeoutError(), component="database")
+    assert stages.degraded == ("fulltext", "semantic")
+    warned = [log["stage"] for log in logs if log["event"] == "retrieval_degraded"]
+    assert warned == ["fulltext", "semantic"]
+
+
+def test_threads_of_one_retrieval_share_its_stages(stages: Stages) -> None:
+    def work(number: int) -> None:
+        with stages.run("search"):
+            stages.degrade(f"stage{number % 2}", TimeoutError(), component="database")
+
+    with capture_logs() as logs, ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(200)))
+    assert list(stages.timings) == ["search"]
+    assert sorted(stages.degraded) == ["stage0", "stage1"]
+    assert sum(log["event"] == "retrieval_degraded" for log in logs) == 2
