@@ -1,25 +1,63 @@
 """Wires settings, database, models and pipeline together, for the command line and for Dagster."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from rag_resources.configurations import load_configurations
+import structlog
+
+from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
     parse_retrieval,
+    with_overrides,
 )
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import (
+    DeadlineExceededError,
+    InvalidConfigurationError,
+    ProviderError,
+)
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.locate import open_database
 from rag_resources.database.pool import Database
 from rag_resources.providers.protocols import Embedder
-from rag_resources.providers.registry import build_embedder
+from rag_resources.providers.registry import build_embedder, build_language_model
+from rag_resources.providers.resilience import deadline_scope
+from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import current_promotion
+from rag_resources.telemetry import flush
+
+WARM_UP_MS = 30_000.0
+"""Longest wait for a server to load a model before the first retrieval."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A configuration, the name people know it by, and what to tell them about it."""
+
+    name: str
+    config: RetrievalConfig
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A response, and the name of the configuration that gave it."""
+
+    configuration: str
+    response: RetrievalResponse
 
 
 @dataclass(frozen=True)
@@ -34,6 +72,12 @@ class Application:
         return build_embedder(model, ollama_host=self.settings.ollama_host)
 
     @cached_property
+    def caches(self) -> Caches:
+        """What retrievals of this process keep, or share by Redis."""
+        url = self.settings.redis_url
+        return build_caches(url.get_secret_value() if url else None)
+
+    @cached_property
     def pipeline(self) -> RetrievalPipeline:
         """The retrieval pipeline over the settings' tenant."""
         return RetrievalPipeline(
@@ -41,6 +85,10 @@ class Application:
             embedder=self.embedder,
             tenant=self.settings.tenant,
             note_model=self.settings.note_embedding_model,
+            language_model=build_language_model(
+                self.settings.llm_model, ollama_host=self.settings.ollama_host
+            ),
+            caches=self.caches,
         )
 
     @cached_property
@@ -61,17 +109,84 @@ class Application:
             )
         return self.configurations[name]
 
-    def serving(self) -> RetrievalConfig:
-        """Return the configuration that serves: the promoted one, else the defaults.
+    def serving(self) -> Serving:
+        """Return what serves: the promoted configuration, else `DEFAULT_CONFIGURATION`.
 
-        Raises:
-            InvalidConfigurationError: The promoted one, as stored, is no longer valid.
+        A promoted one that, as stored, is no longer valid gives way to the default values, and the
+        messages say so.
         """
         with self.database.transaction() as connection:
             promotion = current_promotion(connection)
         if promotion is None:
-            return RetrievalConfig()
-        return parse_retrieval(promotion.config, origin=promotion.configuration)
+            named = self.configuration(DEFAULT_CONFIGURATION)
+            return Serving(named.name, named.retrieval)
+        label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=promotion.configuration)
+        try:
+            return Serving(label, parse_retrieval(promotion.config, origin=label))
+        except InvalidConfigurationError as error:
+            _log.warning("stored_configuration_invalid", problems=error.problems)
+            return Serving(
+                Message.RETRIEVED_CONFIG_DEFAULTS,
+                RetrievalConfig(),
+                (Message.CONFIGURATION_FALLBACK,),
+            )
+
+    def retrieve(
+        self,
+        question: str,
+        *,
+        configuration: str | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        top_k: int | None = None,
+        filters: RetrievalFilters | None = None,
+    ) -> Answered:
+        """Answer a question as people ask it: by a configuration's name, or by what serves.
+
+        Args:
+            question: See `RetrievalPipeline.retrieve`.
+            configuration: Name of one; None takes what serves.
+            overrides: Fields of it to change, at any depth.
+            top_k: How many passages; None takes the configuration's.
+            filters: Conditions the notes must meet.
+
+        Raises:
+            InvalidInputError: Something asked for is not valid; the message names it.
+        """
+        check_query(question)
+        if top_k is not None:
+            check_top_k(top_k)
+        serving = (
+            self.serving()
+            if configuration is None
+            else Serving(configuration, self.configuration(configuration).retrieval)
+        )
+        config = with_overrides(serving.config, overrides or {})
+        self.warm_up(config)
+        response = self.pipeline.retrieve(question, config, top_k=top_k, filters=filters)
+        messages = (*serving.messages, *response.messages)
+        return Answered(serving.name, replace(response, messages=messages))
+
+    def warm_up(self, config: RetrievalConfig) -> None:
+        """Load the models of a configuration, which may take longer than a retrieval may.
+
+        Each is asked once in the life of the application, and waited for `WARM_UP_MS` at most. One
+        that does not answer is for the retrieval to tell.
+        """
+        beside = (self.settings.note_embedding_model,) if config.models else ()
+        for model in (*config.models, *beside):
+            if model in self._warm:
+                continue
+            self._warm.add(model)
+            embedder = self.embedder(model)
+            try:
+                with deadline_scope(Deadline.after(WARM_UP_MS, time.monotonic)):
+                    embedder.embed_queries([""])
+            except (ProviderError, DeadlineExceededError) as error:
+                _log.warning("model_not_ready", model=model, error=error.message)
+
+    @cached_property
+    def _warm(self) -> set[str]:
+        return set()
 
 
 @contextmanager
@@ -86,3 +201,4 @@ def open_application(settings: Settings, *, min_connections: int = 1) -> Iterato
         yield Application(settings, database)
     finally:
         database.close()
+        flush()

@@ -9,6 +9,9 @@ from rag_resources.core.configuration import NamedConfiguration, parse_configura
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 
+DEFAULT_CONFIGURATION = "hybrid_weighted"
+"""What serves before the first promotion."""
+
 SUFFIXES = frozenset({".yaml", ".yml"})
 
 

@@ -8,6 +8,7 @@ from dagster import ConfigurableResource, InitResourceContext
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
+from rag_resources.logs import log_to_stderr
 from rag_resources.settings import load_settings
 
 
@@ -22,6 +23,7 @@ class RagResource(ConfigurableResource["RagResource"]):
     @contextmanager
     def yield_for_execution(self, context: InitResourceContext) -> Iterator[Self]:
         """Open the application for a run and close it at its end."""
+        log_to_stderr()
         with open_application(load_settings()) as application:
             self._application = application
             yield self

@@ -80,7 +80,7 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
             metadata={
                 "evaluation_id": str(evaluation.evaluation_id),
                 "config_hash": configuration.retrieval.config_hash,
-                **evaluation_metadata(evaluation.summary),
+                **evaluation_metadata(evaluation, application),
             }
         )
 

@@ -54,9 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     debug = "--debug" in given[:1]
-    if not debug:  # what libraries log is English and not for users
+    if not debug:  # what is logged is English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
-    log_to_stderr()
+    log_to_stderr(level=logging.DEBUG if debug else logging.CRITICAL)
     sys.exit(_run(given, debug=debug))
 
 

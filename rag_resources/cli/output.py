@@ -34,6 +34,11 @@ def note(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def warn(text: str) -> None:
+    """Write on stderr, in yellow where there are colours, what the result goes without."""
+    typer.secho(clean(text), fg=typer.colors.YELLOW, err=True)
+
+
 def fail(text: str) -> None:
     """Write an error on stderr, in red where there are colours, without credentials."""
     typer.secho(clean(masked(text)), fg=typer.colors.RED, err=True)

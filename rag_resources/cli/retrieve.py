@@ -1,34 +1,17 @@
-"""`rag retrieve`: a question and the passages that answer it."""
+"""`rag retrieve`: a question, how to search and of which notes. The answer is `cli.answer`'s."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import (
-    JsonOption,
-    clean,
-    console,
-    note,
-    say,
-    working,
-    write_json,
-)
-from rag_resources.cli.session import DEFAULT_CONFIGURATION, application
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.cli.answer import show
+from rag_resources.cli.output import JsonOption, clean, working, write_json
+from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from rag_resources.application import Application
-    from rag_resources.core.configuration import RetrievalConfig
-    from rag_resources.core.types import RetrievalResponse, RetrievalResult
-
-SHOWN_CHARS = 1_500
-"""Characters of a passage with its context; JSON has all of them."""
-
-_LEAD_CHARS = 200
-_MOST_RESULTS = 50
+    from rag_resources.core.filters import RetrievalFilters
 
 
 def retrieve(
@@ -45,106 +28,140 @@ def retrieve(
     model: Annotated[
         str | None, typer.Option("--model", metavar="MODELO", help=Message.HELP_MODEL)
     ] = None,
+    changed: Annotated[
+        list[str] | None, typer.Option("--set", metavar="CAMPO=VALOR", help=Message.HELP_SET)
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="FUENTE", help=Message.HELP_FILTER_SOURCE)
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_FILTER_TAG)
+    ] = None,
+    note_id: Annotated[
+        list[str] | None, typer.Option("--note", metavar="UUID", help=Message.HELP_FILTER_NOTE)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="FECHA", help=Message.HELP_FILTER_SINCE)
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="FECHA", help=Message.HELP_FILTER_UNTIL)
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", metavar="CLAVE=VALOR", help=Message.HELP_FILTER_METADATA),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question."""
-    from rag_resources.core.configuration import with_overrides
-    from rag_resources.retrieval.pipeline import check_query
-
-    query = clean(question)
-    check_query(query)
-    with application() as app:
-        name, base = _configuration(app, config)
-        chosen = with_overrides(base, _overrides(base, strategy, top_k, model))
-        with working(Message.CLI_LOADING):
-            response = app.pipeline.retrieve(query, chosen)
+    fields = {**_assignments(changed, "--set"), **_given(strategy=strategy, model=model)}
+    filters = _filters(
+        source=source,
+        tags=tag,
+        note_ids=note_id,
+        created_from=since,
+        created_until=until,
+        metadata=_metadata(metadata),
+    )
+    with application() as app, working(Message.CLI_LOADING):
+        answered = app.retrieve(
+            clean(question),
+            configuration=config,
+            overrides=_nested(fields),
+            top_k=top_k,
+            filters=filters,
+        )
     if as_json:
-        write_json(response.to_json())
+        write_json(answered.response.to_json())
     else:
-        _show(response, name)
+        show(answered.response, answered.configuration, filtered=not filters.is_empty)
+    if answered.response.error:
+        raise typer.Exit(1)
 
 
-def _configuration(app: "Application", name: str | None) -> "tuple[str, RetrievalConfig]":
-    """Choose the configuration named, else the one that serves, else the default."""
-    from rag_resources.core.configuration import RetrievalConfig, parse_retrieval
-    from rag_resources.store.evaluations import current_promotion
-
-    if name:
-        return name, app.configuration(name).retrieval
-    with app.database.transaction() as connection:
-        promotion = current_promotion(connection)
-    if promotion is None:
-        return DEFAULT_CONFIGURATION, app.configuration(DEFAULT_CONFIGURATION).retrieval
-    label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=promotion.configuration)
-    try:
-        return label, parse_retrieval(promotion.config, origin=label)
-    except InvalidConfigurationError:
-        note(Message.CONFIGURATION_FALLBACK)
-        return Message.RETRIEVED_CONFIG_DEFAULTS, RetrievalConfig()
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _overrides(
-    base: "RetrievalConfig", strategy: str | None, top_k: int | None, model: str | None
-) -> dict[str, Any]:
-    retrieval = None
-    if top_k and base.top_k.retrieval < top_k <= _MOST_RESULTS:
-        retrieval = top_k  # as many candidates as results
+def _assignments(assignments: list[str] | None, option: str) -> dict[str, str]:
+    """Read `name=value` pairs; of two of one name the last counts.
+
+    Raises:
+        InvalidParameterError: One of them is none.
+    """
+    from rag_resources.core.errors import InvalidParameterError
+
+    read = {}
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not (name.strip() and equals):
+            message = Message.ASSIGNMENT_INVALID.format(option=option, value=assignment)
+            raise InvalidParameterError(message, option=option)
+        read[name.strip()] = value.strip()
+    return read
+
+
+def _nested(dotted: dict[str, str]) -> dict[str, Any]:
+    """Turn `fusion.method` into a mapping inside a mapping."""
+    nested: dict[str, Any] = {}
+    for path, value in dotted.items():
+        *parents, last = path.split(".")
+        part = nested
+        for parent in parents:
+            if not isinstance(part.get(parent), dict):
+                part[parent] = {}
+            part = part[parent]
+        part[last] = value
+    return nested
+
+
+def _metadata(assignments: list[str] | None) -> dict[str, Any]:
     return {
-        "strategy": strategy,
-        "model": model,
-        "top_k": {"final": top_k, "retrieval": retrieval},
+        name: _json_or_text(value)
+        for name, value in _assignments(assignments, "--metadata").items()
     }
 
 
-def _show(response: "RetrievalResponse", configuration: str) -> None:
-    from rich.panel import Panel
-    from rich.text import Text
-
-    for message in response.messages:
-        note(message)
-    if not response.results:
-        say(Message.RETRIEVED_NOTHING)
-    screen = console()
-    for rank, result in enumerate(response.results, start=1):
-        created = f"{result.created_at:%Y-%m-%d}" if result.created_at else ""
-        heading = (f"{rank}", f"{result.score:.3f}", created, clean(result.title))
-        screen.print(
-            Panel(
-                _passage(result, marks=not screen.is_terminal),
-                title=Text(" · ".join(part for part in heading if part)),
-                title_align="left",
-                subtitle=Text(result.retrieval_method, style="dim"),
-                subtitle_align="right",
-            )
-        )
-    stages = " · ".join(f"{name} {elapsed:.0f}" for name, elapsed in response.stages.items())
-    say(
-        Message.RETRIEVED_LATENCY.format(
-            count=len(response.results),
-            total=response.latency_ms,
-            stages=stages,
-            configuration=configuration,
-            strategy=response.strategy,
-            model=response.model,
-        )
-    )
+def _json_or_text(value: str) -> Any:
+    """Read a number, truth value, null or quoted text; whatever else is written is the text."""
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return value
+    return value if isinstance(read, dict | list) else read
 
 
-def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
-    """Show what matched in its context: bright on a terminal, else between marks."""
-    from rich.text import Text
+def _filters(**values: Any) -> "RetrievalFilters":
+    """Validate filters; a problem names the option instead of the field.
 
-    start, end = result.matched_bounds
-    first = max(0, start - _LEAD_CHARS) if len(result.expanded_content) > SHOWN_CHARS else 0
-    text = clean(result.expanded_content)
-    last = min(len(text), first + SHOWN_CHARS)
-    shown_end = min(end, last)
-    return Text.assemble(
-        "…" if first else "",
-        (text[first:start], "dim"),
-        "▸" if marks else "",
-        (text[start:shown_end], "bold"),
-        "◂" if marks else "",
-        (text[shown_end:last], "dim"),
-        "…" if last < len(text) else "",
-    )
+    Raises:
+        InvalidFiltersError: With every problem named.
+    """
+    from rag_resources.core.errors import InvalidFiltersError
+    from rag_resources.core.filters import parse_filters
+
+    try:
+        return parse_filters(_given(**values))
+    except InvalidFiltersError as error:
+        problems = [_as_option(problem) for problem in error.problems]
+        raise InvalidFiltersError(Message.INVALID_FILTERS, problems) from error
+
+
+def _as_option(problem: str) -> str:
+    path, _, reason = problem.partition(": ")
+    field, *inside = path.split(".")
+    if field in _OPTIONS:
+        keys = inside if field == "metadata" else ()  # elsewhere they are positions
+        return f"{' '.join((_OPTIONS[field], *keys))}: {reason}"
+    for field, option in _OPTIONS.items():
+        reason = reason.replace(field, option)
+    return reason
+
+
+_OPTIONS = {
+    "source": "--source",
+    "tags": "--tag",
+    "note_ids": "--note",
+    "created_from": "--since",
+    "created_until": "--until",
+    "metadata": "--metadata",
+}

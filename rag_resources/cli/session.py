@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.settings import Settings
 
-DEFAULT_CONFIGURATION = "hybrid"
-"""What serves before the first promotion."""
-
 
 def read_settings() -> "Settings":
     """Read the environment."""

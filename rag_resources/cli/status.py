@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
-from rag_resources.cli.session import DEFAULT_CONFIGURATION, read_settings
+from rag_resources.cli.session import read_settings
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None
             )
         )
     else:
+        from rag_resources.configurations import DEFAULT_CONFIGURATION
+
         say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console().print(_models_table(models))
     if found.evaluations:

@@ -13,10 +13,11 @@ from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.store.chunks import index_version
+from rag_resources.retrieval.profile import Profile, ProfileSummary
 from rag_resources.store.embeddings import fetch_model
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
+from rag_resources.store.index_state import index_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Evaluation:
     evaluation_id: UUID | None
     summary: Summary
     outcomes: tuple[QueryOutcome, ...]
+    profile: ProfileSummary
 
 
 def evaluate(
@@ -70,12 +72,15 @@ def evaluate(
     # The first retrieval loads the model: not a latency any user sees twice.
     _ask(pipeline, entries[0], config)
     outcomes = []
+    profile = Profile()
     for entry in entries:
-        outcomes.append(_ask(pipeline, entry, config))
+        outcome = _ask(pipeline, entry, config)
+        profile.record(outcome.latency_ms, outcome.stages, degraded=outcome.degraded, cached=False)
+        outcomes.append(outcome)
         progress(1)
     summary = summarize(outcomes)
     if not store:
-        return Evaluation(None, summary, tuple(outcomes))
+        return Evaluation(None, summary, tuple(outcomes), profile.summary())
     context = EvaluationContext(
         configuration=configuration,
         config=config,
@@ -86,13 +91,13 @@ def evaluate(
     )
     with database.transaction() as connection:
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
-    return Evaluation(evaluation_id, summary, tuple(outcomes))
+    return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary())
 
 
 def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfig) -> QueryOutcome:
     started = time.perf_counter()
     try:
-        response = pipeline.retrieve(entry.query, config, distinct_notes=DEPTH)
+        response = pipeline.retrieve(entry.query, config, distinct_notes=DEPTH, cached=False)
     except RagError as error:
         elapsed_ms = (time.perf_counter() - started) * 1000
         return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message)
@@ -102,4 +107,5 @@ def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfi
         latency_ms=response.latency_ms,
         stages=response.stages,
         degraded=response.degraded,
+        error=response.error,
     )

@@ -1,67 +1,77 @@
-"""The retrieval pipeline: validate, embed, search, fuse, fetch, expand.
+"""The retrieval pipeline: the order of its stages, and how it goes on when one of them fails.
 
-What a stage computes lives in `core`, what it fetches in `store`; here is their order.
+What a stage computes lives in `core`, what it fetches in `store`, what it asks of a model in
+`providers`; the other modules here are the stages, and what the user reads (`notices`).
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidQueryError, ModelMissingError
-from rag_resources.core.expansion import expand
-from rag_resources.core.fusion import fuse
-from rag_resources.core.messages import Message
-from rag_resources.core.text import Span, is_blank
-from rag_resources.core.types import (
-    Chunk,
-    ModelInfo,
-    Note,
-    RetrievalResponse,
-    RetrievalResult,
-    Retriever,
-    ScoredChunk,
-    Vectors,
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.diversity import maximal_marginal_relevance
+from rag_resources.core.errors import (
+    DatabaseUnavailableError,
+    DependencyOpenError,
 )
-from rag_resources.database.pool import Connection, Database
-from rag_resources.providers.protocols import Embedder
-from rag_resources.store.chunks import fetch_chunks
-from rag_resources.store.embeddings import fetch_model
-from rag_resources.store.notes import fetch_notes
-from rag_resources.store.search import EmbeddedQuery, SearchRequest, any_unchunked, search
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.query import TransformedQuery
+from rag_resources.core.reranking import rerank
+from rag_resources.core.text import Span
+from rag_resources.core.text import sentences as cut_sentences
+from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
+from rag_resources.database.pool import Database
+from rag_resources.providers.cache import CachedEmbedder
+from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
+from rag_resources.providers.rerankers import build_reranker
+from rag_resources.providers.resilience import Breakers, CircuitBreaker, call_within
+from rag_resources.retrieval.answering import expanded_windows, results
+from rag_resources.retrieval.answers import AnswerCache
+from rag_resources.retrieval.cache import Caches
+from rag_resources.retrieval.embedding import Asked, QuestionVectors
+from rag_resources.retrieval.finding import Finder
+from rag_resources.retrieval.limits import blames, share
+from rag_resources.retrieval.notices import messages
+from rag_resources.retrieval.profile import Profile
+from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
+from rag_resources.retrieval.searching import Found, Half, Search
+from rag_resources.retrieval.stages import Stages
+from rag_resources.retrieval.transform import QueryTransformer
+from rag_resources.telemetry import span
 
-MAX_QUERY_CHARS = 2_000
-MAX_POOL = 500
-"""Candidates per list beyond which no more distinct notes are looked for."""
+DEADLINE_MS = 2_000.0
+"""For the whole of a retrieval."""
+
+# Of the time that is left, for a language model: the question can be searched as it is.
+_SHARE_TRANSFORM = 0.3
+# Kept for what comes after re-ranking.
+_AFTER_RERANKING_MS = 50.0
+# Trying it costs next to nothing, and it may be back a second after a restart.
+_DATABASE_RESET_S = 2.0
 
 
-@dataclass
-class Stopwatch:
-    """Milliseconds per stage, in the order the stages first ran."""
-
-    stages: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time of a block to a stage."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            elapsed_ms = (time.perf_counter() - started) * 1000
-            self.stages[name] = self.stages.get(name, 0.0) + elapsed_ms
+def _breaker(name: str) -> CircuitBreaker:
+    if name == "database":
+        return CircuitBreaker(name, reset_s=_DATABASE_RESET_S)
+    return CircuitBreaker(name)
 
 
 class RetrievalPipeline:
-    """Answers questions over one tenant's notes; safe to share between threads.
+    """Answers questions over notes; safe to share between threads.
 
     Args:
         database: Open.
         embedder: The embedder of a model, by name.
-        tenant: Whose notes.
+        tenant: Whose notes, unless a retrieval says otherwise.
         note_model: Model of the whole-note vectors, which find notes not yet chunked.
+        language_model: For hypothetical answers, refined intents and the re-ranker `llm`.
+        reranker: Makes the re-ranker of a configuration; None takes those of `providers`.
+        caches: None keeps nothing.
+        breakers: Of everything a retrieval depends on; None takes new ones.
     """
 
     def __init__(
@@ -71,12 +81,24 @@ class RetrievalPipeline:
         embedder: Callable[[str], Embedder],
         tenant: str,
         note_model: str,
+        language_model: LanguageModel | None = None,
+        reranker: Callable[[RetrievalConfig, Embedder], Reranker] | None = None,
+        caches: Caches | None = None,
+        breakers: Breakers | None = None,
     ) -> None:
-        self._database = database
-        self._embedder = embedder
         self._tenant = tenant
         self._note_model = note_model
-        self._models: dict[str, ModelInfo] = {}
+        self._language_model = language_model
+        self._embedder = embedder
+        self._reranker = reranker or self._built_reranker
+        self._breakers = breakers or Breakers(_breaker)
+        self._cached_embedders: dict[str, Embedder] = {}
+        models = {"notes": note_model, "language": language_model.name if language_model else ""}
+        self._answers = AnswerCache(database, caches.answers, models) if caches else None
+        self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
+        self._finder = Finder(database, self._breakers)
+        self._caches = caches
+        self.profile = Profile()
 
     def retrieve(
         self,
@@ -84,9 +106,13 @@ class RetrievalPipeline:
         config: RetrievalConfig,
         *,
         top_k: int | None = None,
-        distinct_notes: int | None = None,
+        distinct_notes: int = 0,
+        filters: RetrievalFilters | None = None,
+        tenant: str | None = None,
+        deadline_ms: float = DEADLINE_MS,
+        cached: bool = True,
     ) -> RetrievalResponse:
-        """Find the passages that answer a question.
+        """Find the passages that answer a question; whatever fails, as many as can be had.
 
         Args:
             query: Not blank, at most `MAX_QUERY_CHARS` characters.
@@ -94,198 +120,182 @@ class RetrievalPipeline:
             top_k: How many results; None takes the configuration's.
             distinct_notes: An evaluation's wish: as many results as that many distinct notes need,
                 in place of `top_k`.
+            filters: Conditions the notes must meet.
+            tenant: Whose notes; None takes the pipeline's.
+            deadline_ms: What does not make it is left out and named in `degraded`.
+            cached: Whether caches may answer. An evaluation measures without them.
 
         Returns:
-            Results best first, scores never increasing, ties by chunk id.
+            Results best first, scores never increasing. With an `error` nothing could be searched.
 
         Raises:
-            InvalidQueryError: The question cannot be searched.
-            ModelMissingError: Nothing is indexed with the configuration's model.
-            ProviderError: The model cannot be used.
-            DatabaseUnavailableError: The database does not answer.
+            InvalidInputError: The question, the number of results or the model cannot be used.
 
-        Properties: 3, 4, 5, 39, 43, 44.
+        Properties: 3, 4, 5, 35, 36, 39, 43, 44.
         """
+        top_k = config.top_k.final if top_k is None else top_k
         check_query(query)
-        watch, started = Stopwatch(), time.perf_counter()
-        text = _searchable(query)
-        vector = None
-        if config.strategy.uses_vectors:
-            vector = self._embed(config.model, text, watch)
-        # One snapshot: what is found, what it is cut from and what is searched as a whole agree.
-        with self._database.snapshot() as connection:
-            request = self._request(connection, text, vector, config, watch)
-            fused = _search(connection, request, config, watch, distinct_notes)
-            wanted = _needed(fused, distinct_notes) if distinct_notes else top_k
-            kept = fused[: wanted or config.top_k.final]
-            with watch.stage("fetch"):
-                chunks = fetch_chunks(connection, [item.chunk_id for item in kept])
-                notes = fetch_notes(connection, {item.note_id for item in kept})
-        with watch.stage("expand"):
-            results = tuple(_results(kept, chunks, notes, config))
-        return RetrievalResponse(
-            results=results,
+        check_top_k(top_k)
+        request = Request(
+            query=searchable(query),
+            config=config,
+            tenant=self._tenant if tenant is None else tenant,
+            filters=filters or RetrievalFilters(),
+            top_k=top_k,
+            distinct_notes=distinct_notes,
+            deadline=Deadline.after(deadline_ms, time.monotonic),
+            cached=cached and self._caches is not None,
+        )
+        stages = Stages(config_hash=config.config_hash, query=request.query)
+        with span("retrieval", strategy=config.strategy.value, model=config.model):
+            response = self._answer(request, stages)
+        response = replace(
+            response,
             query=query,
-            strategy=config.strategy.value,
-            model=config.model,
-            latency_ms=(time.perf_counter() - started) * 1000,
-            stages=watch.stages,
+            transformed=response.transformed and replace(response.transformed, original=query),
+            latency_ms=stages.elapsed_ms,
+            stages=stages.timings,
+        )
+        self.profile.record(
+            response.latency_ms,
+            response.stages,
+            degraded=response.degraded,
+            cached=response.cached,
+        )
+        return response
+
+    def _answer(self, request: Request, stages: Stages) -> RetrievalResponse:
+        if self._answers is None or not request.cached:
+            return self._searched(request, stages)
+        return self._answers.get_or_make(request, stages, lambda: self._searched(request, stages))
+
+    def _searched(self, request: Request, stages: Stages) -> RetrievalResponse:
+        embedder = self._embedders(request)
+        for model in request.config.models:
+            embedder(model)  # An unknown name is a caller's error, not a failure.
+        transformed = self._transform(request, stages)
+        vectors = QuestionVectors(
+            Asked((request.query, *transformed.sub_queries), transformed.hypothetical_answer),
+            embedder,
+            self._breakers,
+            request.deadline,
+        )
+        found, error = self._find(request, vectors, stages)
+        chunks: Sequence[ScoredChunk] = found.chunks
+        if request.config.reranks and chunks:
+            chunks = self._reranked(request, found, stages)
+        if found.vectors is not None:
+            with stages.optional("diversity", component="vectors"):
+                chunks = maximal_marginal_relevance(
+                    chunks, found.vectors, request.config.diversity_weight
+                )
+        kept = chunks[: request.count_needed(chunks)]
+        return RetrievalResponse(
+            results=self._results(request, kept, found, stages),
+            query=request.query,
+            transformed=transformed,
+            strategy=request.config.strategy.value,
+            model=request.config.model,
+            latency_ms=0.0,
+            stages={},
+            degraded=stages.degraded,
+            messages=messages(request.config.strategy, found.worked, error, stages.failures),
+            error=error,
         )
 
-    def _request(
-        self,
-        connection: Connection,
-        text: str,
-        vector: Vectors | None,
-        config: RetrievalConfig,
-        watch: Stopwatch,
-    ) -> SearchRequest:
-        """Decide which lists to fetch."""
-        by_chunks = config.unit == "chunks"
-        with watch.stage("plan"):
-            query = None
-            if vector is not None:
-                query = _embedded(self._model(connection, config.model), vector, config)
-            beside = by_chunks and any_unchunked(connection, config.model if query else "")
-            model = self._find_model(connection, self._note_model) if beside and query else None
-        note_query = None if by_chunks else query
-        if model:
-            note_query = _embedded(model, self._embed(model.name, text, watch), config)
-        return SearchRequest(
-            retrievers=_retrievers(config, notes=beside or not by_chunks, vectors=bool(note_query)),
-            query=text,
-            tenant=self._tenant,
-            pool=config.top_k.retrieval,
-            chunk_query=query if by_chunks else None,
-            note_query=note_query,
-            unchunked_only=by_chunks,
+    def _transform(self, request: Request, stages: Stages) -> TransformedQuery:
+        config = request.config.transformation
+        with stages.run("transform"):
+            transformed = self._transformer.by_rules(request.query, config)
+        if not self._transformer.wants_language_model(transformed, config):
+            return transformed
+        deadline = share(request.deadline, _SHARE_TRANSFORM)
+        component = "language_model"
+        with (
+            stages.optional("transform", component=component),
+            self._breakers[component].guard(blames(deadline)),
+        ):
+            return call_within(
+                deadline, lambda: self._transformer.refined(transformed, config, deadline=deadline)
+            )
+        return transformed
+
+    def _find(
+        self, request: Request, vectors: QuestionVectors, stages: Stages
+    ) -> tuple[Found, str | None]:
+        """Find candidates, and say in Spanish why none could be looked for."""
+        halves = [half for half in Half if half.belongs_to(request.config.strategy)]
+        unembedded: Exception | None = None
+        if Half.SEMANTIC in halves:
+            component = f"embedding:{request.config.model}"
+            with stages.optional("embed", component=component) as attempt:
+                vectors.of(request.config.model)
+            if attempt.failed:
+                unembedded, halves = attempt.error, [Half.FULLTEXT]
+        search = Search(request, vectors, stages, self._note_model)
+        try:
+            found = self._finder.find(search, halves)
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the user gets an answer
+            stages.degrade("database", error, component="database")
+            unreachable = isinstance(error, DatabaseUnavailableError | DependencyOpenError)
+            return Found(), (Message.CONNECTION_ERROR if unreachable else Message.NOTHING_RETRIEVED)
+        for half, failure in found.failures.items():
+            if failure is not unembedded:
+                stages.degrade(half.value, failure, component=search.dependency(half))
+        return found, None if found.worked else Message.NOTHING_RETRIEVED
+
+    def _reranked(self, request: Request, found: Found, stages: Stages) -> Sequence[ScoredChunk]:
+        config = request.config.reranking
+        limit_ms = min(config.timeout_ms, request.deadline.remaining_ms - _AFTER_RERANKING_MS)
+        deadline = request.deadline.within(limit_ms)
+        head = found.chunks[: request.config.top_k.reranking]
+        passages = [found.passages[chunk.chunk_id].chunk.content for chunk in head]
+        component = f"rerank:{config.method}"
+        with (
+            stages.optional("rerank", component=component),
+            self._breakers[component].guard(blames(deadline)),
+        ):
+            embedder = self._embedders(request)(config.model)
+            reranker = self._reranker(request.config, embedder)
+            scores = call_within(
+                deadline, lambda: reranker.score(request.query, passages, deadline=deadline)
+            )
+            by_chunk = dict(zip((chunk.chunk_id for chunk in head), scores, strict=True))
+            return rerank(found.chunks, by_chunk, config.weight, tie_break=request.config.tie_break)
+        return found.chunks
+
+    def _results(
+        self, request: Request, kept: Sequence[ScoredChunk], found: Found, stages: Stages
+    ) -> tuple[RetrievalResult, ...]:
+        windows: Mapping[UUID, Span] = {}
+        with stages.optional("expand", component="text"):
+            sentences = self._caches.sentences if self._caches and request.cached else cut_sentences
+            windows = expanded_windows(
+                [found.passages[chunk.chunk_id] for chunk in kept],
+                request.config.context,
+                sentences,
+            )
+        return results(kept, found.passages, windows)
+
+    def _built_reranker(self, config: RetrievalConfig, embedder: Embedder) -> Reranker:
+        return build_reranker(
+            config.reranking.method,
+            embedder=embedder,
+            language_model=self._language_model,
+            batch_size=config.reranking.batch_size,
         )
 
-    def _embed(self, model: str, text: str, watch: Stopwatch) -> Vectors:
-        with watch.stage("embed"):
-            vector: Vectors = self._embedder(model).embed_queries([text])[0]
-        return vector
+    def _embedders(self, request: Request) -> Callable[[str], Embedder]:
+        """The embedders of models by name; with what they made lately, if it may be used."""
+        if self._caches is None or not request.cached:
+            return self._embedder
+        caches = self._caches
 
-    def _model(self, connection: Connection, name: str) -> ModelInfo:
-        model = self._find_model(connection, name)
-        if model is None:
-            raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=name), model=name)
-        return model
+        def cached(model: str) -> Embedder:
+            # Two threads may each make one: they share the cache, so that it makes no difference.
+            if model not in self._cached_embedders:
+                embedder = CachedEmbedder(self._embedder(model), caches.embeddings)
+                self._cached_embedders[model] = embedder
+            return self._cached_embedders[model]
 
-    def _find_model(self, connection: Connection, name: str) -> ModelInfo | None:
-        model = self._models.get(name) or fetch_model(connection, name)
-        if model:
-            self._models[name] = model
-        return model
-
-
-def _embedded(model: ModelInfo, vector: Vectors, config: RetrievalConfig) -> EmbeddedQuery:
-    """The threshold is the model's, unless the configuration names its own for its model."""
-    own = config.similarity_threshold if model.name == config.model else None
-    return EmbeddedQuery(model, vector, model.similarity_threshold if own is None else own)
-
-
-def check_query(query: str) -> None:
-    """Refuse a question that cannot be searched.
-
-    Raises:
-        InvalidQueryError: It is blank or too long.
-    """
-    if is_blank(query.replace("\0", " ")):
-        raise InvalidQueryError(Message.QUERY_BLANK)
-    if len(query) > MAX_QUERY_CHARS:
-        raise InvalidQueryError(
-            Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
-        )
-
-
-def _searchable(query: str) -> str:
-    """The question without what a database or a model cannot read: NUL and lone surrogates."""
-    return query.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
-def _search(
-    connection: Connection,
-    request: SearchRequest,
-    config: RetrievalConfig,
-    watch: Stopwatch,
-    distinct_notes: int | None,
-) -> list[ScoredChunk]:
-    """Fetch and fuse the lists; again with a larger pool while distinct notes are missing."""
-    while True:
-        with watch.stage("search"):
-            rankings = search(connection, request)
-        with watch.stage("fuse"):
-            fused = fuse(rankings, config.fusion)
-        enough = len({chunk.note_id for chunk in fused}) >= (distinct_notes or 0)
-        more = any(len(ranking.candidates) >= request.pool for ranking in rankings)
-        if enough or not more or request.pool >= MAX_POOL:
-            return fused
-        request = replace(request, pool=min(2 * request.pool, MAX_POOL))
-
-
-def _results(
-    kept: Sequence[ScoredChunk],
-    chunks: Mapping[UUID, Chunk],
-    notes: Mapping[UUID, Note],
-    config: RetrievalConfig,
-) -> Iterator[RetrievalResult]:
-    passages = [_passage(item, chunks, notes[item.note_id]) for item in kept]
-    windows = _windows(passages, notes, config)
-    for item, passage in zip(kept, passages, strict=True):
-        window, note = windows[passage.chunk_id], notes[item.note_id]
-        yield RetrievalResult(
-            chunk_id=item.chunk_id,
-            note_id=item.note_id,
-            content=passage.content,
-            expanded_content=note.content[window.start : window.end],
-            score=item.score,
-            chunk_index=passage.chunk_index,
-            matched_bounds=(passage.start_char - window.start, passage.end_char - window.start),
-            retrieval_method="+".join(item.retrievers),
-            original_score=item.original_score,
-            title=note.title,
-            created_at=note.created_at,
-        )
-
-
-def _retrievers(config: RetrievalConfig, *, notes: bool, vectors: bool) -> list[Retriever]:
-    chunks = config.unit == "chunks"
-    semantic, fulltext = config.strategy.uses_vectors, config.strategy.uses_words
-    wanted = {
-        Retriever.SEMANTIC: chunks and semantic,
-        Retriever.CONTEXTUAL: chunks and semantic and config.contextual,
-        Retriever.FULLTEXT: chunks and fulltext,
-        Retriever.NOTES_SEMANTIC: notes and semantic and vectors,
-        Retriever.NOTES_FULLTEXT: notes and fulltext,
-    }
-    return [retriever for retriever, use in wanted.items() if use]
-
-
-def _needed(fused: Sequence[ScoredChunk], distinct_notes: int) -> int:
-    """How many of the best chunks it takes to see so many distinct notes."""
-    seen = set()
-    for count, chunk in enumerate(fused, start=1):
-        seen.add(chunk.note_id)
-        if len(seen) == distinct_notes:
-            return count
-    return len(fused)
-
-
-def _passage(item: ScoredChunk, chunks: Mapping[UUID, Chunk], note: Note) -> Chunk:
-    """The chunk of a result; the whole note where it was found as a whole."""
-    whole = Chunk(item.chunk_id, note.note_id, 0, 0, len(note.content), note.content)
-    return chunks.get(item.chunk_id, whole)
-
-
-def _windows(
-    passages: Sequence[Chunk], notes: Mapping[UUID, Note], config: RetrievalConfig
-) -> dict[UUID, Span]:
-    """The expanded window of each passage; windows of one note that meet become one."""
-    windows: dict[UUID, Span] = {}
-    for note_id in {passage.note_id for passage in passages}:
-        own = [passage for passage in passages if passage.note_id == note_id]
-        spans = [Span(passage.start_char, passage.end_char) for passage in own]
-        expanded = expand(notes[note_id].content, spans, config.context)
-        windows.update(zip((passage.chunk_id for passage in own), expanded, strict=True))
-    return windows
+        return cached

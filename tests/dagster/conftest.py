@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -29,6 +30,13 @@ from dagster_project import (
 
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """Undo how a run in this process configures its logs."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

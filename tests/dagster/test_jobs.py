@@ -52,22 +52,97 @@ def test_without_a_configuration_the_promoted_one_answers(indexed: Project) -> N
     assert output_metadata(result)["model"].value == "use_multilingual"
 
 
+def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
+    """Fields at any depth; only notes that meet every condition are searched."""
+    result = ask(
+        indexed,
+        question="¿Qué virus tuvo Vera? ¿Y qué dijo el pediatra?",
+        configuration="hybrid_use",
+        overrides={
+            "strategy": "hybrid+rerank",
+            "top_k": {"final": 4},
+            "transformation": {"decomposition": True},
+        },
+        filters={"created_from": "2025-02-01", "created_until": "2025-03-01"},
+    )
+    assert result.success, failure_texts(result)
+    metadata = output_metadata(result)
+    assert metadata["strategy"].value == "hybrid+rerank"
+    assert metadata["rerank_ms"].value > 0
+    assert str(metadata["searched_beside"].value).splitlines() == [
+        "¿Qué virus tuvo Vera?",
+        "¿Y qué dijo el pediatra?",
+    ]
+    rows = str(metadata["results"].value).splitlines()[2:]
+    assert 0 < len(rows) <= 4
+    assert all("| 2025-02-" in row and "reordenación" in row for row in rows)
+    assert (metadata["degraded"].value, metadata["messages"].value) == ("–", "–")
+
+
+def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
+    """Before the first promotion `hybrid_weighted` serves, whose model has no vectors here."""
+    result = ask(indexed, question=QUESTION)
+    assert result.success, failure_texts(result)
+    metadata = output_metadata(result)
+    assert metadata["configuration"].value == "hybrid_weighted"
+    assert metadata["degraded"].value == "semantic"
+    assert str(metadata["messages"].value).splitlines() == [
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+    ]
+    rows = str(metadata["results"].value).splitlines()[2:]
+    assert len(rows) == 5
+    assert all(row.endswith("| fulltext |") for row in rows)
+
+
+def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project) -> None:
+    """Its text is the user's, and the metadata names the stages."""
+    indexed.query("ALTER TABLE chunks RENAME TO gone")
+    result = ask(indexed, question=QUESTION, configuration="hybrid_use")
+    assert not result.success
+    assert failure_texts(result) == Message.NOTHING_RETRIEVED
+    (failure,) = result.get_step_failure_events()
+    told = failure.step_failure_data.user_failure_data
+    assert told is not None
+    assert told.metadata["degraded"].value == "semantic, fulltext"
+
+
+def test_a_database_that_is_down_is_told_in_words(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ana:muysecreta@127.0.0.1:1/x")
+    result = ask(indexed, question=QUESTION)
+    assert not result.success
+    (failure,) = result.filter_events(lambda event: event.is_resource_init_failure)
+    told = failure.engine_event_data.error
+    assert told is not None
+    assert "No se puede conectar con la base de datos" in told.message
+    assert "muysecreta" not in told.to_string()
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"question": QUESTION, "strategy": "mágica"}, "«mágica» no es una de las opciones"),
-        ({"question": "  "}, Message.QUERY_BLANK),
-        ({"question": QUESTION, "configuration": "otra"}, "ninguna configuración llamada «otra»"),
-        ({"question": QUESTION}, "No hay nada indexado con el modelo «e5_small»"),
+        ({"strategy": "mágica"}, ["strategy: «mágica» no es una de las opciones"]),
+        ({"question": "  "}, [Message.QUERY_BLANK]),
+        ({"configuration": "otra"}, ["ninguna configuración llamada «otra»"]),
+        ({"top_k": 51}, [Message.TOP_K_RANGE.format(value=51, maximum=50)]),
+        ({"overrides": {"fusion": {"metod": "rrf"}}}, ["fusion.metod: clave desconocida"]),
+        ({"overrides": {"model": "nada"}}, ["Modelo de embeddings desconocido: «nada»"]),
+        (
+            {"filters": {"created_from": "ayer", "tag": "x"}},
+            ["created_from: «ayer» no es una fecha", "tag: clave desconocida"],
+        ),
     ],
-    ids=["strategy", "blank", "configuration", "model"],
+    ids=["strategy", "blank", "configuration", "top_k", "override", "model", "filters"],
 )
 def test_a_question_that_cannot_be_asked_fails_in_words(
-    indexed: Project, config: dict[str, str], said: str
+    indexed: Project, config: dict[str, Any], said: list[str]
 ) -> None:
-    result = ask(indexed, **config)
+    result = ask(indexed, **{"question": QUESTION, **config})
     assert not result.success
-    assert said in failure_texts(result)
+    texts = failure_texts(result)
+    assert [text for text in said if text not in texts] == []
 
 
 def test_the_launchpad_opens_with_an_example() -> None:

@@ -179,7 +179,8 @@ def use(ui: Ui, home: Home) -> None:
     nodes = eventually(lambda: repositories(ui))
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
-    assert states == dict.fromkeys(("new_notes", "failed_runs", "automation"), "RUNNING")
+    names = ("new_notes", "failed_runs", "stop_backfills", "automation")
+    assert states == dict.fromkeys(names, "RUNNING")
 
     backfill = launch_backfill(ui)
     eventually(lambda: daemon_is_healthy(ui))

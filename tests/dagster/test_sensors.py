@@ -152,7 +152,7 @@ def test_a_failed_run_is_reported_with_its_reason(
         dagster_run=project.instance.get_run_by_id(result.run_id),
     ).for_run_failure()
     sensor(context)
-    reported = capsys.readouterr().out
+    reported = capsys.readouterr().err
     assert "run_failed" in reported
     assert result.run_id in reported
     assert "rapida: aún no se ha evaluado" in reported

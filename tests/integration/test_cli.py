@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 
 from rag_resources.cli import main
+from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, TimeWindow
@@ -28,6 +31,7 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.registry import build_embedder
+from rag_resources.settings import Settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.embeddings import register_model
 from rag_resources.store.evaluations import latest_evaluation, promote
@@ -85,13 +89,15 @@ Rag = Callable[..., Outcome]
 
 
 @pytest.fixture
-def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Rag:
+def rag(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Rag]:
     """Call `rag` in this process, in an empty folder with a home of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
-    for name in ("DATABASE_URL", "RAG_CONFIGURATIONS", "NOTES_SOURCE_NAME", "FIRST_MONTH"):
-        monkeypatch.delenv(name, raising=False)
+    for name in Settings.model_fields.keys() - {"rag_home"}:
+        monkeypatch.delenv(name.upper(), raising=False)
 
     def call(*arguments: str | Path) -> Outcome:
         capsys.readouterr()
@@ -101,7 +107,8 @@ def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
         assert isinstance(exited.value.code, int)
         return Outcome(exited.value.code, captured.out, captured.err)
 
-    return call
+    yield call
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -120,7 +127,10 @@ def folder(tmp_path: Path) -> Path:
 def write_notes(folder: Path) -> Path:
     folder.mkdir()
     for name, (created, text) in NOTES.items():
-        header = f"---\nid: {name}\ntitle: Nota de {name}\ncreated_at: {created}\n---\n"
+        header = (
+            f"---\nid: {name}\ntitle: Nota de {name}\ncreated_at: {created}\n"
+            f"tags: [diario, {name}]\nletras: {len(name)}\nmes: {created[:7]}\n---\n"
+        )
         (folder / f"{name}.md").write_text(f"{header}{text}\n", "utf-8")
     return folder
 
@@ -405,11 +415,36 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         ([" \u2003 "], Message.QUERY_BLANK),
         (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
         (["x", "--config", "nada"], "No existe ninguna configuración llamada «nada»"),
-        (["x", "--top-k", "0"], "top_k.final: 0 es menor que el mínimo, 1"),
-        (["x", "--top-k", "51"], "top_k.final: 51 es mayor que el máximo, 50"),
+        (["x", "--config", ""], "No existe ninguna configuración llamada «»"),
+        (["x", "--top-k", "0"], Message.TOP_K_RANGE.format(value=0, maximum=50)),
+        (["x", "--top-k", "51"], Message.TOP_K_RANGE.format(value=51, maximum=50)),
         (["x", "--strategy", "magia"], "strategy: «magia» no es una de las opciones"),
+        (["x", "--strategy", ""], "strategy: «» no es una de las opciones"),
         (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
+        (["x", "--model", "nada"], "Modelo de embeddings desconocido: «nada»"),
+        (["x", "--set", "fusion.method=magia"], "fusion.method: «magia» no es una de las opciones"),
+        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida"),
+        (["x", "--set", "top_k.final=muchos"], "top_k.final: «muchos» no es un número entero"),
+        (["x", "--set", "fusion=rrf"], "fusion: se esperaba un grupo de campos, no «rrf»"),
+        (["x", "--set", "contextual="], "contextual: «» no es true ni false"),
+        (["x", "--set", "contextual"], "--set: «contextual» no tiene la forma nombre=valor"),
+        (["x", "--set", "=3"], "--set: «=3» no tiene la forma nombre=valor"),
+        (["x", "--source", ""], "--source: no puede estar vacío"),
+        (["x", "--tag", "a", "--tag", "b" * 201], "--tag: tiene más de 200 caracteres"),
+        (["x", "--note", "gata"], "--note: «gata» no es un identificador (UUID)"),
+        (["x", "--since", "ayer"], "--since: «ayer» no es una fecha"),
+        (["x", "--until", "2025-02-30"], "--until: «2025-02-30» no es una fecha"),
+        (
+            ["x", "--since", "2025-02-01", "--until", "2025-02-01"],
+            "--since debe ser anterior a --until",
+        ),
+        (["x", "--metadata", "letras"], "--metadata: «letras» no tiene la forma nombre=valor"),
+        (
+            ["x", "--metadata", f"a={'b' * 1001}"],
+            "--metadata a: debe ser un texto de hasta 1000 caracteres",
+        ),
     ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
 def test_bad_questions_and_parameters_are_bad_input(
     rag_db: Rag, call: list[str], expected: str
@@ -420,11 +455,177 @@ def test_bad_questions_and_parameters_are_bad_input(
     assert expected in outcome.err
 
 
-def test_a_model_without_vectors_is_a_failure_that_says_what_to_do(indexed: Rag) -> None:
-    for call in (("retrieve", "gata"), ("retrieve", "gata", "--config", "semantic")):
-        outcome = indexed(*call)
-        assert outcome.code == 1
-        assert Message.MODEL_NOT_INDEXED.format(model="e5_small") in outcome.err
+def test_every_problem_of_the_filters_is_told_at_once(rag_db: Rag) -> None:
+    outcome = rag_db("retrieve", "x", "--since", "ayer", "--note", "1", "--tag", "")
+    assert outcome.code == 2
+    for option in ("--since", "--note", "--tag"):
+        assert f"  - {option}: " in outcome.err
+
+
+def found(outcome: Outcome) -> set[str]:
+    """Names of the notes that a retrieval in JSON found."""
+    assert outcome.code == 0, outcome.err
+    return {result["title"].removeprefix("Nota de ") for result in outcome.json["results"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], set(NOTES)),
+        (["--source", "notes"], set(NOTES)),
+        (["--source", "otra"], set()),
+        (["--tag", "diario"], set(NOTES)),
+        (["--tag", "diario", "--tag", "gata"], {"gata"}),
+        (["--tag", "furgo", "--tag", "gata"], set()),
+        (["--since", "2025-02-01"], {"huerto", "dentista", "viaje"}),
+        (["--until", "2025-02-03"], {"gata", "furgo"}),
+        (["--since", "2025-01-12", "--until", "2025-02-03T00:00:01Z"], {"furgo", "huerto"}),
+        (["--metadata", "letras=5"], {"furgo", "viaje"}),
+        (["--metadata", "letras=5", "--metadata", "mes=2025-01"], {"furgo"}),
+        (["--metadata", 'letras="5"'], set()),
+        (["--tag", "diario", "--metadata", "letras=4", "--until", "2025-02-01"], {"gata"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_filters_narrow_the_notes(indexed: Rag, options: list[str], expected: set[str]) -> None:
+    asked = ("retrieve", "gata furgoneta habas muela tren", "--config", CONFIGURATION, "--json")
+    assert found(indexed(*asked, *options)) == expected
+
+
+def test_a_note_is_chosen_by_its_id(indexed: Rag) -> None:
+    asked = ("retrieve", "gata furgoneta habas", "--config", CONFIGURATION, "--json")
+    ids = {result["title"]: result["noteId"] for result in indexed(*asked).json["results"]}
+    one, two = ids["Nota de gata"], ids["Nota de viaje"]
+    assert found(indexed(*asked, "--note", one)) == {"gata"}
+    assert found(indexed(*asked, "--note", one, "--note", two)) == {"gata", "viaje"}
+
+
+def test_nothing_among_the_notes_chosen_is_said(indexed: Rag) -> None:
+    outcome = indexed("retrieve", "gata", "--config", CONFIGURATION, "--tag", "otra")
+    assert outcome.code == 0
+    assert Message.RETRIEVED_NOTHING_FILTERED in outcome.out
+
+
+def test_any_field_of_the_configuration_can_be_changed(indexed: Rag) -> None:
+    """Numbers, truth values and fields inside fields; the last value of a field counts."""
+    asked = ("retrieve", "¿Dónde está la gata? ¿Y el tren?", "--config", CONFIGURATION, "--json")
+    plain = indexed(*asked).json
+    assert len(plain["transformedQuery"]["subQueries"]) == 2
+    changed = indexed(
+        *asked,
+        "--set", "top_k.final=1",
+        "--set", "top_k.final=2",
+        "--set", "transformation.decomposition=false",
+        "--set", "context.sentences_before=0",
+        "--set", "strategy=semantic",
+    ).json  # fmt: skip
+    assert len(changed["results"]) == 2
+    assert changed["transformedQuery"]["subQueries"] == []
+    assert changed["strategy"] == "semantic"
+    methods = {result["metadata"]["retrievalMethod"] for result in changed["results"]}
+    assert methods == {"semantic+semantic_contextual"}
+    alone = indexed(*asked, "--set", "strategy=semantic", "--set", "contextual=false").json
+    assert {item["metadata"]["retrievalMethod"] for item in alone["results"]} == {"semantic"}
+
+
+def test_the_parts_of_a_question_are_shown_with_its_intent(indexed: Rag) -> None:
+    outcome = indexed("retrieve", "¿Por qué huyó la gata? ¿Y el tren?", "--config", CONFIGURATION)
+    assert outcome.code == 0
+    assert "se han buscado sus partes: «¿Por qué huyó la gata?» · «¿Y el tren?»" in outcome.out
+    assert Message.INTENT_CAUSAL in outcome.out
+    assert "partes" not in indexed("retrieve", "gata", "--config", CONFIGURATION).out
+
+
+def test_reranking_shows_its_score_beside_that_of_fusion(indexed: Rag) -> None:
+    asked = ("retrieve", "¿Cuánto cuesta la furgoneta?", "--config", CONFIGURATION)
+    outcome = indexed(*asked, "--strategy", "hybrid+rerank", "--top-k", "1")
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert re.search(r"semantic.* · fusión 0\.\d{3}, reordenación [01]\.\d{3}", outcome.out)
+    assert "reordenación" not in indexed(*asked).out
+
+
+def test_an_answer_of_the_cache_says_so_and_gives_no_stages(
+    indexed: Rag, capsys: pytest.CaptureFixture[str]
+) -> None:
+    response = RetrievalResponse((), "gata", "fulltext", MODEL, 0.4, {"cache": 0.3}, cached=True)
+    show(response, CONFIGURATION, filtered=False)
+    shown = capsys.readouterr().out
+    assert Message.RETRIEVED_CACHED.format(count=0, total=0.4) in shown
+    assert "Etapas" not in shown
+
+
+# Degraded and failed retrieval
+
+
+def test_a_model_without_vectors_leaves_words_and_says_what_to_do(indexed: Rag) -> None:
+    """Whatever the configuration asks for; before the first promotion `hybrid_weighted` serves."""
+    for options in ((), ("--config", "semantic")):
+        outcome = indexed("retrieve", "gata", *options)
+        assert outcome.code == 0
+        assert outcome.err.splitlines() == [
+            Message.SEMANTIC_UNAVAILABLE,
+            Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+            Message.RETRIEVED_DEGRADED.format(stages="semantic"),
+        ]
+        assert "Nota de gata" in outcome.out
+        assert (options[-1] if options else "hybrid_weighted") in outcome.out
+
+
+def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> None:
+    outcome = indexed("retrieve", "gata", "--config", "hybrid", "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    response = outcome.json
+    assert response["degraded"] == ["semantic"]
+    assert response["messages"] == [
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+    ]
+    assert (response["error"], response["cached"]) == (None, False)
+    assert response["transformedQuery"]["intent"] == "abstract"
+
+
+def test_a_model_server_that_is_down_leaves_words(
+    indexed: Rag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+    asked = ("retrieve", "gata", "--config", "hybrid", "--model", "ollama_bge_m3")
+    outcome = indexed(*asked)
+    assert outcome.code == 0
+    assert "Nota de gata" in outcome.out
+    assert outcome.err.splitlines() == [
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.RETRIEVED_DEGRADED.format(stages="embed"),
+    ]
+    explained = indexed("--debug", *asked)
+    assert Message.OLLAMA_UNAVAILABLE.format(host="http://127.0.0.1:9") in explained.err
+    assert "retrieval_degraded" in explained.err
+
+
+def test_where_nothing_can_be_searched_the_code_is_1(indexed: Rag, indexed_url: str) -> None:
+    with Database(indexed_url) as database, database.transaction() as connection:
+        connection.execute("ALTER TABLE chunks RENAME TO gone")
+    asked = ("retrieve", "gata", "--config", CONFIGURATION)
+    outcome = indexed(*asked)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.splitlines() == [
+        Message.CLI_ERROR.format(message=Message.NOTHING_RETRIEVED),
+        Message.RETRIEVED_DEGRADED.format(stages="semantic, fulltext"),
+    ]
+    told = indexed(*asked, "--json")
+    assert (told.code, told.err) == (1, "")
+    assert told.json["error"] == Message.NOTHING_RETRIEVED
+    assert told.json["results"] == []
+
+
+def test_a_cold_process_answers_whole(indexed_url: str, tmp_path: Path) -> None:
+    """Loading the models is no part of the first retrieval's time."""
+    outcome = in_a_process(
+        "retrieve", "gata", "--config", CONFIGURATION, "--strategy", "hybrid+rerank", "--json",
+        DATABASE_URL=indexed_url, RAG_HOME=str(tmp_path),
+    )  # fmt: skip
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert json.loads(outcome.stdout)["degraded"] == []
 
 
 def test_typos_in_a_configuration_are_named_with_their_path(
@@ -575,9 +776,12 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     with Database(indexed_url) as database, database.transaction() as connection:
         connection.execute("""UPDATE promotions SET config = '{"strategy": "magia"}'""")
     fallen = indexed("retrieve", "Lisboa", "--strategy", "fulltext", "--json")
-    assert fallen.code == 0
-    assert fallen.err.strip() == Message.CONFIGURATION_FALLBACK
+    assert (fallen.code, fallen.err) == (0, "")
+    assert fallen.json["messages"] == [Message.CONFIGURATION_FALLBACK]
     assert len(fallen.json["results"]) == 1
+    shown = indexed("retrieve", "Lisboa", "--strategy", "fulltext")
+    assert shown.err.strip() == Message.CONFIGURATION_FALLBACK
+    assert Message.RETRIEVED_CONFIG_DEFAULTS in shown.out
 
 
 def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) -> None:

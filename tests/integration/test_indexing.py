@@ -1048,16 +1048,14 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
     for retriever, name in ((Retriever.SEMANTIC, INDEXES[0]), (Retriever.CONTEXTUAL, INDEXES[1])):
         for question in questions:
             vector = (question / np.linalg.norm(question)).astype(np.float32)
-            request = search_store.SearchRequest(
-                [retriever],
-                "x",
-                "ana",
-                20,
-                chunk_query=search_store.EmbeddedQuery(embedder.info, vector, 0.0),
-            )
+            embedded = search_store.EmbeddedQuery(embedder.info, vector, 0.0)
+            lists = [search_store.ListRequest(retriever, embedded=embedded)]
+            scope = search_store.SearchScope("ana")
             with database.transaction() as connection:
-                (ranking,) = search_store.search(connection, request)
-                plan = explain(connection, request, retriever)
+                (ranking,) = search_store.search(connection, lists, scope, pool=20)
+                query, parameters = search_store.compose_search(lists, scope, pool=20)
+                rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters).fetchall()
+                plan = "\n".join(row[0] for row in rows)
             assert name in plan
             exact = [ids[i] for i in np.argsort(-(vectors @ vector), kind="stable")[:20]]
             found = [candidate.chunk_id for candidate in ranking.candidates]
@@ -1068,13 +1066,3 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
     assert np.mean(recalls) >= 0.95
     with database.transaction() as connection:
         assert count_chunk_vectors(connection, "hash_model") == 3000
-
-
-def explain(connection: Any, request: search_store.SearchRequest, retriever: Retriever) -> str:
-    query = statement(
-        search_store._QUERY_NAMES[retriever], **search_store._identifiers(request)[retriever]
-    )
-    rows = connection.execute(
-        sql.SQL("EXPLAIN ") + query, search_store._parameters(request)
-    ).fetchall()
-    return "\n".join(row[0] for row in rows)

@@ -1,0 +1,69 @@
+"""From passages to results: each with the sentences around it. Widening is `core.expansion`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from rag_resources.core.configuration import ContextConfig
+from rag_resources.core.expansion import expand
+from rag_resources.core.text import Span
+from rag_resources.core.types import RetrievalResult, ScoredChunk
+from rag_resources.store.passages import Passage
+
+Sentences = Callable[[str], Sequence[Span]]
+
+
+def expanded_windows(
+    passages: Sequence[Passage], config: ContextConfig, sentences: Sentences
+) -> dict[UUID, Span]:
+    """Widen each passage by its neighbouring sentences.
+
+    Args:
+        passages: None twice.
+        config: How many sentences.
+        sentences: Cuts a note.
+
+    Returns:
+        The window of each chunk in its note; windows of one note that meet are one.
+    """
+    windows: dict[UUID, Span] = {}
+    for note_id in dict.fromkeys(passage.note.note_id for passage in passages):
+        own = [passage for passage in passages if passage.note.note_id == note_id]
+        expanded = expand(
+            own[0].note.content, [_span(passage) for passage in own], config, sentences=sentences
+        )
+        windows.update(zip((passage.chunk.chunk_id for passage in own), expanded, strict=True))
+    return windows
+
+
+def results(
+    chunks: Sequence[ScoredChunk],
+    passages: Mapping[UUID, Passage],
+    windows: Mapping[UUID, Span],
+) -> tuple[RetrievalResult, ...]:
+    """Put together what is answered; a passage without a window stands alone. Property 5."""
+    return tuple(
+        _result(chunk, passages[chunk.chunk_id], windows.get(chunk.chunk_id)) for chunk in chunks
+    )
+
+
+def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> RetrievalResult:
+    chunk, note = passage.chunk, passage.note
+    shown = window or _span(passage)
+    return RetrievalResult(
+        chunk_id=item.chunk_id,
+        note_id=item.note_id,
+        content=chunk.content,
+        expanded_content=note.content[shown.start : shown.end],
+        score=item.score,
+        chunk_index=chunk.chunk_index,
+        matched_bounds=(chunk.start_char - shown.start, chunk.end_char - shown.start),
+        retrieval_method="+".join(item.retrievers),
+        original_score=item.original_score,
+        rerank_score=item.rerank_score,
+        title=note.title,
+        created_at=note.created_at,
+    )
+
+
+def _span(passage: Passage) -> Span:
+    return Span(passage.chunk.start_char, passage.chunk.end_char)

@@ -1,0 +1,81 @@
+"""The vectors of one question: when they are first wanted, once per model, within the deadline."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DependencyOpenError
+from rag_resources.core.types import Vectors
+from rag_resources.providers.protocols import Embedder
+from rag_resources.providers.resilience import Breakers, call_within
+from rag_resources.retrieval.limits import blames, share
+
+# Of the time that is left, so that a slow model leaves some to search by words.
+_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The texts a question is searched by.
+
+    Attributes:
+        queries: The question, then its sub-queries.
+        hypothetical_answer: Searched by its vector alone: its words are invented.
+    """
+
+    queries: tuple[str, ...]
+    hypothetical_answer: str | None = None
+
+
+@dataclass
+class QuestionVectors:
+    """Embeds one question by any model.
+
+    Attributes:
+        asked: What is embedded.
+        embedder: The embedder of a model, by name.
+        breakers: Keep calls from a model that has failed too often.
+        deadline: Of the retrieval.
+    """
+
+    asked: Asked
+    embedder: Callable[[str], Embedder]
+    breakers: Breakers
+    deadline: Deadline
+    _made: dict[str, Vectors | Exception] = field(default_factory=dict)
+
+    def of(self, model: str, *, insist: bool = False) -> Vectors:
+        """Return `(n_queries, dimension)` vectors, one more row for a hypothetical answer.
+
+        Args:
+            model: Name of the model.
+            insist: Whether to call a model that its breaker keeps out.
+
+        Raises:
+            Exception: The model cannot be used, or not in time; the same one at every call.
+        """
+        made = self._made.get(model)
+        if made is None or (insist and isinstance(made, DependencyOpenError)):
+            made = self._made[model] = self._try(model, insist=insist)
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    def _try(self, model: str, *, insist: bool) -> Vectors | Exception:
+        breaker = self.breakers[f"embedding:{model}"]
+        deadline = share(self.deadline, _SHARE)
+        try:
+            with breaker.guard(blames(deadline), insist=insist):
+                return call_within(deadline, lambda: self._embed(model))
+        except Exception as error:  # noqa: BLE001 -- whatever a model raises, words still search
+            return error
+
+    def _embed(self, model: str) -> Vectors:
+        embedder = self.embedder(model)
+        vectors = embedder.embed_queries(self.asked.queries)
+        if self.asked.hypothetical_answer is None:
+            return vectors
+        passage = embedder.embed_passages([self.asked.hypothetical_answer])
+        return np.concatenate([vectors, passage])

@@ -1,0 +1,79 @@
+"""One retrieval as it was asked: the same for every stage; and which questions are refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidParameterError, InvalidQueryError
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.text import is_blank
+from rag_resources.core.types import ScoredChunk
+
+MAX_QUERY_CHARS = 2_000
+MAX_RESULTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question and how to answer it.
+
+    Attributes:
+        query: Without what a database or a model cannot read.
+        top_k: How many results.
+        distinct_notes: An evaluation's wish: as many results as that many distinct notes need, in
+            place of `top_k`; 0 if there is no such wish.
+        cached: Whether caches may answer, and be filled.
+    """
+
+    query: str
+    config: RetrievalConfig
+    tenant: str
+    filters: RetrievalFilters
+    top_k: int
+    distinct_notes: int
+    deadline: Deadline
+    cached: bool
+
+    def count_needed(self, chunks: Sequence[ScoredChunk]) -> int:
+        """How many of the best chunks are wanted as results."""
+        if not self.distinct_notes:
+            return min(self.top_k, len(chunks))
+        seen = set()
+        for count, chunk in enumerate(chunks, start=1):
+            seen.add(chunk.note_id)
+            if len(seen) == self.distinct_notes:
+                return count
+        return len(chunks)
+
+
+def check_query(query: str) -> None:
+    """Refuse a question that cannot be searched.
+
+    Raises:
+        InvalidQueryError: It is blank or too long.
+    """
+    if is_blank(query.replace("\0", " ")):
+        raise InvalidQueryError(Message.QUERY_BLANK)
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidQueryError(
+            Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
+        )
+
+
+def check_top_k(top_k: int) -> None:
+    """Refuse a number of results out of range.
+
+    Raises:
+        InvalidParameterError: It is less than 1 or more than `MAX_RESULTS`.
+    """
+    if not 1 <= top_k <= MAX_RESULTS:
+        raise InvalidParameterError(
+            Message.TOP_K_RANGE.format(value=top_k, maximum=MAX_RESULTS), top_k=top_k
+        )
+
+
+def searchable(query: str) -> str:
+    """Return the question without what a database or a model cannot read: NUL, lone surrogates."""
+    return query.replace("\0", " ").encode("utf-8", "replace").decode()

@@ -1,0 +1,72 @@
+"""What people ask, as the command line and Dagster ask it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rag_resources.application import Application
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
+from rag_resources.retrieval.pipeline import DEADLINE_MS
+from rag_resources.settings import load_settings
+from rag_resources.store.embeddings import register_model
+from tests.ollama_server import Fault, OllamaServer
+
+MODEL = "ollama_bge_m3"
+
+
+@pytest.fixture
+def ollama() -> Iterator[OllamaServer]:
+    """A model server that has everything."""
+    with OllamaServer() as running:
+        yield running
+
+
+@pytest.fixture
+def application(
+    database: Database, ollama: OllamaServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Application:
+    """Over an empty database, with all models on the ollama."""
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings(ollama_host=ollama.host, note_embedding_model=MODEL)
+    made = Application(settings, database)
+    with database.transaction() as connection:
+        register_model(connection, made.embedder(MODEL).info, embeds_chunks=True)
+    return made
+
+
+def test_loading_a_model_takes_no_time_of_the_first_retrieval(
+    application: Application, ollama: OllamaServer
+) -> None:
+    """It may take longer than the whole retrieval may."""
+    ollama.inject(Fault.SLOW, times=1, path="/api/embed", seconds=1.5 * DEADLINE_MS / 1000)
+    response = application.retrieve("gata", overrides={"model": MODEL}).response
+    assert response.degraded == ()
+    assert response.latency_ms < DEADLINE_MS
+
+
+def test_each_model_is_loaded_once(application: Application, ollama: OllamaServer) -> None:
+    """Also one that did not answer: a retrieval says so itself."""
+    ollama.inject(Fault.STATUS, times=1, path="/api/embed", status=400)
+    before = len(ollama.requests_to("/api/embed"))
+    questions = ("gata", "perro", "tren")
+    for question in questions:
+        application.retrieve(question, overrides={"model": MODEL})
+    assert len(ollama.requests_to("/api/embed")) == before + 1 + len(questions)
+
+
+def test_words_alone_load_no_model(application: Application, ollama: OllamaServer) -> None:
+    before = len(ollama.requests)
+    application.retrieve("gata", configuration="fulltext")
+    assert len(ollama.requests) == before
+
+
+def test_before_the_first_promotion_the_default_serves(application: Application) -> None:
+    """Without vectors of its model in the index, by words."""
+    answered = application.retrieve("gata")
+    assert answered.configuration == "hybrid_weighted"
+    assert answered.response.messages == (
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.MODEL_NOT_INDEXED.format(model="e5_small"),
+    )
