@@ -1,0 +1,81 @@
+"""What README and .env.example say exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from rag_resources.cli.main import app
+from rag_resources.core.configuration import ChunkingConfig, parse_configuration
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
+CHUNKING = {f"chunking__{field}" for field in ChunkingConfig.model_fields}
+SETTINGS = {name.upper() for name in Settings.model_fields.keys() - {"chunking"} | CHUNKING}
+TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+def assignments() -> dict[str, str]:
+    """The variables of the example, commented out or not."""
+    return dict(re.findall(r"^(?:# )?([A-Z_]+)=(.*)$", EXAMPLE, re.MULTILINE))
+
+
+def test_the_example_environment_names_every_setting_once_and_nothing_else() -> None:
+    assert assignments().keys() == SETTINGS | {TRACES}
+    assert len(re.findall(r"^(?:# )?[A-Z_]+=", EXAMPLE, re.MULTILINE)) == len(assignments())
+
+
+def test_the_example_environment_is_valid_and_shows_the_defaults(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A default that is nothing, or a place on this machine, has an example instead."""
+    monkeypatch.chdir(tmp_path)
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    defaults = load_settings()
+    lines = (f"{name}={value}\n" for name, value in assignments().items())
+    Path(".env").write_text("".join(lines), "utf-8")
+    shown = load_settings()
+    for name in Settings.model_fields:
+        default = getattr(defaults, name)
+        if default is not None and name not in {"notes_source", "golden_source"}:
+            assert getattr(shown, name) == default, name
+
+
+def test_every_variable_of_the_readme_is_a_setting() -> None:
+    rows = re.findall(r"^\| (`[A-Z_].*?) \|", README, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([A-Z_]{4,})`", row)}
+    assert len(named) > 10
+    assert named <= SETTINGS | {TRACES}
+
+
+def test_the_options_of_the_readme_are_those_of_retrieve() -> None:
+    root = get_command(app)
+    options = {name for item in root.commands["retrieve"].params for name in item.opts}  # type: ignore[attr-defined]
+    _, _, asking = README.partition("## Asking")
+    table, _, _ = asking.partition("The job `retrieve`")
+    assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
+
+
+def test_the_messages_of_the_readme_are_those_of_the_product() -> None:
+    for message in (
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.FULLTEXT_UNAVAILABLE,
+        Message.PARTIAL_RESULTS,
+        Message.CONFIGURATION_FALLBACK,
+        Message.NOTHING_RETRIEVED,
+        Message.CONNECTION_ERROR,
+    ):
+        assert f"| {message} |" in README
+
+
+def test_the_configuration_of_the_readme_is_valid() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    named = parse_configuration(yaml.safe_load(text), origin="README")
+    assert named.retrieval.reranks
+    assert f"in {named.name}.yaml" in text
