@@ -1,0 +1,237 @@
+"""A synthetic index of any size, the same every time, written straight into PostgreSQL.
+
+Vectors lie in clusters and words follow Zipf's law, as real ones do; nothing is ingested, chunked
+or embedded, so that 100,000 chunks take minutes. The questions of a benchmark come from here too.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.types import ModelInfo, Vectors
+from rag_resources.database.pool import Connection, Database
+from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+
+Words = np.ndarray[Any, np.dtype[np.str_]]
+
+MODEL = ModelInfo("bench", 384, "test", "1", 0.0, 512)
+CHUNKS_PER_NOTE = 2
+WORDS_PER_CHUNK = 80
+WORDS_PER_SENTENCE = 10
+WORDS_PER_QUESTION = 8
+MONTHS = 24
+
+_VOCABULARY = 30_000
+_CLUSTERS = 1_000
+_NOISE = 0.6
+_CONTEXT_NOISE = 0.2
+_QUESTION_VECTORS = 4_096
+_BATCH = 500
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_SYLLABLES = [
+    onset + vowel
+    for onset in ("b", "c", "ch", "d", "f", "g", "l", "ll", "m", "n", "p", "r", "s", "t", "tr", "v")
+    for vowel in "aeiou"
+]
+_ENDINGS = ("", "s", "n", "r", "do", "dad", "mente", "ción", "ía")
+
+_COPY_NOTES = """COPY notes
+    (id, source, external_id, title, content, tags, metadata, created_at, chunked_at, chunking_hash)
+    FROM STDIN (FORMAT binary)"""
+_NOTE_TYPES = [
+    *("uuid", "text", "text", "text", "text", "text[]", "jsonb"),
+    *("timestamptz", "timestamptz", "text"),
+]
+_COPY_CHUNKS = """COPY chunks
+    (id, note_id, content, context, chunk_index, start_char, end_char) FROM STDIN (FORMAT binary)"""
+_CHUNK_TYPES = ["uuid", "uuid", "text", "text", "int4", "int4", "int4"]
+_COPY_VECTORS = """COPY chunk_embeddings
+    (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256)
+    FROM STDIN (FORMAT binary)"""
+_VECTOR_TYPES = ["uuid", "text", "halfvec", "halfvec", "bytea", "bytea"]
+
+
+class Corpus:
+    """The source of a synthetic index and of questions about it.
+
+    Args:
+        seed: Of everything drawn.
+    """
+
+    def __init__(self, seed: int = 7) -> None:
+        self._seed = seed
+        rng = np.random.default_rng(seed)
+        self._words = _vocabulary(rng)
+        shares = 1 / np.arange(1, len(self._words) + 1)
+        self._cumulated = np.cumsum(shares / shares.sum())
+        self._centres = _normalised(rng.standard_normal((_CLUSTERS, MODEL.dimension)))
+
+    def load(self, database: Database, chunks: int) -> None:
+        """Fill a migrated database with an index as the product leaves one, unless it is there.
+
+        Args:
+            database: Open; what else it holds is deleted.
+            chunks: How many, a multiple of `CHUNKS_PER_NOTE`.
+        """
+        with database.transaction() as connection:
+            loaded = connection.execute("SELECT chunk_count FROM index_state").fetchone()
+            if loaded == (chunks,):
+                return
+            connection.execute("TRUNCATE notes CASCADE")
+            register_model(connection, MODEL, embeds_chunks=True)
+        rng = np.random.default_rng([self._seed, chunks])
+        notes = chunks // CHUNKS_PER_NOTE
+        for first in range(0, notes, _BATCH):
+            with database.bulk() as connection:
+                numbers = range(first, min(first + _BATCH, notes))
+                self._load_notes(connection, numbers, notes, rng)
+        ensure_vector_indexes(database, MODEL, min_rows=1)
+        with database.autocommit() as connection:
+            connection.execute("VACUUM ANALYZE")
+        # Last: its count of chunks tells the next run that all is done.
+        with database.transaction() as connection:
+            refresh_statistics(connection)
+
+    def questions(self, count: int, *, stream: int) -> list[str]:
+        """Draw different questions; other streams draw others."""
+        rng = np.random.default_rng([self._seed, stream, 1])
+        drawn = self._draw_words(rng, count * WORDS_PER_QUESTION).reshape(count, -1)
+        return [f"¿{' '.join(words)}?" for words in drawn]
+
+    @cached_property
+    def question_vectors(self) -> Vectors:
+        """Of any question: `(4096, 384)` float32, L2-normalised, near the chunks' vectors."""
+        return self._draw_vectors(np.random.default_rng([self._seed, 2]), _QUESTION_VECTORS)
+
+    def _load_notes(
+        self, connection: Connection, numbers: range, notes: int, rng: np.random.Generator
+    ) -> None:
+        drafts = [self._draft(number, notes, rng) for number in numbers]
+        count = len(drafts) * CHUNKS_PER_NOTE
+        vectors = self._draw_vectors(rng, count)
+        contextual = _normalised(vectors + _CONTEXT_NOISE * _noise(rng, count))
+        chunks = [chunk for draft in drafts for chunk in draft.chunks]
+        _copy(connection, _COPY_NOTES, _NOTE_TYPES, (draft.row for draft in drafts))
+        _copy(connection, _COPY_CHUNKS, _CHUNK_TYPES, chunks)
+        _copy(
+            connection,
+            _COPY_VECTORS,
+            _VECTOR_TYPES,
+            (
+                (
+                    chunk_id,
+                    MODEL.name,
+                    HalfVector(vector),
+                    HalfVector(in_context),
+                    hashlib.sha256(content.encode()).digest(),
+                    hashlib.sha256(f"{context}\n{content}".encode()).digest(),
+                )
+                for (chunk_id, _, content, context, *_), vector, in_context in zip(
+                    chunks, vectors, contextual, strict=True
+                )
+            ),
+        )
+
+    def _draft(self, number: int, notes: int, rng: np.random.Generator) -> "_Draft":
+        note_id, *chunk_ids = (UUID(bytes=rng.bytes(16)) for _ in range(1 + CHUNKS_PER_NOTE))
+        title = f"Nota {number}"
+        texts = [self._text(rng) for _ in chunk_ids]
+        chunks = []
+        start = 0
+        created_at = _START + timedelta(days=30.4 * MONTHS * number / notes)
+        for index, (chunk_id, text) in enumerate(zip(chunk_ids, texts, strict=True)):
+            end = start + len(text)
+            context = f"Parte {index + 1} de {CHUNKS_PER_NOTE} de una nota sobre: {title}."
+            chunks.append((chunk_id, note_id, text, context, index, start, end))
+            start = end + 1
+        row = (
+            note_id,
+            ("diario", "reuniones", "documentos")[number % 3],
+            f"n{number}",
+            title,
+            " ".join(texts),
+            [f"etiqueta{number % 20}", f"rara{number % 500}"],
+            Jsonb({"proyecto": number % 50}),
+            created_at,
+            created_at,
+            "bench",
+        )
+        return _Draft(row, chunks)
+
+    def _text(self, rng: np.random.Generator) -> str:
+        words = self._draw_words(rng, WORDS_PER_CHUNK).reshape(-1, WORDS_PER_SENTENCE)
+        return " ".join(f"{' '.join(sentence).capitalize()}." for sentence in words)
+
+    def _draw_words(self, rng: np.random.Generator, count: int) -> Words:
+        ranks = np.searchsorted(self._cumulated, rng.random(count))
+        return self._words[np.minimum(ranks, len(self._words) - 1)]
+
+    def _draw_vectors(self, rng: np.random.Generator, count: int) -> Vectors:
+        centres = self._centres[rng.integers(0, _CLUSTERS, count)]
+        return _normalised(centres + _NOISE * _noise(rng, count))
+
+
+class StoredEmbedder:
+    """Gives any question one of the corpus's vectors, at once: it stands for no model at all."""
+
+    info = MODEL
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._vectors = corpus.question_vectors
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Look up a vector by each text."""
+        numbers = [crc32(text.encode()) % len(self._vectors) for text in texts]
+        found: Vectors = self._vectors[numbers]
+        return found
+
+    embed_passages = embed_queries
+
+
+@dataclass(frozen=True)
+class _Draft:
+    row: tuple[object, ...]
+    chunks: list[tuple[UUID, UUID, str, str, int, int, int]]
+
+
+def _vocabulary(rng: np.random.Generator) -> Words:
+    """Words of syllables, the most frequent first."""
+    words: dict[str, None] = {}
+    while len(words) < _VOCABULARY:
+        syllables = rng.choice(_SYLLABLES, rng.integers(2, 5))
+        words["".join(syllables) + rng.choice(_ENDINGS)] = None
+    return np.array(list(words))
+
+
+def _noise(rng: np.random.Generator, count: int) -> Vectors:
+    """Vectors of length about 1, `(count, 384)`."""
+    drawn = rng.standard_normal((count, MODEL.dimension))
+    scaled: Vectors = (drawn / np.sqrt(MODEL.dimension)).astype(np.float32)
+    return scaled
+
+
+def _normalised(vectors: np.ndarray[Any, np.dtype[np.floating[Any]]]) -> Vectors:
+    unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def _copy(
+    connection: Connection,
+    command: str,
+    types: Sequence[str],
+    rows: Iterator[tuple[object, ...]] | Sequence[tuple[object, ...]],
+) -> None:
+    with connection.cursor() as cursor, cursor.copy(command) as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
