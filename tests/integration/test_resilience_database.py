@@ -1,0 +1,458 @@
+"""A retrieval whose database fails in part or as a whole: what the user still gets, and reads.
+
+Failures of the models are `test_resilience_models`; many callers, `test_resilience_load`.
+"""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from structlog.testing import capture_logs
+
+from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResult
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import MAX_CONNECTIONS, Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.retrieval.cache import build_caches
+from tests.ollama_server import OllamaServer
+from tests.retrieval_stand import (
+    FAILURES,
+    FULLTEXT,
+    HYBRID,
+    LATE_FULLTEXT,
+    LATE_SEMANTIC,
+    MISSING_FULLTEXT,
+    MISSING_SEMANTIC,
+    MODEL,
+    MODELS,
+    NOTE_MODEL,
+    RESET_S,
+    SEMANTIC,
+    Stand,
+    config,
+    wait_until,
+)
+from tests.tcp_proxy import TcpProxy
+
+GENEROUS_MS = 15_000
+"""Far more than any deadline here."""
+WORDS = "lexeme_statistics"
+VECTORS = f"chunk_embeddings_{MODEL}"
+NOTHING = (Message.NOTHING_RETRIEVED,)
+UNREACHABLE = (Message.CONNECTION_ERROR,)
+
+
+@pytest.fixture
+def stand(database: Database, database_url: str) -> Iterator[Stand]:
+    with OllamaServer(embedding_models=dict(MODELS)) as ollama:
+        stand = Stand(database, database_url, ollama)
+        yield stand
+        stand.close()
+        assert database.statistics().in_use == 0
+
+
+def ids(results: tuple[RetrievalResult, ...]) -> list[object]:
+    return [result.chunk_id for result in results]
+
+
+# --- Parts of the database --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
+@pytest.mark.parametrize("table", [WORDS, "index_state"])
+def test_without_full_text_meaning_is_searched(
+    stand: Stand, wanted: RetrievalConfig, table: str
+) -> None:
+    """Also where only words were asked for."""
+    before, meaning = stand.whole(wanted).results, stand.whole(SEMANTIC).results
+    with stand.gone(table):
+        asked = stand.ask(wanted)
+        assert asked.response.results == meaning
+        assert asked.response.messages == MISSING_FULLTEXT
+        assert asked.response.error is None
+        assert asked.errors == {"fulltext": "UndefinedTable"}
+        assert asked.failures[0]["component"] == "fulltext:chunks"
+    assert stand.whole(wanted).results == before
+
+
+@pytest.mark.parametrize("wanted", [HYBRID, SEMANTIC], ids=["hybrid", "semantic"])
+def test_without_vectors_words_are_searched(stand: Stand, wanted: RetrievalConfig) -> None:
+    before, words = stand.whole(wanted).results, stand.whole(FULLTEXT).results
+    with stand.gone(VECTORS):
+        asked = stand.ask(wanted)
+        assert asked.response.results == words
+        assert asked.response.messages == MISSING_SEMANTIC
+        assert asked.response.error is None
+        assert asked.errors == {"semantic": "UndefinedTable"}
+        assert asked.failures[0]["component"] == f"semantic:chunks:{MODEL}"
+    assert stand.whole(wanted).results == before
+
+
+@pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
+def test_full_text_that_is_locked_leaves_time_for_meaning(
+    stand: Stand, wanted: RetrievalConfig
+) -> None:
+    before, meaning = stand.whole(wanted).results, stand.whole(SEMANTIC).results
+    with stand.locked(WORDS):
+        asked = stand.ask(wanted, deadline_ms=6_000)
+        assert asked.response.results == meaning
+        assert asked.response.messages == LATE_FULLTEXT
+        assert asked.errors == {"fulltext": "DatabaseTimeoutError"}
+        assert asked.response.latency_ms < GENEROUS_MS
+    assert stand.whole(wanted).results == before
+
+
+@pytest.mark.parametrize("wanted", [HYBRID, SEMANTIC], ids=["hybrid", "semantic"])
+def test_vectors_that_are_locked_leave_time_for_words(
+    stand: Stand, wanted: RetrievalConfig
+) -> None:
+    before, words = stand.whole(wanted).results, stand.whole(FULLTEXT).results
+    with stand.locked(VECTORS):
+        asked = stand.ask(wanted, deadline_ms=6_000)
+        assert asked.response.results == words
+        assert asked.response.messages == LATE_SEMANTIC
+        assert asked.errors == {"semantic": "DatabaseTimeoutError"}
+        assert asked.response.latency_ms < GENEROUS_MS
+    assert stand.whole(wanted).results == before
+
+
+def test_statement_that_the_server_gives_up_is_no_lost_connection(
+    stand: Stand, database_url: str
+) -> None:
+    """A lock not had in time is an error of one search: the other goes on, and nobody retries."""
+    name = conninfo_to_dict(database_url)["dbname"]
+    stand.execute(f"ALTER DATABASE {name} SET lock_timeout = '50ms'")
+    with Database(database_url) as impatient:
+        pipeline = stand.new_pipeline(impatient)
+        with stand.locked(WORDS):
+            asked = stand.ask(pipeline=pipeline)
+            assert asked.response.results == stand.ask(SEMANTIC, pipeline).response.results
+            assert asked.response.messages == MISSING_FULLTEXT
+            assert asked.errors.keys() == {"fulltext"}
+        stand.whole(pipeline=pipeline)
+
+
+def test_full_text_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
+    stand: Stand,
+) -> None:
+    """With the breaker open nobody waits; at its reset one caller of eight does."""
+    before, meaning = stand.whole().results, stand.whole(SEMANTIC).results
+    with stand.locked(WORDS):
+        for _ in range(FAILURES):
+            assert stand.ask(deadline_ms=3_000).errors == {"fulltext": "DatabaseTimeoutError"}
+        left_alone = stand.ask()
+        assert left_alone.response.results == meaning
+        assert left_alone.response.messages == MISSING_FULLTEXT
+        assert left_alone.errors == {"fulltext": "DependencyOpenError"}
+
+        stand.clock.now += RESET_S
+        start = threading.Barrier(8)
+
+        def asking() -> list[object]:
+            start.wait()
+            return ids(stand.pipeline.retrieve("ascensor", HYBRID, deadline_ms=6_000).results)
+
+        with capture_logs() as logs, ThreadPoolExecutor(8) as executor:
+            futures = [executor.submit(asking) for _ in range(8)]
+            assert all(future.result() for future in futures)
+        errors = [record["error"] for record in logs if record["event"] == "retrieval_degraded"]
+        assert sorted(errors) == ["DatabaseTimeoutError", *["DependencyOpenError"] * 7]
+    assert stand.ask().errors == {"fulltext": "DependencyOpenError"}
+    stand.clock.now += RESET_S
+    assert stand.whole().results == before
+
+
+def test_model_that_is_gone_from_the_index_is_named(stand: Stand) -> None:
+    """Retired: its partitions and its row are dropped. Words stand in until it is built again."""
+    before, words = stand.whole().results, stand.whole(FULLTEXT).results
+    for statement in (
+        f"DROP TABLE {VECTORS}, note_embeddings_{MODEL}",
+        f"DELETE FROM embedding_models WHERE name = '{MODEL}'",
+    ):
+        stand.execute(statement)
+
+    for _ in range(FAILURES + 1):
+        asked = stand.ask()
+        assert asked.response.results == words
+        assert asked.response.messages == (
+            Message.SEMANTIC_UNAVAILABLE,
+            Message.MODEL_NOT_INDEXED.format(model=MODEL),
+        )
+        assert asked.errors == {"semantic": "ModelMissingError"}
+
+    stand.embed()
+    assert stand.whole().results == before
+
+
+def test_broken_index_of_one_model_closes_no_other(stand: Stand) -> None:
+    """A model that is being built or retired costs those who ask for another one nothing."""
+    whole_notes = RetrievalConfig(model=NOTE_MODEL, unit="notes")
+    with stand.gone(VECTORS):
+        for _ in range(FAILURES):
+            assert stand.ask().errors == {"semantic": "UndefinedTable"}
+        assert stand.ask().errors == {"semantic": "DependencyOpenError"}
+        stand.whole(whole_notes)
+
+
+def test_when_every_search_fails_the_user_is_told_and_nothing_is_left_closed(stand: Stand) -> None:
+    """Both breakers are open, but there is nothing else to turn to: the next answer is whole."""
+    before = stand.whole().results
+    with stand.gone(WORDS), ExitStack() as stack:
+        stand.execute(f"ALTER TABLE {VECTORS} RENAME TO hidden_vectors")
+        stack.callback(stand.execute, f"ALTER TABLE hidden_vectors RENAME TO {VECTORS}")
+        for _ in range(FAILURES + 1):
+            asked = stand.ask()
+            assert asked.response.results == ()
+            assert asked.response.error == Message.NOTHING_RETRIEVED
+            assert asked.response.messages == NOTHING
+            assert asked.errors == {"semantic": "UndefinedTable", "fulltext": "UndefinedTable"}
+    assert stand.whole().results == before
+
+
+def test_open_breakers_of_both_models_and_words_do_not_add_up_to_nothing(stand: Stand) -> None:
+    """Embeddings failed until they were left alone, then heal as full text breaks down."""
+    meaning = stand.whole(SEMANTIC).results
+    stand.ollama.stop()
+    for _ in range(FAILURES):
+        stand.ask()
+    assert stand.ask().errors == {"embed": "DependencyOpenError"}
+    stand.ollama.start()
+    with stand.gone(WORDS):
+        asked = stand.ask()
+        assert asked.response.results == meaning
+        assert asked.response.messages == MISSING_FULLTEXT
+    stand.whole()
+
+
+def test_neither_model_nor_words(stand: Stand) -> None:
+    stand.ollama.stop()
+    with stand.gone(WORDS):
+        asked = stand.ask()
+        assert asked.response.error == Message.NOTHING_RETRIEVED
+        assert asked.response.messages == NOTHING
+        assert asked.errors == {"embed": "ProviderUnavailableError", "fulltext": "UndefinedTable"}
+    stand.ollama.start()
+    stand.whole()
+
+
+@pytest.mark.parametrize("table", ["notes", "chunks", "embedding_models", "pending_embeddings"])
+@pytest.mark.parametrize("cached", [True, False])
+def test_table_that_everything_needs(stand: Stand, table: str, cached: bool) -> None:
+    pipeline = stand.new_pipeline(caches=build_caches(None) if cached else None)
+    with stand.gone(table):
+        asked = stand.ask(pipeline=pipeline)
+        assert asked.response.error == Message.NOTHING_RETRIEVED
+        assert asked.response.messages == NOTHING
+    stand.whole(pipeline=pipeline)
+
+
+def test_answers_are_found_also_where_their_version_cannot_be_told(stand: Stand) -> None:
+    """The cache asks for the version of the index first: without it, nothing is kept."""
+    pipeline = stand.new_pipeline(caches=build_caches(None))
+    with stand.gone("index_state"):
+        assert ids(stand.ask(pipeline=pipeline).response.results)
+    assert not stand.whole(pipeline=pipeline).cached
+
+
+# --- Diversity --------------------------------------------------------------------------------
+
+DIVERSE = config(diversity_weight=0.3)
+
+
+def test_results_without_vectors_are_in_the_order_of_their_scores(stand: Stand) -> None:
+    """Diversity alone reads the table of all models: it is not worth the results."""
+    before, plain = stand.whole(DIVERSE).results, stand.whole().results
+    with stand.locked("ONLY chunk_embeddings"):
+        asked = stand.ask(DIVERSE, deadline_ms=4_000)
+        assert asked.response.results == plain
+        assert asked.errors == {"diversity": "DatabaseTimeoutError"}
+        assert asked.response.messages == ()
+        assert asked.response.latency_ms < GENEROUS_MS
+    assert stand.whole(DIVERSE).results == before
+
+
+def test_locked_vectors_cost_neither_words_nor_the_answer(stand: Stand) -> None:
+    words = stand.whole(FULLTEXT).results
+    with stand.locked("chunk_embeddings"):
+        asked = stand.ask(DIVERSE, deadline_ms=6_000)
+        assert asked.response.results == words
+        assert asked.response.messages == LATE_SEMANTIC
+        assert asked.response.degraded == ("diversity", "semantic")
+    stand.whole(DIVERSE)
+
+
+def test_diversity_of_chunks_whose_vectors_are_gone(stand: Stand) -> None:
+    stand.execute(f"DELETE FROM {VECTORS}")
+    diverse = config(Strategy.FULLTEXT, diversity_weight=0.3)
+    assert set(ids(stand.whole(diverse).results)) == set(ids(stand.whole(FULLTEXT).results))
+
+
+# --- Connections ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[TcpProxy]:
+    place = conninfo_to_dict(database_url)
+    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
+        yield proxy
+        proxy.heal()
+        wait_until(lambda: proxy.open_connections == 0)
+
+
+@pytest.fixture
+def proxied(database_url: str, proxy: TcpProxy) -> Iterator[Database]:
+    url = make_conninfo(database_url, host=proxy.host, port=proxy.port)
+    with Database(url) as database:
+        yield database
+        proxy.heal()
+
+
+@pytest.mark.parametrize("answer_bytes", [0, 1, 30, 100, 300, 1_000, 2_000, 4_000, 8_000])
+def test_connection_cut_in_the_middle_is_not_noticed(
+    stand: Stand, proxied: Database, proxy: TcpProxy, answer_bytes: int
+) -> None:
+    """Wherever it is cut, the whole answer comes, of one state of the database."""
+    pipeline = stand.new_pipeline(proxied)
+    before = stand.whole(pipeline=pipeline).results
+    proxy.cut_after(answer_bytes)
+    assert stand.whole(pipeline=pipeline).results == before
+    proxy.heal()
+    assert stand.whole(pipeline=pipeline).results == before
+    assert proxied.statistics().in_use == 0
+
+
+def test_connections_ended_by_an_administrator_are_not_noticed(stand: Stand) -> None:
+    before = stand.whole().results
+    for _ in range(3):
+        stand.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert stand.whole().results == before
+
+
+def test_stalled_network_does_not_hold_the_caller(
+    stand: Stand, proxied: Database, proxy: TcpProxy
+) -> None:
+    pipeline = stand.new_pipeline(proxied)
+    before = stand.whole(pipeline=pipeline).results
+    proxy.stall()
+
+    asked = stand.ask(pipeline=pipeline, deadline_ms=1_000)
+
+    assert asked.response.results == ()
+    assert asked.response.error == Message.CONNECTION_ERROR
+    assert asked.response.messages == UNREACHABLE
+    assert asked.errors == {"database": "DatabaseUnavailableError"}
+    assert asked.response.latency_ms < GENEROUS_MS
+    proxy.heal()
+    wait_until(lambda: not stand.ask(pipeline=pipeline).response.error)
+    assert stand.whole(pipeline=pipeline).results == before
+    assert proxied.statistics().in_use == 0
+
+
+def test_refused_connections_are_told_and_end_with_the_outage(
+    stand: Stand, proxied: Database, proxy: TcpProxy
+) -> None:
+    """After some failures nobody waits for it any more, and a while later it is tried again."""
+    pipeline = stand.new_pipeline(proxied)
+    before = stand.whole(pipeline=pipeline).results
+    proxy.refuse()
+    proxy.cut()
+    for _ in range(FAILURES):
+        asked = stand.ask(pipeline=pipeline, deadline_ms=500)
+        assert asked.response.messages == UNREACHABLE
+        assert asked.response.error == Message.CONNECTION_ERROR
+    assert stand.ask(pipeline=pipeline).errors == {"database": "DependencyOpenError"}
+    proxy.heal()
+    stand.clock.now += RESET_S
+    assert stand.whole(pipeline=pipeline).results == before
+
+
+def test_exhausted_pool(stand: Stand, database: Database) -> None:
+    """All connections are lent: who finds none is told by the deadline, and nothing is closed."""
+    before = stand.whole().results
+    with ExitStack() as lent:
+        for _ in range(MAX_CONNECTIONS):
+            lent.enter_context(database.transaction())
+        for _ in range(FAILURES + 1):
+            asked = stand.ask(deadline_ms=1_000)
+            assert asked.response.error == Message.NOTHING_RETRIEVED
+            assert asked.response.messages == NOTHING
+            assert set(asked.errors.values()) == {"DatabaseTimeoutError"}
+            assert asked.errors.keys() == {"semantic", "fulltext"}
+            assert asked.response.latency_ms < GENEROUS_MS
+    assert stand.whole().results == before
+
+
+@pytest.mark.parametrize("deadline_ms", [0.0, -1.0, float("nan"), 1.0, 5.0])
+def test_callers_in_a_hurry_close_nothing_to_others(stand: Stand, deadline_ms: float) -> None:
+    """Whether they get something or not; who has the usual time gets all."""
+    for _ in range(2 * FAILURES):
+        response = stand.ask(deadline_ms=deadline_ms).response
+        assert response.results or response.error
+    stand.whole()
+
+
+def test_callers_in_a_hurry_on_a_slow_network_close_nothing_to_others(
+    stand: Stand, proxied: Database, proxy: TcpProxy
+) -> None:
+    """That a connection takes 200 ms is too long for whom has 100, and for nobody else."""
+    pipeline = stand.new_pipeline(proxied)
+    proxy.delay(0.1)
+    for _ in range(2 * FAILURES):
+        assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
+    stand.whole(pipeline=pipeline)
+
+
+def test_database_that_is_closed(stand: Stand, database_url: str) -> None:
+    with Database(database_url) as database:
+        pipeline = stand.new_pipeline(database)
+    assert stand.ask(pipeline=pipeline, deadline_ms=500).response.messages == UNREACHABLE
+
+
+# --- The server -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[EmbeddedServer]:
+    """A server that a test may stop, as long as it starts it again."""
+    with TemporaryDirectory(prefix="rag-tests-", dir="/tmp") as home:
+        Path(home).chmod(0o755)
+        server = EmbeddedServer(Path(home))
+        server.up()
+        server.ensure_database("rag")
+        migrate(server.dsn("rag"))
+        yield server
+        server.down()
+
+
+def test_stopped_server_is_told_and_a_started_one_answers_as_before(
+    own_server: EmbeddedServer,
+) -> None:
+    url = own_server.dsn("rag")
+    with (
+        Database(url, min_connections=5) as database,
+        OllamaServer(embedding_models=dict(MODELS)) as ollama,
+    ):
+        stand = Stand(database, url, ollama)
+        before = stand.whole().results
+        own_server.down()
+        asked = stand.ask(deadline_ms=2_000)
+        assert asked.response.results == ()
+        assert asked.response.messages == UNREACHABLE
+        assert asked.response.latency_ms < GENEROUS_MS
+        own_server.up()
+        wait_until(lambda: not stand.ask().response.error)
+        assert stand.whole().results == before
+        own_server.down()
+        own_server.up()
+        assert stand.whole().results == before
+        stand.close()

@@ -1,0 +1,507 @@
+"""A retrieval whose models fail, provoked over real HTTP: what the user still gets, and reads.
+
+Failures of the database are `test_resilience_database`; many callers, `test_resilience_load`.
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from rag_resources.core.configuration import RerankingConfig, Strategy, TransformationConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import (
+    DeadlineExceededError,
+    InvalidAnswerError,
+    ModelMissingError,
+    ProviderUnavailableError,
+    RagError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.core.query import Intent
+from rag_resources.core.text import Span
+from rag_resources.core.types import Retriever, Vectors
+from rag_resources.database.pool import Database
+from rag_resources.providers.cache import CONTEXTS, MemoryCache
+from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.protocols import Reranker
+from rag_resources.retrieval.cache import Caches, build_caches
+from tests.language_models import ScriptedModel
+from tests.ollama_server import Fault, OllamaServer
+from tests.retrieval_stand import (
+    FAILURES,
+    FULLTEXT,
+    HYBRID,
+    LATE_SEMANTIC,
+    MISSING_SEMANTIC,
+    MODEL,
+    MODELS,
+    NOTE_MODEL,
+    RESET_S,
+    SECRET,
+    SEMANTIC,
+    Stand,
+    config,
+    wait_until,
+)
+
+GENEROUS_MS = 10_000
+"""Far more than the default deadline, far less than a fault lasts."""
+ENDLESS_S = 60.0
+EMBED = "/api/embed"
+
+
+@pytest.fixture
+def ollama() -> Iterator[OllamaServer]:
+    with OllamaServer(embedding_models=dict(MODELS)) as server:
+        yield server
+
+
+@pytest.fixture
+def stand(database: Database, database_url: str, ollama: OllamaServer) -> Iterator[Stand]:
+    stand = Stand(database, database_url, ollama)
+    yield stand
+    stand.close()
+    wait_until(lambda: ollama.open_connections == 0)
+    assert database.statistics().in_use == 0
+
+
+# --- Embeddings -------------------------------------------------------------------------------
+
+
+def injected(fault: Fault, **options: Any) -> Callable[[OllamaServer], None]:
+    return lambda ollama: ollama.inject(fault, path=EMBED, **options)
+
+
+def heal(ollama: OllamaServer) -> None:
+    ollama.heal()
+    ollama.stop()
+    ollama.start()
+
+
+BROKEN = {
+    "stopped": OllamaServer.stop,
+    "error 500": injected(Fault.STATUS, status=500),
+    "too many requests": injected(Fault.STATUS, status=429),
+    "refused": injected(Fault.STATUS, status=403),
+    "garbage": injected(Fault.GARBAGE),
+    "wrong shape": injected(Fault.SHAPE),
+    "wrong dimension": injected(Fault.DIMENSION),
+    "too few vectors": injected(Fault.COUNT),
+    "ragged vectors": injected(Fault.RAGGED),
+    "not a number": injected(Fault.NAN),
+    "zero vector": injected(Fault.ZERO),
+    "cut connection": injected(Fault.CUT),
+}
+LATE = {
+    "slow": injected(Fault.SLOW, seconds=ENDLESS_S),
+    "trickle": injected(Fault.TRICKLE, seconds=0.2),
+    "trickle of headers": injected(Fault.TRICKLE_HEADERS, seconds=0.2),
+}
+
+
+@pytest.mark.parametrize("provoke", BROKEN.values(), ids=BROKEN)
+def test_broken_embeddings_leave_what_words_find(
+    stand: Stand, ollama: OllamaServer, provoke: Callable[[OllamaServer], None]
+) -> None:
+    """Also where only meaning was asked for; and all is well as soon as the model is."""
+    before = {wanted.strategy: stand.whole(wanted).results for wanted in (HYBRID, SEMANTIC)}
+    words = stand.whole(FULLTEXT).results
+    provoke(ollama)
+
+    for wanted in (HYBRID, SEMANTIC):
+        asked = stand.ask(wanted)
+        assert asked.response.results == words
+        assert asked.response.messages == MISSING_SEMANTIC
+        assert asked.response.error is None
+        (failure,) = asked.failures
+        assert failure["stage"] == "embed"
+        assert failure["component"] == f"embedding:{MODEL}"
+
+    heal(ollama)
+    for wanted in (HYBRID, SEMANTIC):
+        assert stand.whole(wanted).results == before[wanted.strategy]
+
+
+@pytest.mark.parametrize("provoke", LATE.values(), ids=LATE)
+def test_slow_embeddings_leave_time_for_words(
+    stand: Stand, ollama: OllamaServer, provoke: Callable[[OllamaServer], None]
+) -> None:
+    """The model's share of the time ends, nobody waits for it any longer, and the user is told."""
+    before, words = stand.whole().results, stand.whole(FULLTEXT).results
+    connections = ollama.open_connections
+    provoke(ollama)
+
+    asked = stand.ask(deadline_ms=4_000)
+
+    assert asked.response.results == words
+    assert asked.response.messages == LATE_SEMANTIC
+    assert asked.errors == {"embed": "DeadlineExceededError"}
+    assert asked.response.latency_ms < GENEROUS_MS
+    wait_until(lambda: ollama.open_connections < connections)
+    ollama.heal()
+    assert stand.whole().results == before
+
+
+@pytest.mark.parametrize("wanted", [HYBRID, SEMANTIC], ids=["hybrid", "semantic"])
+def test_removed_model_is_named_with_what_to_do(
+    stand: Stand, ollama: OllamaServer, wanted: Any
+) -> None:
+    """However often: no breaker hides it, and no restart is needed once it is pulled again."""
+    words = stand.whole(FULLTEXT).results
+    dimension = ollama.embedding_models.pop("nomic-embed-text:latest")
+
+    for _ in range(FAILURES + 1):
+        asked = stand.ask(wanted)
+        assert asked.response.results == words
+        assert asked.response.messages == (
+            Message.SEMANTIC_UNAVAILABLE,
+            Message.OLLAMA_MODEL_MISSING.format(model="nomic-embed-text"),
+        )
+        assert "ollama pull nomic-embed-text" in asked.response.messages[1]
+        assert asked.errors == {"embed": "ModelMissingError"}
+
+    ollama.embedding_models["nomic-embed-text:latest"] = dimension
+    stand.whole(wanted)
+
+
+def test_model_of_another_dimension_than_the_index_is_not_searched(
+    stand: Stand, ollama: OllamaServer
+) -> None:
+    """A process that starts after the model was replaced believes it, but not the index."""
+    words = stand.whole(FULLTEXT).results
+    ollama.embedding_models["nomic-embed-text:latest"] = 32
+    stand.embedders[MODEL] = stand.embedder()
+
+    asked = stand.ask()
+
+    assert asked.response.results == words
+    assert asked.response.messages == MISSING_SEMANTIC
+    assert asked.errors == {"semantic": "InvalidEmbeddingError"}
+    ollama.embedding_models["nomic-embed-text:latest"] = MODELS["nomic-embed-text:latest"]
+    stand.embedders[MODEL] = stand.embedder()
+    stand.whole()
+
+
+def test_model_that_keeps_failing_is_left_alone_and_tried_once_after_a_while(
+    stand: Stand, ollama: OllamaServer
+) -> None:
+    words = stand.whole(FULLTEXT).results
+    ollama.inject(Fault.STATUS, path=EMBED, status=403)
+    for _ in range(FAILURES):
+        ollama.inject(Fault.GARBAGE, path=EMBED)
+        assert stand.ask().response.results == words
+    requests = len(ollama.requests_to(EMBED))
+
+    asked = stand.ask()
+    assert asked.response.results == words
+    assert asked.response.messages == MISSING_SEMANTIC
+    assert asked.errors == {"embed": "DependencyOpenError"}
+    assert len(ollama.requests_to(EMBED)) == requests
+
+    ollama.heal()
+    stand.clock.now += RESET_S
+    stand.whole()
+    stand.whole()
+
+
+def test_of_many_callers_one_tries_a_model_that_failed(stand: Stand, ollama: OllamaServer) -> None:
+    stand.whole()
+    ollama.inject(Fault.SHAPE, path=EMBED)
+    for _ in range(FAILURES):
+        stand.ask()
+    ollama.inject(Fault.SHAPE, path=EMBED)
+    stand.clock.now += RESET_S
+    requests = len(ollama.requests_to(EMBED))
+    start = threading.Barrier(8)
+
+    def asking() -> tuple[str, ...]:
+        start.wait()
+        return stand.pipeline.retrieve("ascensor", HYBRID, deadline_ms=60_000).messages
+
+    with ThreadPoolExecutor(8) as executor:
+        told = [future.result() for future in [executor.submit(asking) for _ in range(8)]]
+
+    assert told == [MISSING_SEMANTIC] * 8
+    assert len(ollama.requests_to(EMBED)) == requests + 1
+
+
+def test_callers_in_a_hurry_do_not_close_a_model_to_others(
+    stand: Stand, ollama: OllamaServer
+) -> None:
+    """A model that takes 200 ms is slow to whom has 100, and to nobody else."""
+    stand.whole()
+    ollama.inject(Fault.SLOW, path=EMBED, seconds=0.2)
+    for _ in range(2 * FAILURES):
+        assert "embed" in stand.ask(deadline_ms=100).response.degraded
+    stand.whole()
+
+
+class BrokenEmbedder:
+    """Implements `Embedder` as a model's library may: it raises errors that are not ours."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    @property
+    def info(self) -> Any:
+        raise self.error
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        raise self.error
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        raise self.error
+
+
+@pytest.mark.parametrize("model", [MODEL, NOTE_MODEL])
+@pytest.mark.parametrize("error", [ValueError("shape"), MemoryError(), OSError("weights")])
+def test_whatever_an_embedder_raises_words_are_searched(
+    stand: Stand, model: str, error: Exception
+) -> None:
+    stand.embedders[model] = BrokenEmbedder(error)  # type: ignore[assignment]
+    asked = stand.ask()
+    assert asked.response.results
+    assert asked.errors == {"embed": type(error).__name__}
+
+
+@pytest.mark.parametrize("provoke", [*BROKEN.values(), LATE["slow"]], ids=[*BROKEN, "slow"])
+def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
+    stand: Stand, ollama: OllamaServer, provoke: Callable[[OllamaServer], None]
+) -> None:
+    """And notes not chunked yet by their words."""
+    with OllamaServer(embedding_models=dict(MODELS)) as other:
+        own, stand.ollama = stand.ollama, other
+        stand.embedders[NOTE_MODEL] = stand.embedder("bge-m3")
+        stand.ollama = own
+        before = stand.whole()
+        methods = {r.chunk_id: r.retrieval_method for r in before.results}
+        (unchunked,) = [r for r in before.results if Retriever.NOTES_SEMANTIC in r.retrieval_method]
+        provoke(other)
+
+        asked = stand.ask(deadline_ms=8_000)
+
+        assert asked.response.error is None
+        assert asked.errors.keys() == {"embed"}
+        assert asked.failures[0]["component"] == f"embedding:{NOTE_MODEL}"
+        assert set(asked.response.messages) <= {Message.PARTIAL_RESULTS}
+        after = {r.chunk_id: r.retrieval_method for r in asked.response.results}
+        assert after.pop(unchunked.chunk_id) == Retriever.NOTES_FULLTEXT
+        assert after
+        assert after.items() <= methods.items()
+        heal(other)
+        assert stand.whole().results == before.results
+
+
+# --- Language models --------------------------------------------------------------------------
+
+TRANSFORMED = config(transformation=TransformationConfig(refine_intent=True))
+RERANKED = config(
+    Strategy.HYBRID_RERANK, reranking=RerankingConfig(method="llm", model=MODEL, weight=1.0)
+)
+ANSWER: dict[str, Any] = {"intent": "factual", "answer": "El ascensor está roto.", "scores": [1.0]}
+ERRORS = [
+    ProviderUnavailableError("Ollama no responde."),
+    InvalidAnswerError("La respuesta no tiene la forma pedida."),
+    DeadlineExceededError("No queda tiempo."),
+    ModelMissingError("Falta el modelo."),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_transformation_by_a_language_model_can_be_done_without(
+    stand: Stand, error: RagError
+) -> None:
+    """What the user is told is only what there is to do about it."""
+    before = stand.whole()
+    asked = stand.ask(TRANSFORMED, stand.new_pipeline(language_model=ScriptedModel(error)))
+    assert asked.response.results == before.results
+    assert asked.errors == {"transform": type(error).__name__}
+    assert asked.response.messages == (
+        (error.message,) if isinstance(error, ModelMissingError) else ()
+    )
+    assert asked.response.transformed is not None
+    assert asked.response.transformed.intent is Intent.FACTUAL
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_reranking_by_a_language_model_can_be_done_without(stand: Stand, error: RagError) -> None:
+    before = stand.whole()
+    asked = stand.ask(RERANKED, stand.new_pipeline(language_model=ScriptedModel(error)))
+    assert asked.response.results == before.results
+    assert asked.errors == {"rerank": type(error).__name__}
+    assert asked.failures[0]["component"] == "rerank:llm"
+    assert asked.response.messages == (
+        (error.message,) if isinstance(error, ModelMissingError) else ()
+    )
+
+
+CHAT = {
+    "stopped": OllamaServer.stop,
+    "error 500": lambda ollama: ollama.inject(Fault.STATUS, path="/api/chat", status=500),
+    "garbage": lambda ollama: ollama.inject(Fault.GARBAGE, path="/api/chat"),
+    "wrong shape": lambda ollama: ollama.inject(Fault.SHAPE, path="/api/chat"),
+    "broken answer": lambda ollama: ollama.inject(Fault.CONTENT, path="/api/chat"),
+    "cut connection": lambda ollama: ollama.inject(Fault.CUT, path="/api/chat"),
+    "slow": lambda ollama: ollama.inject(Fault.SLOW, path="/api/chat", seconds=ENDLESS_S),
+    "trickle": lambda ollama: ollama.inject(Fault.TRICKLE, path="/api/chat", seconds=0.1),
+    "removed": lambda ollama: ollama.chat_models.clear(),
+}
+
+
+@pytest.mark.parametrize("stage", ["transform", "rerank"])
+@pytest.mark.parametrize("provoke", CHAT.values(), ids=CHAT)
+def test_language_model_on_a_server_can_be_done_without(
+    stand: Stand, provoke: Callable[[OllamaServer], None], stage: str
+) -> None:
+    wanted = {"transform": TRANSFORMED, "rerank": RERANKED}[stage]
+    with OllamaServer() as server, OllamaChat("llama3.2", host=server.host) as chat:
+        pipeline = stand.new_pipeline(language_model=chat)
+        before = stand.whole(wanted, pipeline=pipeline)
+        provoke(server)
+
+        asked = stand.ask(wanted, pipeline, deadline_ms=5_000)
+
+        assert asked.response.results == stand.whole().results
+        assert asked.response.degraded == (stage,)
+        assert asked.response.error is None
+        assert all("ollama pull llama3.2" in message for message in asked.response.messages)
+        assert asked.response.latency_ms < GENEROUS_MS
+        server.chat_models = ["llama3.2:latest"]
+        heal(server)
+        after = stand.whole(wanted, pipeline=pipeline)
+        assert after.results == before.results
+
+
+class OddReranker(Reranker):
+    """Scores by whatever a test wants."""
+
+    def __init__(self, scores: Callable[[int], Sequence[float]]) -> None:
+        self._scores = scores
+
+    def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
+        """Score passages without regard to the deadline."""
+        return list(self._scores(len(passages)))
+
+
+def raising(_: int) -> Sequence[float]:
+    raise ValueError("shape (3, 4)")
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [raising, lambda n: [0.5] * (n - 1), lambda n: [0.5] * (n + 1), lambda _: []],
+    ids=["raises", "too few", "too many", "none"],
+)
+def test_reranker_that_misbehaves_changes_nothing(
+    stand: Stand, scores: Callable[[int], Sequence[float]]
+) -> None:
+    pipeline = stand.new_pipeline(reranker=lambda *_: OddReranker(scores))
+    asked = stand.ask(RERANKED, pipeline)
+    assert asked.response.results == stand.whole().results
+    assert asked.errors == {"rerank": "ValueError"}
+    assert asked.response.messages == ()
+
+
+def test_scores_that_are_no_scores_do_no_harm(stand: Stand) -> None:
+    """Whatever a re-ranker says, scores stay in [0, 1] and never increase."""
+    odd = [float("nan"), float("inf"), -3.0, 7.0, 1e308, -0.0]
+    pipeline = stand.new_pipeline(reranker=lambda *_: OddReranker(lambda n: (odd * n)[:n]))
+    results = stand.whole(RERANKED, pipeline=pipeline).results
+    scores = [result.score for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_reranker_that_ignores_the_deadline_is_not_waited_for(stand: Stand) -> None:
+    over = threading.Event()
+
+    def slow(n: int) -> Sequence[float]:
+        over.wait(ENDLESS_S)
+        return [0.5] * n
+
+    pipeline = stand.new_pipeline(reranker=lambda *_: OddReranker(slow))
+    before = stand.whole().results
+
+    asked = stand.ask(RERANKED, pipeline, deadline_ms=3_000)
+    over.set()
+
+    assert asked.response.results == before
+    assert asked.errors == {"rerank": "DeadlineExceededError"}
+    assert asked.response.messages == ()
+    assert asked.response.latency_ms < GENEROUS_MS
+
+
+# --- What is shown, and what is kept ----------------------------------------------------------
+
+
+class BrokenCache(MemoryCache[tuple[Span, ...]]):
+    """A cache that breaks its promise never to raise."""
+
+    def put_many(self, values: Any) -> None:
+        """Raise."""
+        raise OSError("disk full")
+
+
+def test_without_expansion_passages_stand_alone(stand: Stand) -> None:
+    caches = build_caches(None)
+    broken = Caches(caches.answers, caches.embeddings, BrokenCache(CONTEXTS))
+    before = stand.whole().results
+
+    asked = stand.ask(HYBRID, stand.new_pipeline(caches=broken))
+
+    assert asked.errors == {"expand": "OSError"}
+    assert asked.response.messages == ()
+    assert [r.chunk_id for r in asked.response.results] == [r.chunk_id for r in before]
+    for result in asked.response.results:
+        assert result.expanded_content == result.content
+        assert result.matched_bounds == (0, len(result.content))
+
+
+def test_answer_that_lacks_something_is_never_kept(stand: Stand, ollama: OllamaServer) -> None:
+    pipeline = stand.new_pipeline(caches=build_caches(None))
+    ollama.inject(Fault.GARBAGE, path=EMBED)
+    for _ in range(2):
+        assert not stand.ask(HYBRID, pipeline).response.cached
+        assert stand.ask(HYBRID, pipeline).response.degraded == ("embed",)
+    with stand.gone("lexeme_statistics"):
+        nothing = stand.ask(HYBRID, pipeline).response
+        assert (nothing.error, nothing.cached) == (Message.NOTHING_RETRIEVED, False)
+
+    ollama.heal()
+    stand.clock.now += RESET_S
+    answers = [stand.whole(pipeline=pipeline) for _ in range(2)]
+
+    assert [answer.cached for answer in answers] == [False, True]
+    assert answers[0].results == answers[1].results == stand.whole().results
+
+
+def test_kept_answer_outlives_the_models(stand: Stand, ollama: OllamaServer) -> None:
+    pipeline = stand.new_pipeline(caches=build_caches(None))
+    before = stand.whole(pipeline=pipeline)
+    ollama.stop()
+    after = stand.whole(pipeline=pipeline)
+    assert after.cached
+    assert after.results == before.results
+
+
+def test_cache_that_never_answers_is_done_without(stand: Stand) -> None:
+    """Redis accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        pipeline = stand.new_pipeline(caches=build_caches(f"redis://:{SECRET}@127.0.0.1:{port}"))
+        for _ in range(3):
+            assert stand.whole(pipeline=pipeline).results == stand.whole().results
+
+
+def test_cached_vectors_are_searched_with_while_the_model_is_down(
+    stand: Stand, ollama: OllamaServer
+) -> None:
+    """Another configuration asks the same question: its vector is there already."""
+    pipeline = stand.new_pipeline(caches=build_caches(None))
+    stand.whole(pipeline=pipeline)
+    ollama.stop()
+    stand.whole(SEMANTIC, pipeline=pipeline)
