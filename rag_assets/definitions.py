@@ -20,7 +20,7 @@ from rag_assets.jobs import (
     retrieve_job,
 )
 from rag_assets.schedules import nightly_evaluation
-from rag_assets.sensors import automation, failed_runs, new_notes
+from rag_assets.sensors import automation, failed_runs, new_notes, stop_backfills
 from rag_resources.resources import RagResource
 
 
@@ -46,7 +46,7 @@ def build_defs(**resources: Any) -> dg.Definitions:
         ],
         jobs=[ingest_job, golden_job, index_job, evaluate_job, promote_job, retrieve_job],
         schedules=[nightly_evaluation],
-        sensors=[new_notes, failed_runs, automation],
+        sensors=[new_notes, failed_runs, stop_backfills, automation],
         resources={"rag": RagResource(), **resources},
         executor=dg.in_process_executor,
     )

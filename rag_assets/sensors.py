@@ -8,14 +8,25 @@ from pathlib import Path
 import dagster as dg
 import structlog
 
+# As the webserver does when a person cancels a backfill; Dagster, pinned exactly, exports neither.
+from dagster._core.execution.backfill import (
+    BulkActionsFilter,
+    BulkActionStatus,
+    PartitionBackfill,
+)
+
+from rag_assets.assets.indexing import chunks, describe_closed, embeddings_key
 from rag_assets.failures import failure_reason
-from rag_assets.jobs import ingest_job
+from rag_assets.jobs import index_job, ingest_job
 from rag_assets.partitions import monthly
+from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
+from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import load_settings
+from rag_resources.store.migration import StoredBatch, closed_batches
 
 log = structlog.get_logger()
 
@@ -111,6 +122,63 @@ def failed_runs(context: dg.RunFailureSensorContext) -> None:
             run_id=context.dagster_run.run_id, job=context.dagster_run.job_name, error=error
         )
     )
+
+
+@dg.sensor(
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=Message.SENSOR_STOP_BACKFILLS,
+)
+def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Cancel the backfills whose next batches a closed gate would turn away one by one.
+
+    Once for each closing: a backfill that is launched, or brings an override, knowing that the gate
+    is closed is left alone.
+    """
+    running = context.instance.get_backfills(
+        filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    )
+    running = [backfill for backfill in running if not _brings_override(backfill)]
+    if not running:
+        return dg.SkipReason(Message.BACKFILLS_NONE)
+    settings = load_settings()
+    with (
+        open_application(settings) as application,
+        application.database.transaction() as connection,
+    ):
+        closed = closed_batches(
+            connection, settings.embedding_models, chunking_hash=chunking_hash(settings.chunking)
+        )
+    stopped = {
+        backfill.backfill_id: backfill
+        for backfill in running
+        for batch in closed
+        if _is_stopped_by(backfill, batch)
+    }
+    for backfill in stopped.values():
+        context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
+    if not stopped:
+        return dg.SkipReason(Message.BACKFILLS_GO_ON)
+    log.warning("backfills_stopped", backfills=list(stopped), models=[b.model for b in closed])
+    return dg.SkipReason(
+        Message.BACKFILLS_STOPPED.format(
+            backfills=", ".join(stopped), batches=describe_closed(closed)
+        )
+    )
+
+
+def _brings_override(backfill: PartitionBackfill) -> bool:
+    """Whether its batches say themselves why they go on: the gate will let them."""
+    return "override_quality_gate" in str(backfill.run_config)
+
+
+def _is_stopped_by(backfill: PartitionBackfill, batch: StoredBatch) -> bool:
+    """Whether a backfill works on what a closed gate concerns, and began before it closed."""
+    gated = {chunks.key, embeddings_key(batch.model)}
+    concerned = backfill.job_name == index_job.name or not gated.isdisjoint(
+        backfill.asset_selection or ()
+    )
+    return concerned and backfill.backfill_timestamp < batch.finished_at.timestamp()
 
 
 automation = dg.AutomationConditionSensorDefinition(

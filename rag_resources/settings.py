@@ -1,11 +1,19 @@
 """The environment, parsed once into a frozen object; retrieval is `core.configuration`."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from rag_resources.core.configuration import ChunkingConfig, describe_problems
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
@@ -16,7 +24,15 @@ CONFIGURATIONS = SAMPLE.parent / "configurations"
 
 
 def _listed(value: Any) -> Any:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _month(value: str) -> str:
+    if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", value):
+        raise ValueError(Message.SETTINGS_MONTH)
+    return value
 
 
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
@@ -38,15 +54,21 @@ class Settings(BaseSettings):
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
-        ollama_host: Ollama server, for models named `ollama_…`.
+        ollama_host: Ollama server, for models named `ollama_…` and the language model.
+        llm_model: Language model, such as `ollama:llama3.2`; empty: none, extractive stand-ins.
+        redis_url: Shared cache of answers and vectors; None caches in the process.
+        chunking: How notes are cut; its fields are `CHUNKING__MAX_TOKENS` and so on.
         rag_configurations: Further folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
         hnsw_min_rows: Fewer vectors are searched exactly, without an index.
+        migration_floor: Hit_Rate@10 under which the next batch of a migration does not start.
         ui_host: Where the Dagster webserver listens; it has no login of its own.
         ui_port: Its port; None takes a free one.
     """
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_file=".env", env_nested_delimiter="__", extra="ignore", frozen=True
+    )
 
     rag_home: Path = Path(".rag")
     database_url: SecretStr | None = None
@@ -56,13 +78,17 @@ class Settings(BaseSettings):
     notes_source: OptionalPath = SAMPLE / "notes"
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     golden_source: OptionalPath = SAMPLE / "golden.json"
-    first_month: str = Field("2024-11", pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
-    embedding_models: Listed = ("e5_small", "use_multilingual")
+    first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
+    embedding_models: Listed = Field(("e5_small", "use_multilingual"), min_length=1)
     note_embedding_model: str = "use_multilingual"
     ollama_host: str | None = None
+    llm_model: str | None = None
+    redis_url: SecretStr | None = None
+    chunking: ChunkingConfig = ChunkingConfig()
     rag_configurations: Path | None = None
     tenant: str = Field("default", min_length=1, max_length=100)
     hnsw_min_rows: int = Field(10_000, ge=0)
+    migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: int | None = Field(None, ge=1, le=65535)
 
@@ -70,11 +96,6 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().absolute() if value else None
-
-    @property
-    def chunking(self) -> ChunkingConfig:
-        """How notes are cut."""
-        return ChunkingConfig()
 
     @property
     def dagster_home(self) -> Path:
@@ -122,12 +143,15 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         problems = [_as_variable(problem) for problem in describe_problems(error)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+    except SettingsError as error:  # Of the only field that is a group of fields.
+        problems = [Message.SETTINGS_JSON]
+        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
 
 
 def _as_variable(problem: str) -> str:
     """Name the environment variable instead of the field."""
     name, _, reason = problem.partition(":")
-    return f"{name.upper()}:{reason}"
+    return f"{name.upper().replace('.', '__')}:{reason}"
 
 
 @cache

@@ -56,6 +56,12 @@ CREATE INDEX notes_newest_idx ON notes (created_at DESC, id);
 -- Prevents a scan of all notes for the few that still need chunking (an anti-join cannot be a partial index).
 CREATE INDEX notes_unchunked_idx ON notes (created_at DESC, id) WHERE chunked_at IS NULL;
 CREATE INDEX notes_tsv_idx ON notes USING gin (tsv);
+-- Prevents a scan of all notes for the few with a tag.
+CREATE INDEX notes_tags_idx ON notes USING gin (tags);
+-- Prevents a scan of all notes, and of their metadata out of line, for the few with some value in it.
+CREATE INDEX notes_metadata_idx ON notes USING gin (metadata jsonb_path_ops);
+-- Prevents a scan of a tenant's notes for the next one to expire, at every question.
+CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
 
 -- A note whose content changed must be chunked again, whoever changed it.
 CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$
@@ -165,15 +171,101 @@ CREATE TABLE lexeme_statistics (
     document_count integer NOT NULL
 );
 
--- One row: what changes when the index does. version is part of every cache key.
+-- One row: the corpus statistics of BM25, and which database this is: no two take each other's versions of the index
+-- for their own, though they share a cache.
 CREATE TABLE index_state (
     only_row boolean PRIMARY KEY DEFAULT TRUE CHECK (only_row),
-    version bigint NOT NULL DEFAULT 0,
     chunk_count bigint NOT NULL DEFAULT 0,
     average_lexeme_occurrences double precision NOT NULL DEFAULT 0,
-    refreshed_at timestamptz NOT NULL DEFAULT now()
+    refreshed_at timestamptz NOT NULL DEFAULT now(),
+    database_id uuid NOT NULL DEFAULT gen_random_uuid()
 );
 INSERT INTO index_state DEFAULT VALUES;
+
+-- The version of the index, exact whoever writes; its last value is what cached answers are kept under.
+CREATE SEQUENCE index_version;
+SELECT nextval('index_version');
+
+-- The next number, once a statement has changed rows; `changed` holds them. First the lock, which says until commit or
+-- rollback that a writer is at work, then the number: read_index_version relies on that order. Shared locks never wait
+-- for each other. As the owner of the sequence: who may write notes need not know of it, nor of its schema.
+CREATE FUNCTION index_changed() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_changed$
+DECLARE
+    version regclass := format('%I.index_version', tg_table_schema);
+BEGIN
+    IF tg_level = 'STATEMENT' AND tg_op <> 'TRUNCATE' THEN
+        IF NOT EXISTS (SELECT FROM changed) THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    PERFORM pg_advisory_xact_lock_shared('pg_class'::regclass::oid::integer, version::oid::integer);
+    PERFORM nextval(version);
+    RETURN NULL;
+END
+$index_changed$;
+
+-- The number of the version, and whether it is settled: whether what a snapshot taken afterwards shows may be kept
+-- under it.
+--
+-- A writer locks, takes a number, commits, unlocks. We read the number v, then the locks, then take a snapshot.
+--   * A writer with a number up to v locked before we read v. If no lock is held now it has unlocked, so it ended
+--     before our snapshot, which shows its work.
+--   * A writer with a number past v moved the sequence: whoever asks after its commit asks for another version.
+-- So under v there is only what all writers up to v left, and v is asked for only while that is all there is. Locks
+-- first would not do: a writer could lock and take the number v between the two readings. Hence two statements, and
+-- VOLATILE. Nor may our snapshot be older than the readings: call this in a transaction of its own.
+--
+-- Between two expiries the same notes are to be found, so the next one of the tenant is part of the version. It is read
+-- last, or it could be that of a state before the number's.
+--
+-- On a replica the locks of the writers are not to be seen: nothing is settled.
+CREATE FUNCTION read_index_version(
+    tenant text, OUT number bigint, OUT settled boolean, OUT next_expiry timestamptz
+) LANGUAGE plpgsql VOLATILE AS $read_index_version$
+BEGIN
+    number := (SELECT v.last_value FROM index_version AS v);
+    settled := NOT pg_is_in_recovery() AND NOT EXISTS (
+        SELECT FROM pg_locks AS l
+        WHERE l.locktype = 'advisory' AND l.objsubid = 2
+            AND l.classid = 'pg_class'::regclass AND l.objid = 'index_version'::regclass
+            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+    );
+    next_expiry := (
+        SELECT min(n.expires_at) FROM notes AS n
+        WHERE n.tenant_id = tenant AND n.expires_at > statement_timestamp()
+    );
+END
+$read_index_version$;
+
+-- Everything that search reads. A later table that it reads belongs here too.
+DO $triggers$
+DECLARE
+    tracked text;
+BEGIN
+    FOREACH tracked IN ARRAY ARRAY['notes', 'chunks', 'embedding_models', 'chunk_embeddings', 'note_embeddings',
+                                   'pending_embeddings', 'lexeme_statistics', 'index_state'] LOOP
+        EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
+        IF tracked <> 'embedding_models' THEN
+            EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
+                           'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
+        END IF;
+        EXECUTE format('CREATE TRIGGER index_changed_by_delete AFTER DELETE ON %I REFERENCING OLD TABLE AS changed '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
+        EXECUTE format('CREATE TRIGGER index_changed_by_truncate AFTER TRUNCATE ON %I '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
+    END LOOP;
+END
+$triggers$;
+
+-- A promotion changes which model serves, and nothing that is found: what was evaluated before it stays current.
+CREATE TRIGGER index_changed_by_update AFTER UPDATE ON embedding_models FOR EACH ROW
+WHEN (
+    (old.dimension, old.digest, old.similarity_threshold, old.embeds_chunks, old.state = 'retired')
+    IS DISTINCT FROM (new.dimension, new.digest, new.similarity_threshold, new.embeds_chunks, new.state = 'retired')
+)
+EXECUTE FUNCTION index_changed();
 
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (
@@ -286,3 +378,39 @@ CREATE TABLE promotions (
     run_id text,
     promoted_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- The quality after every batch of a migration, and whether the next one may start. A migration is of a model and a way
+-- of chunking: another way of either starts with an open gate, and with the baseline of its own time.
+CREATE TABLE migration_batches (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model text NOT NULL,
+    chunking_hash text NOT NULL,
+    run_id text NOT NULL,
+    -- As YYYY-MM; none when quality was only measured again.
+    months text[] NOT NULL,
+    finished_at timestamptz NOT NULL,
+    config_hash text NOT NULL,
+    golden_hash text NOT NULL,
+    total_queries integer NOT NULL,
+    hit_rate_at_10 double precision NOT NULL,
+    mrr double precision NOT NULL,
+    latency_p95_ms double precision NOT NULL,
+    -- The golden questions with and without a relevant note among the first ten.
+    found uuid[] NOT NULL,
+    missed uuid[] NOT NULL,
+    baseline_id uuid REFERENCES evaluation_results (id) ON DELETE SET NULL,
+    -- Of the questions in common; null if there are none.
+    baseline_hit_rate_at_10 double precision,
+    p_value double precision,
+    -- What this look spent of the level of all looks.
+    level double precision NOT NULL CHECK (level >= 0),
+    gate text NOT NULL CHECK (gate IN ('open', 'closed')),
+    reason text NOT NULL,
+    -- Somebody let the next batch start although this one closed the gate.
+    override_reason text,
+    overridden_at timestamptz,
+    override_run_id text,
+    -- Prevents two looks of one run: a repeated check replaces its row.
+    UNIQUE (model, run_id)
+);
+CREATE INDEX migration_batches_latest_idx ON migration_batches (model, chunking_hash, finished_at DESC, id DESC);

@@ -1,23 +1,86 @@
-"""Chunks, and their vectors under every configured model."""
+"""Chunks, and their vectors under every configured model.
+
+A run that has work to do reads the quality gate at its start: the check of the run before cannot
+stop it.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC
 
 import dagster as dg
+from pydantic import Field
 
 from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
 from rag_assets.failures import told_as_failure
 from rag_assets.months import MonthEvents, MonthOutcome, materialize_months
-from rag_assets.partitions import batches, monthly
+from rag_assets.partitions import batches, monthly, span
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.chunk import chunk_window, chunking_hash
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
-from rag_resources.store.chunks import (
-    bump_index_version,
-    refresh_statistics,
-    statistics_are_current,
-)
+from rag_resources.store.chunks import refresh_statistics, statistics_are_current
 from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+from rag_resources.store.index_state import bump_index_version
+from rag_resources.store.migration import (
+    StoredBatch,
+    closed_batches,
+    override_batches,
+    vectors_are_current,
+)
+from rag_resources.store.progress import index_is_current
+
+
+class BatchConfig(dg.Config):
+    """What a person may say of a batch, as the launchpad asks for it."""
+
+    override_quality_gate: str = Field(default="", description=Message.FIELD_OVERRIDE_QUALITY_GATE)
+
+
+def pass_quality_gate(
+    context: dg.AssetExecutionContext,
+    config: BatchConfig,
+    rag: RagResource,
+    models: Sequence[str],
+) -> dict[str, str]:
+    """Go on only if the last batch of every model left its gate open, or somebody says why.
+
+    Returns:
+        What the run's materialisations are to tell of an override; empty if there was none.
+
+    Raises:
+        dagster.Failure: A gate is closed; it says which, why, and how to go on.
+    """
+    application = rag.application
+    way = chunking_hash(application.settings.chunking)
+    override = config.override_quality_gate.strip()
+    with told_as_failure(), application.database.transaction() as connection:
+        closed = closed_batches(connection, models, chunking_hash=way)
+        if override:
+            override_batches(connection, closed, reason=override, run_id=context.run.run_id)
+    if not closed:
+        return {}
+    if not override:
+        refusal = Message.BATCH_REFUSED.format(
+            batches=describe_closed(closed), op=context.op_execution_context.op_handle.name
+        )
+        raise dg.Failure(refusal, allow_retries=False)
+    overridden = ", ".join(batch.model for batch in closed)
+    context.log.warning(
+        Message.BATCH_OVERRIDDEN.format(models=overridden, override_reason=override)
+    )
+    return {"override_quality_gate": override}
+
+
+def describe_closed(closed: Sequence[StoredBatch]) -> str:
+    """Return which batches closed their gate, when and why, a line each."""
+    return "\n".join(
+        Message.BATCH_REFUSED_BY.format(
+            model=batch.model, finished_at=batch.finished_at.astimezone(UTC), reason=batch.reason
+        )
+        for batch in closed
+    )
 
 
 @dg.asset(
@@ -30,9 +93,18 @@ from rag_resources.store.embeddings import ensure_vector_indexes, register_model
     automation_condition=dg.AutomationCondition.eager(),
     description=Message.ASSET_CHUNKS,
 )
-def chunks(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource) -> MonthEvents:
     """Chunk the notes that need it, then refresh what full-text search knows of the words."""
     application = rag.application
+    with told_as_failure(), application.database.transaction() as connection:
+        is_done = index_is_current(
+            connection,
+            span(context.partition_keys),
+            chunking_hash=chunking_hash(application.settings.chunking),
+            models=(),
+        )
+    models = application.settings.embedding_models
+    overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
     written = 0
 
     def month(window: TimeWindow) -> MonthOutcome:
@@ -40,7 +112,12 @@ def chunks(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         report = chunk_window(application.database, window, application.settings.chunking)
         written += report.notes
         return MonthOutcome(
-            {"notes": report.notes, "chunks": report.chunks, "failed": len(report.failed)},
+            {
+                "notes": report.notes,
+                "chunks": report.chunks,
+                "failed": len(report.failed),
+                **overridden,
+            },
             [f"{failure.note_id}: {failure.error}" for failure in report.failed],
         )
 
@@ -68,17 +145,18 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
         automation_condition=dg.AutomationCondition.eager(),
         description=Message.ASSET_EMBEDDINGS.format(model=model),
     )
-    def embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+    def embeddings(
+        context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
+    ) -> MonthEvents:
         application = rag.application
         embedder = application.embedder(model)
         with told_as_failure(), application.database.transaction() as connection:
             register_model(connection, embedder.info, embeds_chunks=True)
-        written = 0
+            is_done = vectors_are_current(connection, model, span(context.partition_keys))
+        overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])
 
         def month(window: TimeWindow) -> MonthOutcome:
-            nonlocal written
             report = embed_chunks(application.database, embedder, window)
-            written += report.notes
             return MonthOutcome(
                 {
                     "notes": report.notes,
@@ -86,17 +164,18 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
                     "embedded": report.embedded,
                     "reused": report.reused,
                     "failed": len(report.failed),
+                    **overridden,
                 },
                 [f"{failure.note_id}: {failure.error}" for failure in report.failed],
             )
 
         def finish() -> None:
-            ensure_vector_indexes(
+            built = ensure_vector_indexes(
                 application.database,
                 embedder.info,
                 min_rows=application.settings.hnsw_min_rows,
             )
-            if written:
+            if built:
                 with application.database.transaction() as connection:
                     bump_index_version(connection)
 

@@ -1,5 +1,8 @@
 """Checks of chunks and vectors, and the quality of retrieval after every batch."""
 
+import math
+from collections.abc import Mapping
+
 import dagster as dg
 
 from rag_assets.assets.evaluation import golden_dataset
@@ -7,11 +10,13 @@ from rag_assets.assets.indexing import chunks, embeddings_key
 from rag_assets.checks.evaluation import gate_description
 from rag_assets.configured import representative
 from rag_assets.metadata import evaluation_metadata
-from rag_assets.partitions import run_window
+from rag_assets.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateState
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.batches import record_batch
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.indexing.verify import (
     MIN_COSINE,
     find_broken_notes,
@@ -20,6 +25,7 @@ from rag_resources.indexing.verify import (
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
 from rag_resources.store.embeddings import count_gaps
+from rag_resources.store.migration import BatchRun
 
 EXAMPLES = 10
 
@@ -89,15 +95,13 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
         additional_deps=[golden_dataset],
         description=Message.CHECK_RETRIEVAL_QUALITY,
     )
-    def retrieval_quality(rag: RagResource) -> dg.AssetCheckResult:
-        application = rag.application
+    def retrieval_quality(
+        context: dg.AssetCheckExecutionContext, rag: RagResource
+    ) -> dg.AssetCheckResult:
+        application, config = rag.application, representative(model)
         try:
             evaluation = evaluate(
-                application.database,
-                application.pipeline,
-                model,
-                representative(model),
-                store=False,
+                application.database, application.pipeline, model, config, store=False
             )
         except InvalidGoldenDatasetError:
             return dg.AssetCheckResult(
@@ -105,15 +109,54 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
                 severity=dg.AssetCheckSeverity.WARN,
                 description=Message.QUALITY_WITHOUT_GOLDEN,
             )
+        batch = record_batch(
+            application.database,
+            BatchRun(
+                model,
+                chunking_hash(application.settings.chunking),
+                context.run.run_id,
+                run_months(context.run.tags),
+            ),
+            config,
+            evaluation,
+            planned=planned_batches(),
+            floor=application.settings.migration_floor,
+        )
         verdict = evaluation.summary.verdict
+        described = gate_description(verdict, evaluation.summary.total_queries)
+        next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
         return dg.AssetCheckResult(
-            passed=verdict.state is not GateState.FAIL,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata=evaluation_metadata(evaluation.summary),
-            description=gate_description(verdict, evaluation.summary.total_queries),
+            passed=batch.is_open and verdict.state is not GateState.FAIL,
+            # An error that blocks nothing: this run is done, the next one reads the gate itself.
+            severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
+            metadata={
+                **evaluation_metadata(evaluation, application),
+                "next_batch": "open" if batch.is_open else "closed",
+                "level": batch.level,
+                "p_value": batch.drop.p_value if batch.drop else None,
+                "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
+            },
+            description=f"{described}. {next_batch}: {batch.reason}.",
         )
 
     return [embeddings_complete, batch_equals_single, retrieval_quality]
+
+
+def run_months(tags: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the months of a run, as `YYYY-MM`; none if it has no partitions."""
+    if not tags.keys() & {"dagster/partition", "dagster/asset_partition_range_start"}:
+        return ()
+    window = run_window(tags)
+    return tuple(
+        key[:7]
+        for key in monthly.get_partition_keys()
+        if window.start <= month_window(key).start < window.end
+    )
+
+
+def planned_batches() -> int:
+    """Return how many batches all months make."""
+    return math.ceil(len(monthly.get_partition_keys()) / (batches.max_partitions_per_run or 1))
 
 
 embeddings_checks = [

@@ -1,0 +1,159 @@
+"""Whether quality held after a batch of a migration, so that the next one may start.
+
+A batch is compared with what served before, on the same questions. Every batch is one more look at
+the same hypothesis, so each look may spend only a part of the 5 % of false alarms. Notes that are
+not chunked yet are found whole: half a migration is no excuse for a drop. The gate of a promotion
+is `core.gate`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from scipy.stats import binomtest
+
+from rag_resources.core.messages import Message
+
+ALPHA = 0.05
+"""Chance at most that a migration that changes nothing is ever stopped for a drop."""
+
+_RESERVE = 0.1
+"""Share of `ALPHA` for the looks after the planned ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What served before a migration.
+
+    Attributes:
+        evaluation_id: The stored evaluation that `hits` are of.
+        configuration: Its name.
+        hits: Whether a relevant note was among the first ten, by golden id.
+    """
+
+    evaluation_id: UUID
+    configuration: str
+    hits: Mapping[UUID, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The hits of the same questions before and now.
+
+    Attributes:
+        compared: Questions in common, at least one.
+        before: Share of them found before.
+        now: Share of them found now.
+        lost: Found before and not now.
+        gained: Found now and not before.
+        p_value: Of a drop as large if either change were as likely as the other.
+    """
+
+    compared: int
+    before: float
+    now: float
+    lost: int
+    gained: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class BatchVerdict:
+    """Whether the next batch may start, why in Spanish, and what was compared if anything."""
+
+    is_open: bool
+    reason: str
+    level: float
+    drop: Drop | None
+
+
+def level_of_look(*, recorded: int, planned: int, spent: float) -> float:
+    """Return the level of the next look.
+
+    What may be spent by a planned look grows with the square of the share of batches done, for so
+    does what can be seen: early on few questions have changed, and only a disaster shows. A tenth
+    is kept for further looks (a batch measured again, the notes of every day), which spend half of
+    it, then a third of what is left, then a quarter: the test never ends, and the levels of all
+    looks sum to at most `ALPHA`. By the union bound so does the chance of a false alarm, however
+    much the looks depend on each other.
+
+    Args:
+        recorded: Looks so far.
+        planned: Batches that the months make, at least 1; may change from look to look.
+        spent: Sum of the levels of the looks so far.
+
+    Source: Lan and DeMets, Biometrika 1983, doi:10.1093/biomet/70.3.659: a spending function needs
+    neither the number of looks nor their times beforehand. The square is of the power family of Kim
+    and DeMets, Biometrika 1987, doi:10.1093/biomet/74.1.149.
+    """
+    look = recorded + 1
+    if look <= planned:
+        share = (1 - _RESERVE) * (look / planned) ** 2
+    else:
+        share = 1 - _RESERVE / (look - planned + 1)
+    return max(0.0, ALPHA * share - spent)
+
+
+def find_drop(before: Mapping[UUID, bool], now: Mapping[UUID, bool]) -> Drop | None:
+    """Compare hits by the one-sided exact McNemar test; None without a question in common.
+
+    Args:
+        before: Whether each question was found, by golden id.
+        now: The same.
+
+    Source: McNemar, Psychometrika 1947; the sign test of the pairs that differ.
+    """
+    common = before.keys() & now.keys()
+    if not common:
+        return None
+    lost = sum(before[key] and not now[key] for key in common)
+    gained = sum(now[key] and not before[key] for key in common)
+    differing = lost + gained
+    p_value = binomtest(lost, differing, alternative="greater").pvalue if differing else 1.0
+    return Drop(
+        compared=len(common),
+        before=sum(before[key] for key in common) / len(common),
+        now=sum(now[key] for key in common) / len(common),
+        lost=lost,
+        gained=gained,
+        p_value=float(p_value),
+    )
+
+
+def judge_batch(
+    hits: Mapping[UUID, bool], baseline: Baseline | None, *, floor: float, level: float
+) -> BatchVerdict:
+    """Judge the quality after a batch.
+
+    Args:
+        hits: Whether each golden question was found, by golden id; at least one.
+        baseline: What served before; None leaves the floor alone to decide.
+        floor: Lowest Hit_Rate@10 the engineer allows, over all of `hits`.
+        level: Of this look.
+    """
+    found = sum(hits.values())
+    # Counts, not rates: 17/20 >= 0.85 must not depend on how 0.85 is rounded.
+    is_under = found < math.ceil(floor * len(hits) - 1e-9)
+    drop = find_drop(baseline.hits, hits) if baseline else None
+    is_worse = drop is not None and drop.p_value <= level
+    reasons = [Message.BATCH_HIT_RATE.format(hit_rate=found / len(hits), queries=len(hits))]
+    if is_under:
+        reasons.append(Message.BATCH_UNDER_FLOOR.format(floor=floor))
+    if baseline and drop:
+        said = Message.BATCH_WORSE if is_worse else Message.BATCH_NOT_WORSE
+        reasons.append(
+            said.format(
+                configuration=baseline.configuration,
+                compared=drop.compared,
+                before=drop.before,
+                now=drop.now,
+                lost=drop.lost,
+                gained=drop.gained,
+                p_value=drop.p_value,
+                level=level,
+            )
+        )
+    else:
+        reasons.append(Message.BATCH_WITHOUT_BASELINE)
+    return BatchVerdict(not is_under and not is_worse, "; ".join(reasons), level, drop)

@@ -1,0 +1,59 @@
+"""Records the quality after a batch of a migration. The verdict is `core.quality_watch`'s."""
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.golden import golden_hash
+from rag_resources.core.quality_watch import BatchVerdict, judge_batch, level_of_look
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.runner import Evaluation
+from rag_resources.store.migration import (
+    BatchQuality,
+    BatchRun,
+    read_baseline,
+    read_looks,
+    write_batch,
+)
+
+
+def record_batch(
+    database: Database,
+    run: BatchRun,
+    config: RetrievalConfig,
+    evaluation: Evaluation,
+    *,
+    planned: int,
+    floor: float,
+) -> BatchVerdict:
+    """Judge the quality after a batch against what served before, and store it with the verdict.
+
+    Once more in the same run replaces the row.
+
+    Args:
+        database: Open.
+        run: What was done.
+        config: What was evaluated.
+        evaluation: Of all golden questions.
+        planned: Batches that the months of the migration make, at least 1.
+        floor: Lowest Hit_Rate@10 allowed.
+    """
+    per_query = evaluation.summary.per_query
+    hits = {
+        outcome.golden.golden_id: per_query[outcome.key]["hit_rate_at_10"] == 1
+        for outcome in evaluation.outcomes
+        if outcome.golden.golden_id
+    }
+    quality = BatchQuality(
+        config_hash=config.config_hash,
+        golden_hash=golden_hash([outcome.golden for outcome in evaluation.outcomes]),
+        hit_rate_at_10=evaluation.summary.metrics["hit_rate_at_10"],
+        mrr=evaluation.summary.metrics["mrr"],
+        latency_p95_ms=evaluation.summary.latency.p95_ms,
+        found=tuple(sorted(key for key, found in hits.items() if found)),
+        missed=tuple(sorted(key for key, found in hits.items() if not found)),
+    )
+    with database.transaction() as connection:
+        looks = read_looks(connection, run)
+        baseline = read_baseline(connection, looks.started_at)
+        level = level_of_look(recorded=looks.recorded, planned=planned, spent=looks.spent)
+        verdict = judge_batch(hits, baseline, floor=floor, level=level)
+        write_batch(connection, run, quality, verdict, baseline)
+    return verdict

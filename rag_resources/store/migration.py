@@ -1,0 +1,172 @@
+"""Rows of `migration_batches`: the quality after every batch, and whether the next may start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.quality_watch import Baseline, BatchVerdict
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """Which run finished a batch of which migration.
+
+    Attributes:
+        model: Whose vectors it made.
+        chunking_hash: With the model it names the migration.
+        run_id: Dagster's.
+        months: As `YYYY-MM`; none when quality was only measured again.
+    """
+
+    model: str
+    chunking_hash: str
+    run_id: str
+    months: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchQuality:
+    """What the golden questions gave after a batch; `found` and `missed` are golden ids."""
+
+    config_hash: str
+    golden_hash: str
+    hit_rate_at_10: float
+    mrr: float
+    latency_p95_ms: float
+    found: tuple[UUID, ...]
+    missed: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The looks of a migration so far, but those of one run.
+
+    Attributes:
+        recorded: How many.
+        spent: Sum of their levels.
+        started_at: When the first one was; now if there is none.
+    """
+
+    recorded: int
+    spent: float
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """A row of `migration_batches`, as far as gates and the status need it."""
+
+    id: int
+    model: str
+    chunking_hash: str
+    run_id: str
+    months: list[str]
+    finished_at: datetime
+    total_queries: int
+    hit_rate_at_10: float
+    mrr: float
+    latency_p95_ms: float
+    baseline_id: UUID | None
+    baseline_hit_rate_at_10: float | None
+    p_value: float | None
+    level: float
+    gate: str
+    reason: str
+    override_reason: str | None
+    overridden_at: datetime | None
+    override_run_id: str | None
+
+
+_COLUMNS = tuple(column.name for column in fields(StoredBatch))
+
+
+def read_looks(connection: Connection, run: BatchRun) -> Looks:
+    """Return the looks of a run's migration but its own, until commit the only ones there are."""
+    queries().lock_batches(connection)
+    row = queries().looks_so_far(
+        connection, model=run.model, chunking_hash=run.chunking_hash, run_id=run.run_id
+    )
+    return Looks(row.recorded, row.spent, row.started_at)
+
+
+def read_baseline(connection: Connection, started_at: datetime) -> Baseline | None:
+    """Return what served when a migration began; None if that was never evaluated."""
+    row = queries().baseline_of_migration(connection, started_at=started_at)
+    if row is None:
+        return None
+    hits = queries().hits_of_evaluation(connection, evaluation_id=row.id)
+    return Baseline(row.id, row.configuration, {hit.golden_id: hit.found for hit in hits})
+
+
+def write_batch(
+    connection: Connection,
+    run: BatchRun,
+    quality: BatchQuality,
+    verdict: BatchVerdict,
+    baseline: Baseline | None,
+) -> None:
+    """Write the row of a batch, or replace it if its run has one."""
+    drop = verdict.drop
+    queries().upsert_batch(
+        connection,
+        model=run.model,
+        chunking_hash=run.chunking_hash,
+        run_id=run.run_id,
+        months=list(run.months),
+        config_hash=quality.config_hash,
+        golden_hash=quality.golden_hash,
+        total_queries=len(quality.found) + len(quality.missed),
+        hit_rate_at_10=quality.hit_rate_at_10,
+        mrr=quality.mrr,
+        latency_p95_ms=quality.latency_p95_ms,
+        found=list(quality.found),
+        missed=list(quality.missed),
+        baseline_id=baseline.evaluation_id if baseline else None,
+        baseline_hit_rate_at_10=drop.before if drop else None,
+        p_value=drop.p_value if drop else None,
+        level=verdict.level,
+        gate="open" if verdict.is_open else "closed",
+        reason=verdict.reason,
+    )
+
+
+def list_batches(connection: Connection) -> list[StoredBatch]:
+    """Return the batches of all migrations, oldest first."""
+    return [_stored(row) for row in queries().list_batches(connection)]
+
+
+def closed_batches(
+    connection: Connection, models: Sequence[str], *, chunking_hash: str
+) -> list[StoredBatch]:
+    """Return the last batch of each model whose gate it closed and nobody opened since."""
+    rows = queries().closed_batches(connection, models=list(models), chunking_hash=chunking_hash)
+    return [_stored(row) for row in rows]
+
+
+def override_batches(
+    connection: Connection, batches: Sequence[StoredBatch], *, reason: str, run_id: str
+) -> None:
+    """Open the gate that some batches closed, and keep who did and why."""
+    queries().override_batches(
+        connection,
+        ids=[batch.id for batch in batches],
+        override_reason=reason,
+        run_id=run_id,
+    )
+
+
+def vectors_are_current(connection: Connection, model: str, window: TimeWindow) -> bool:
+    """Whether no note of a window waits for its vectors of a model."""
+    current: bool = queries().vectors_are_current(
+        connection, model=model, month_start=window.start, month_end=window.end
+    )
+    return current
+
+
+def _stored(row: Any) -> StoredBatch:
+    return StoredBatch(*(getattr(row, name) for name in _COLUMNS))

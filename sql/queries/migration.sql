@@ -1,0 +1,90 @@
+-- name: lock_batches!
+-- One batch is judged at a time: the next one has to know what it spent.
+LOCK TABLE migration_batches IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: looks_so_far^
+-- How often a migration was looked at but by this run, what that spent of the level, and when it began.
+-- params:  model text, chunking_hash text, run_id text
+-- returns: recorded bigint, spent float8, started_at timestamptz (now for the first look)
+SELECT
+    count(*) AS recorded, coalesce(sum(b.level), 0) AS spent, coalesce(min(b.finished_at), now()) AS started_at
+FROM migration_batches AS b
+WHERE b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id;
+
+-- name: baseline_of_migration^
+-- The evaluation of what served when a migration began, or of the whole notes if nothing did. The last one before the
+-- beginning, since what served may suffer from the migration itself; if there is none, the first one after it.
+-- params:  started_at timestamptz
+-- returns: id uuid, configuration text
+SELECT e.id, e.configuration FROM evaluation_results AS e
+WHERE
+    e.configuration = coalesce(
+        (
+            SELECT p.configuration FROM promotions AS p
+            WHERE p.promoted_at <= :started_at ORDER BY p.id DESC LIMIT 1
+        ),
+        'baseline'
+    )
+ORDER BY e.created_at <= :started_at DESC, abs(extract(EPOCH FROM e.created_at - :started_at)), e.id LIMIT 1;
+
+-- name: hits_of_evaluation
+-- params:  evaluation_id uuid
+-- returns: golden_id uuid, found bool
+SELECT q.golden_id, coalesce(q.first_relevant_rank <= 10, FALSE) AS found
+FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;
+
+-- name: upsert_batch!
+-- A batch, measured just now; an earlier measurement in the same run is replaced, its override included.
+-- params:  the columns of migration_batches but finished_at and those of the override
+INSERT INTO migration_batches (
+    model, chunking_hash, run_id, months, finished_at, config_hash, golden_hash, total_queries, hit_rate_at_10, mrr,
+    latency_p95_ms, found, missed, baseline_id, baseline_hit_rate_at_10, p_value, level, gate, reason
+)
+VALUES (
+    :model, :chunking_hash, :run_id, :months, clock_timestamp(), :config_hash, :golden_hash, :total_queries,
+    :hit_rate_at_10, :mrr, :latency_p95_ms, :found, :missed, :baseline_id, :baseline_hit_rate_at_10, :p_value, :level,
+    :gate, :reason
+)
+ON CONFLICT (model, run_id) DO UPDATE
+    SET
+        chunking_hash = excluded.chunking_hash, months = excluded.months, finished_at = excluded.finished_at,
+        config_hash = excluded.config_hash, golden_hash = excluded.golden_hash,
+        total_queries = excluded.total_queries, hit_rate_at_10 = excluded.hit_rate_at_10, mrr = excluded.mrr,
+        latency_p95_ms = excluded.latency_p95_ms, found = excluded.found, missed = excluded.missed,
+        baseline_id = excluded.baseline_id, baseline_hit_rate_at_10 = excluded.baseline_hit_rate_at_10,
+        p_value = excluded.p_value, level = excluded.level, gate = excluded.gate, reason = excluded.reason,
+        override_reason = NULL, overridden_at = NULL, override_run_id = NULL;
+
+-- name: list_batches
+-- The batches of all migrations, oldest first.
+-- returns: the columns of migration_batches
+SELECT b.* FROM migration_batches AS b ORDER BY b.finished_at, b.id;
+
+-- name: closed_batches
+-- Of some models the last batch, where it closed the gate and nobody let the next one start.
+-- params:  models text[], chunking_hash text
+-- returns: the columns of migration_batches, by model
+-- index:   migration_batches_latest_idx
+WITH latest AS (
+    SELECT DISTINCT ON (b.model) b.* FROM migration_batches AS b
+    WHERE b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
+    ORDER BY b.model, b.finished_at DESC, b.id DESC
+)
+
+SELECT l.* FROM latest AS l WHERE l.gate = 'closed' AND l.overridden_at IS NULL ORDER BY l.model;
+
+-- name: override_batches!
+-- params:  ids bigint[], override_reason text, run_id text
+UPDATE migration_batches
+SET override_reason = :override_reason, overridden_at = clock_timestamp(), override_run_id = :run_id
+WHERE id = ANY(:ids);
+
+-- name: vectors_are_current$
+-- Whether no note of a span of months waits for its vectors of a model.
+-- params:  model text, month_start timestamptz, month_end timestamptz
+-- returns: bool
+SELECT
+    NOT EXISTS (
+        SELECT FROM pending_embeddings AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    );

@@ -1,0 +1,280 @@
+"""A batch that loses what was found before: the next one does not start unless somebody says so."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.selector import (
+    PartitionRangeSelector,
+    PartitionsByAssetSelector,
+    PartitionsSelector,
+)
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+from dagster._core.remote_origin import (
+    InProcessCodeLocationOrigin,
+    RemotePartitionSetOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.remote_representation.external_data import partition_set_snap_name_for_job_name
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster_project import (
+    CHUNKS,
+    EMBEDDINGS,
+    FILLER,
+    GOLDEN,
+    MONTHS,
+    NOTES,
+    REFERENCE,
+    Project,
+    defs,
+    evaluation,
+    failure_texts,
+    materialised,
+)
+
+from rag_resources.core.messages import Message
+
+QUALITY = "retrieval_quality"
+LAST = MONTHS[-1:]
+WAYS_TO_ASK = ("", "Dime: ", "Me pregunto: ")
+
+
+@pytest.fixture
+def migrating(indexed: Project) -> Project:
+    """Indexed, with whole notes evaluated on questions enough for a drop to be significant."""
+    indexed.corpus.ask(
+        [
+            {**question, "query": f"{way}{question['query']}"}
+            for question in indexed.corpus.questions()
+            for way in WAYS_TO_ASK
+        ]
+    )
+    assert indexed.run(GOLDEN, REFERENCE).success
+    return indexed
+
+
+def lose(project: Project, questions: int = 100) -> None:
+    """Let the notes that answer some questions expire: they are found no more."""
+    for question in project.corpus.questions()[: questions * len(WAYS_TO_ASK)]:
+        project.query(
+            "UPDATE notes SET expires_at = now() WHERE external_id = ANY(%s)",
+            question["relevantNotes"],
+        )
+
+
+def find_again(project: Project) -> None:
+    project.query("UPDATE notes SET expires_at = NULL")
+
+
+def leave_work(project: Project) -> None:
+    """Change a note of the last month that answers no question."""
+    project.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = %s", FILLER)
+
+
+def has_work(project: Project) -> bool:
+    return project.query("SELECT chunked_at IS NULL FROM notes WHERE external_id = %s", FILLER) == [
+        (True,)
+    ]
+
+
+def override(op: str, reason: str) -> dict[str, Any]:
+    return {"ops": {op: {"config": {"override_quality_gate": reason}}}}
+
+
+def close(project: Project) -> dg.AssetCheckEvaluation:
+    """Lose every answer, and run a batch that has nothing to do but to be measured."""
+    lose(project)
+    result = project.run(EMBEDDINGS, months=MONTHS[:1])
+    assert result.success, failure_texts(result)
+    return evaluation(result, EMBEDDINGS, QUALITY)
+
+
+def batches(project: Project, columns: str) -> list[tuple[Any, ...]]:
+    return project.query(f"SELECT {columns} FROM migration_batches ORDER BY id")
+
+
+def test_a_good_batch_is_recorded_and_lets_the_next_one_start(migrating: Project) -> None:
+    result = migrating.run(EMBEDDINGS, months=MONTHS[:2])
+    said = evaluation(result, EMBEDDINGS, QUALITY)
+    assert said.passed
+    assert Message.BATCH_OPEN in str(said.description)
+    assert "sin caída significativa frente a «baseline»" in str(said.description)
+    assert batches(migrating, "model, run_id, months, total_queries, gate") == [
+        ("use_multilingual", result.run_id, ["2025-01", "2025-02"], 24, "open")
+    ]
+    leave_work(migrating)
+    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
+    assert not has_work(migrating)
+
+
+def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Project) -> None:
+    """The check says it and the next run says why and what to do; what is done may be repeated."""
+    said = close(migrating)
+    assert (said.passed, said.severity, said.blocking) == (
+        False,
+        dg.AssetCheckSeverity.ERROR,
+        False,
+    )
+    assert Message.BATCH_CLOSED in str(said.description)
+    assert "caída significativa frente a «baseline»" in str(said.description)
+    assert said.metadata["p_value"].value < said.metadata["level"].value
+
+    leave_work(migrating)
+    refused = migrating.run(CHUNKS, EMBEDDINGS, months=LAST)
+    assert not refused.success
+    assert not materialised(refused, CHUNKS)
+    assert has_work(migrating)
+    told = failure_texts(refused)
+    assert "embeddings/use_multilingual" in told
+    assert batches(migrating, "reason")[-1][0] in told
+    assert 'ops: {chunks: {config: {override_quality_gate: "…"}}}' in told
+
+    assert migrating.run(CHUNKS, EMBEDDINGS, months=MONTHS[:1]).success
+
+
+def test_an_override_lets_a_batch_start_and_is_kept_with_its_reason(migrating: Project) -> None:
+    """It holds for what follows until another batch closes the gate again."""
+    close(migrating)
+    leave_work(migrating)
+    assert not migrating.run(CHUNKS, months=LAST, run_config=override("chunks", "  ")).success
+    going_on = migrating.run(CHUNKS, months=LAST, run_config=override("chunks", "Se acepta."))
+    assert going_on.success, failure_texts(going_on)
+    assert materialised(going_on, CHUNKS)[LAST[0]]["override_quality_gate"] == "Se acepta."
+    kept = "gate, override_reason, override_run_id, overridden_at > finished_at"
+    assert batches(migrating, kept) == [("closed", "Se acepta.", going_on.run_id, True)]
+
+    vectors = migrating.run(EMBEDDINGS, months=LAST)
+    assert vectors.success, failure_texts(vectors)
+    assert "override_quality_gate" not in materialised(vectors, EMBEDDINGS)[LAST[0]]
+    assert batches(migrating, "gate, override_reason")[1:] == [("closed", None)]
+
+    leave_work(migrating)
+    chunked = migrating.run(CHUNKS, months=LAST, run_config=override("chunks", "Otra vez."))
+    assert chunked.success
+    assert close(migrating).passed is False
+    refused = migrating.run(EMBEDDINGS, months=LAST)
+    assert "ops: {embeddings__use_multilingual: {config:" in failure_texts(refused)
+    own = override("embeddings__use_multilingual", "Y otra.")
+    last = migrating.run(EMBEDDINGS, months=LAST, run_config=own)
+    assert materialised(last, EMBEDDINGS)[LAST[0]]["override_quality_gate"] == "Y otra."
+
+
+def test_measured_again_and_good_the_gate_opens(migrating: Project) -> None:
+    """The check alone, once the cause is gone; while it is not, the gate stays closed."""
+    close(migrating)
+    leave_work(migrating)
+    assert not migrating.check(EMBEDDINGS, QUALITY).passed
+    find_again(migrating)
+    assert not migrating.run(CHUNKS, months=LAST).success
+    assert migrating.check(EMBEDDINGS, QUALITY).passed
+    assert batches(migrating, "months, gate") == [
+        (["2025-01"], "closed"),
+        ([], "closed"),
+        ([], "open"),
+    ]
+    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
+
+
+def test_the_floor_closes_the_gate_without_any_baseline(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drop too small to be significant; nothing was evaluated before."""
+    monkeypatch.setenv("MIGRATION_FLOOR", "0.95")
+    assert indexed.run(GOLDEN).success
+    lose(indexed, questions=1)
+    said = indexed.check(EMBEDDINGS, QUALITY)
+    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    leave_work(indexed)
+    refused = indexed.run(CHUNKS, months=LAST)
+    assert "MIGRATION_FLOOR = 0.950" in failure_texts(refused)
+
+
+# --- Running backfills --------------------------------------------------------------------------
+
+
+def launch(
+    project: Project,
+    name: str,
+    *keys: dg.AssetKey,
+    started_in: float = -60,
+    run_config: Mapping[str, Any] | None = None,
+) -> None:
+    """Launch a backfill of assets as the webserver does; no daemon takes it up."""
+    months = PartitionsSelector(ranges=[PartitionRangeSelector(start=MONTHS[0], end=MONTHS[-1])])
+    project.instance.add_backfill(
+        PartitionBackfill.from_partitions_by_assets(
+            backfill_id=name,
+            asset_graph=defs.resolve_asset_graph(),
+            backfill_timestamp=time.time() + started_in,
+            tags={},
+            dynamic_partitions_store=project.instance,
+            partitions_by_assets=[
+                PartitionsByAssetSelector(asset_key=key, partitions=months) for key in keys
+            ],
+            title=None,
+            description=None,
+            run_config=run_config,
+        )
+    )
+
+
+def launch_job(project: Project, name: str, job: str) -> None:
+    """Launch a backfill of a job, which says nothing of its assets."""
+    location = InProcessCodeLocationOrigin(
+        LoadableTargetOrigin(module_name="rag_assets.definitions"), location_name="brain_sync_rag"
+    )
+    origin = RemotePartitionSetOrigin(
+        repository_origin=RemoteRepositoryOrigin(location, "__repository__"),
+        partition_set_name=partition_set_snap_name_for_job_name(job),
+    )
+    project.instance.add_backfill(
+        PartitionBackfill(
+            backfill_id=name,
+            status=BulkActionStatus.REQUESTED,
+            from_failure=False,
+            tags={},
+            backfill_timestamp=time.time() - 60,
+            partition_set_origin=origin,
+            partition_names=list(MONTHS),
+        )
+    )
+
+
+def tick(project: Project) -> str:
+    """Evaluate the sensor and return what its tick says."""
+    sensor = defs.resolve_sensor_def("stop_backfills")
+    with dg.build_sensor_context(instance=project.instance, definitions=defs) as context:
+        data = sensor.evaluate_tick(context)
+    assert not data.run_requests
+    return str(data.skip_message)
+
+
+def canceled(project: Project) -> set[str]:
+    return {
+        backfill.backfill_id
+        for backfill in project.instance.get_backfills()
+        if backfill.status is BulkActionStatus.CANCELING
+    }
+
+
+def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project) -> None:
+    """Those of its assets, launched before it closed and without an override; each once."""
+    assert tick(migrating) == Message.BACKFILLS_NONE
+    launch(migrating, "ofchunks", NOTES, CHUNKS)
+    launch(migrating, "ofvectors", EMBEDDINGS)
+    launch(migrating, "ofothers", NOTES, dg.AssetKey(["embeddings", "e5_small"]))
+    launch(migrating, "allowed", CHUNKS, run_config=override("chunks", "Se acepta."))
+    launch(migrating, "later", CHUNKS, started_in=3600)
+    launch_job(migrating, "ofindex", "index")
+    launch_job(migrating, "ofingest", "ingest")
+    assert tick(migrating) == Message.BACKFILLS_GO_ON
+    assert canceled(migrating) == set()
+
+    close(migrating)
+    said = tick(migrating)
+    assert canceled(migrating) == {"ofchunks", "ofvectors", "ofindex"}
+    assert all(name in said for name in canceled(migrating))
+    assert batches(migrating, "reason")[-1][0] in said
+    assert tick(migrating) == Message.BACKFILLS_GO_ON

@@ -1,0 +1,162 @@
+"""The gate between batches: values computed by hand, and simulated migrations of 24 batches."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_resources.core.quality_watch import (
+    ALPHA,
+    Baseline,
+    find_drop,
+    judge_batch,
+    level_of_look,
+)
+
+BATCHES = 24
+QUESTIONS = 132
+MIGRATIONS = 1_000
+
+
+def hits(values: Iterable[object], *, first: int = 0) -> dict[UUID, bool]:
+    return {UUID(int=number): bool(value) for number, value in enumerate(values, start=first)}
+
+
+def baseline(values: Iterable[object]) -> Baseline:
+    return Baseline(UUID(int=0), "baseline", hits(values))
+
+
+def levels(planned: Iterable[int]) -> list[float]:
+    """The levels of successive looks, each with its own idea of how many are planned."""
+    spent: list[float] = []
+    for count in planned:
+        spent.append(level_of_look(recorded=len(spent), planned=count, spent=sum(spent)))
+    return spent
+
+
+# --- The test of one look -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "p_value"),
+    [(5, 0, 1 / 32), (8, 2, 56 / 1024), (3, 3, 42 / 64), (0, 5, 1.0), (0, 0, 1.0)],
+)
+def test_exact_mcnemar(lost: int, gained: int, p_value: float) -> None:
+    """Half the coins' tail, by hand; a gain is never evidence of a drop."""
+    before = hits([1] * lost + [0] * gained + [1, 0])
+    now = hits([0] * lost + [1] * gained + [1, 0])
+    drop = find_drop(before, now)
+    assert drop is not None
+    assert (drop.compared, drop.lost, drop.gained) == (lost + gained + 2, lost, gained)
+    assert drop.p_value == pytest.approx(p_value)
+    assert drop.before - drop.now == pytest.approx((lost - gained) / drop.compared)
+
+
+def test_only_questions_in_common_are_compared() -> None:
+    drop = find_drop(hits([1, 1, 1]), hits([0, 1, 1], first=1))
+    assert drop is not None
+    assert (drop.compared, drop.before, drop.now, drop.lost) == (2, 1.0, 0.5, 1)
+    assert find_drop(hits([1]), hits([1], first=1)) is None
+
+
+# --- The verdict --------------------------------------------------------------------------------
+
+
+def test_a_significant_drop_closes_the_gate() -> None:
+    """It says between which rates, on how many questions, with which p-value and level."""
+    verdict = judge_batch(hits([0] * 8 + [1] * 2), baseline([1] * 10), floor=0, level=0.005)
+    assert not verdict.is_open
+    assert verdict.reason == (
+        "Hit_Rate@10 = 0.200 con 10 preguntas; caída significativa frente a «baseline»: de 1.000 a"
+        " 0.200 en las 10 preguntas comunes, 8 perdidas y 0 ganadas (p = 0.0039; límite de esta"
+        " medición: 0.005)"
+    )
+    again = judge_batch(hits([0] * 8 + [1] * 2), baseline([1] * 10), floor=0, level=0.003)
+    assert again.is_open
+    assert "sin caída significativa frente a «baseline»" in again.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "of", "floor", "is_open"),
+    [(17, 20, 0.85, True), (16, 20, 0.85, False), (0, 20, 0.0, True), (20, 20, 1.0, True)],
+)
+def test_under_the_floor_the_gate_closes_whatever_served_before(
+    found: int, of: int, floor: float, *, is_open: bool
+) -> None:
+    now = hits([1] * found + [0] * (of - found))
+    for before in (None, baseline([0] * of), Baseline(UUID(int=0), "otra", hits([1], first=99))):
+        verdict = judge_batch(now, before, floor=floor, level=ALPHA)
+        assert verdict.is_open is is_open
+        assert (f"MIGRATION_FLOOR = {floor:.3f}" in verdict.reason) is not is_open
+        assert (verdict.drop is None) == ("sin evaluación anterior" in verdict.reason)
+
+
+# --- The levels of many looks -------------------------------------------------------------------
+
+
+def test_planned_looks_have_ever_more_and_the_others_ever_less() -> None:
+    """0.045 in parts of 1, 3, 5 and 7, then half of 0.005, a third and a quarter of the rest."""
+    planned = [0.045 * part / 16 for part in (1, 3, 5, 7)]
+    assert levels([4] * 7) == pytest.approx([*planned, 0.005 / 2, 0.005 / 6, 0.005 / 12])
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=60))
+def test_whatever_is_planned_the_levels_sum_to_alpha_at_most(planned: list[int]) -> None:
+    """A month more, or another FIRST_MONTH, in the middle of a migration spends nothing twice."""
+    spent = levels(planned)
+    assert min(spent) >= 0
+    assert sum(spent) <= ALPHA + 1e-12
+
+
+@cache
+def p_value_of(lost: int, gained: int) -> float:
+    drop = find_drop(hits([1] * lost + [0] * gained + [1]), hits([0] * lost + [1] * gained + [1]))
+    assert drop is not None
+    return drop.p_value
+
+
+def share_stopped(*, lost: float, gained: float, spending: Sequence[float]) -> float:
+    """Simulate migrations, and return in how many a look found a drop.
+
+    A question changes when the month of its note is migrated, so every look holds all of those
+    before it.
+
+    Args:
+        lost: Share of questions that are found before their month and not after.
+        gained: The other way round.
+        spending: Level of each look; fewer than there are batches end a migration early.
+    """
+    random = np.random.default_rng(1983)
+    stopped = 0
+    for _ in range(MIGRATIONS):
+        changes = random.choice([-1, 1, 0], QUESTIONS, p=[lost, gained, 1 - lost - gained])
+        months = random.integers(0, BATCHES, QUESTIONS)
+        looks = [changes[months <= look] for look in range(BATCHES)]
+        stopped += any(
+            p_value_of(int((look == -1).sum()), int((look == 1).sum())) <= level
+            for look, level in zip(looks, spending, strict=False)
+        )
+    return stopped / MIGRATIONS
+
+
+@pytest.mark.parametrize("churn", [0.02, 0.08, 0.2])
+def test_a_harmless_migration_is_stopped_in_5_percent_of_cases_at_most(churn: float) -> None:
+    """24 looks on questions that change as often for the better as for the worse."""
+    spending = levels([BATCHES] * BATCHES)
+    assert share_stopped(lost=churn, gained=churn, spending=spending) <= ALPHA
+
+
+def test_without_spending_false_alarms_add_up() -> None:
+    """What the levels are for: at 5 % a look the same migrations are stopped too often."""
+    assert share_stopped(lost=0.08, gained=0.08, spending=[ALPHA] * BATCHES) > ALPHA
+
+
+def test_a_drop_of_15_points_is_found() -> None:
+    """With 132 questions, although 24 looks share the level; often when half is still to come."""
+    spending = levels([BATCHES] * BATCHES)
+    assert share_stopped(lost=0.18, gained=0.03, spending=spending) >= 0.9
+    assert share_stopped(lost=0.18, gained=0.03, spending=spending[: BATCHES // 2]) >= 0.3
