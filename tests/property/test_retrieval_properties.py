@@ -1,193 +1,84 @@
-"""Properties of what is stored and retrieved, on a real PostgreSQL with notes in every state."""
+"""Properties of what is retrieved, on a real PostgreSQL with notes in every state of indexing."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from pgvector import HalfVector
 
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
-from rag_resources.core.contextual import contextual_text
-from rag_resources.core.types import NoteRecord, RetrievalResult, Retriever, TimeWindow
-from rag_resources.database.pool import Connection, Database
-from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
+from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.fusion import SIDE_CANDIDATES
+from rag_resources.core.messages import Message
+from rag_resources.core.query import Intent, decompose
+from rag_resources.core.types import RetrievalResult, Retriever, Vectors
+from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.retrieval.pipeline import MAX_QUERY_CHARS, RetrievalPipeline
-from rag_resources.store.chunks import refresh_statistics, replace_chunks
-from rag_resources.store.embeddings import (
-    complete_pending,
-    register_model,
-    select_chunk_texts,
-    select_note_texts,
-    write_chunk_vectors,
-    write_note_vectors,
+from rag_resources.retrieval.cache import build_caches
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.searching import Half
+from rag_resources.store.chunks import refresh_statistics
+from tests.corpus import (
+    ALWAYS,
+    CHUNK_LISTS,
+    GENEROUS_MS,
+    NOTE_LISTS,
+    SMALL,
+    SOURCE,
+    START,
+    WORD_LISTS,
+    Corpus,
+    Draft,
+    records,
 )
-from rag_resources.store.notes import Upsert, fetch_notes, note_id, upsert_notes
-from rag_resources.store.search import EmbeddedQuery, SearchRequest, search
 from tests.embedders import HashEmbedder
-from tests.strategies import WORDS, chunking_configs, notes, retrieval_configs, sentence_texts
-
-ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
-START = datetime(2025, 1, 1, tzinfo=UTC)
-CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
-NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
+from tests.language_models import ScriptedModel
+from tests.strategies import (
+    INJECTIONS,
+    drafts,
+    filters,
+    questions,
+    retrieval_configs,
+)
 
 # The database is emptied by every example itself.
 one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A note and how far its indexing has come.
-
-    Attributes:
-        state: `indexed`, `pending` (chunked, its chunks without vectors) or `new`.
-        expired: Whether it expired after all that.
-    """
-
-    text: str
-    title: str = ""
-    state: str = "indexed"
-    tenant: str = "ana"
-    expired: bool = False
-
-    @property
-    def visible(self) -> bool:
-        """Whether Ana may find it."""
-        return self.tenant == "ana" and not self.expired
-
-
-SHORT = notes(max_sentences=4)
-STATES = ("indexed", "pending", "new")
-
-
-def drafts(*, foreign: bool = False) -> st.SearchStrategy[list[Draft]]:
-    """One to four notes; with `foreign`, some of another tenant and some expired."""
-    draft = st.builds(
-        Draft,
-        text=SHORT,
-        title=st.sampled_from(["", "Árbol 2024", "Camión"]),
-        state=st.sampled_from(STATES),
-        tenant=st.sampled_from(["ana", "blas"]) if foreign else st.just("ana"),
-        expired=st.booleans() if foreign else st.just(False),
-    )
-    return st.lists(draft, min_size=1, max_size=4)
-
-
-def questions() -> st.SearchStrategy[str]:
-    """A few words of those in the notes, or a sentence of any kind."""
-    words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
-    return st.one_of(words, words, sentence_texts(max_words=6)).filter(
-        lambda text: bool(text.strip()) and len(text) <= MAX_QUERY_CHARS
-    )
-
-
 def configs() -> st.SearchStrategy[RetrievalConfig]:
-    """Any retrieval configuration, of the model that the tests have."""
-    return retrieval_configs().map(lambda c: c.model_copy(update={"model": "hash_model"}))
+    """Any configuration of the model that the tests have, with all the time it may take."""
+
+    def patient(config: RetrievalConfig) -> RetrievalConfig:
+        reranking = config.reranking.model_copy(update={"timeout_ms": 5_000})
+        return config.model_copy(update={"reranking": reranking})
+
+    return retrieval_configs(["hash_model"]).map(patient)
 
 
-def records(corpus: Sequence[Draft], tenant: str) -> list[NoteRecord]:
-    """The notes of a tenant as a source gives them; their place is their external id."""
-    return [
-        NoteRecord(str(n), draft.title, draft.text, START + timedelta(days=n))
-        for n, draft in enumerate(corpus)
-        if draft.tenant == tenant
-    ]
+def strategies(config: RetrievalConfig) -> dict[Strategy, RetrievalConfig]:
+    """The configuration with each strategy."""
+    return {name: config.model_copy(update={"strategy": name}) for name in Strategy}
 
 
-class Corpus:
-    """A database that is filled anew by every example."""
+def finding_all(config: RetrievalConfig) -> RetrievalConfig:
+    """The configuration with vectors, and none too far from a question."""
+    by_vectors = Strategy.HYBRID if config.strategy is Strategy.FULLTEXT else config.strategy
+    return config.model_copy(update={"strategy": by_vectors, "similarity_threshold": 0.0})
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.embedder = HashEmbedder()
-        with database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
 
-    def fill(self, corpus: Sequence[Draft], config: ChunkingConfig = SMALL) -> list[UUID]:
-        """Replace everything by these notes, each taken as far as its state says.
-
-        By the statements that indexing runs, in one transaction for speed.
-        """
-        numbers = {note_id(d.tenant, "diario", str(n)): n for n, d in enumerate(corpus)}
-        with self.database.bulk() as connection:
-            connection.execute("DELETE FROM notes")
-            for tenant in sorted({draft.tenant for draft in corpus}):
-                upsert_notes(connection, records(corpus, tenant), tenant=tenant, source="diario")
-            for note in fetch_notes(connection, numbers).values():
-                if corpus[numbers[note.note_id]].state != "new":
-                    cut = build_chunks(note, config)
-                    replace_chunks(connection, note.note_id, cut, chunking_hash="x")
-            self._embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
-            gone = [note for note, n in numbers.items() if corpus[n].expired]
-            connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
-            refresh_statistics(connection)
-        return list(numbers)
-
-    def _embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
-        name = self.embedder.info.name
-        whole = select_note_texts(connection, name, ALWAYS, skipped=[], batch_size=100)
-        vectors = self.embedder.embed_passages([note.content for note in whole])
-        write_note_vectors(connection, name, whole, [HalfVector(vector) for vector in vectors])
-        chunks = select_chunk_texts(connection, name, indexed)
-        texts = {chunk.content_sha256: chunk.content for chunk in chunks}
-        for chunk in chunks:
-            texts[chunk.contextual_sha256] = contextual_text(chunk.context, chunk.content)
-        made, _ = embed_each(self.embedder, texts)
-        write_chunk_vectors(connection, name, chunks, made)
-        assert len(complete_pending(connection, name, indexed)) == len(indexed)
-
-    def index(self, config: ChunkingConfig) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
-        """Everything an indexing run does, with the texts remembered so far forgotten."""
-        self.embedder.texts.clear()
-        reports = (
-            chunk_window(self.database, ALWAYS, config),
-            embed_chunks(self.database, self.embedder, ALWAYS),
-            embed_notes(self.database, self.embedder, ALWAYS),
-        )
-        with self.database.bulk() as connection:
-            refresh_statistics(connection)
-        return reports
-
-    def fetch(self, query: str, *parameters: object) -> list[Any]:
-        """Rows of a statement."""
-        with self.database.transaction() as connection:
-            return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]
-
-    def retrieve(
-        self, question: str, config: RetrievalConfig, distinct_notes: int | None = None
-    ) -> tuple[RetrievalResult, ...]:
-        """What Ana's question finds."""
-        pipeline = RetrievalPipeline(
-            self.database, embedder=lambda _: self.embedder, tenant="ana", note_model="hash_model"
-        )
-        return pipeline.retrieve(question, config, distinct_notes=distinct_notes).results
-
-    def lists(
-        self, question: str, *, unchunked_only: bool = True, pool: int = 500
-    ) -> dict[Retriever, list[tuple[UUID, UUID, float]]]:
-        """Every ranked list of Ana's question: chunk, note and score."""
-        (vector,) = self.embedder.embed_queries([question])
-        embedded = EmbeddedQuery(self.embedder.info, vector, 0.0)
-        request = SearchRequest(
-            tuple(Retriever), question, "ana", pool, embedded, embedded, unchunked_only
-        )
-        with self.database.transaction() as connection:
-            rankings = search(connection, request)
-        return {
-            ranking.retriever: [(c.chunk_id, c.note_id, c.score) for c in ranking.candidates]
-            for ranking in rankings
-        }
+def helpful_model() -> ScriptedModel:
+    """A language model that answers everything a retrieval may ask, passages one by one."""
+    return ScriptedModel({"intent": "abstract", "answer": "La casa, así: 2024.", "scores": [0.5]})
 
 
 @pytest.fixture
@@ -195,7 +86,7 @@ def corpus(database: Database) -> Corpus:
     return Corpus(database)
 
 
-# --- Results ----------------------------------------------------------------------------------
+# --- Scores and order -------------------------------------------------------------------------
 
 
 @one_database
@@ -203,24 +94,113 @@ def corpus(database: Database) -> Corpus:
 def test_property_01_every_score_is_finite_and_between_0_and_1(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
-    """Of every list and of the fused results."""
+    """Of every list and of the results, before and after re-ranking."""
     corpus.fill(written)
     scores = [score for found in corpus.lists(question).values() for _, _, score in found]
-    for result in corpus.retrieve(question, config):
+    for result in corpus.ask(question, config).results:
         scores += [result.score, result.original_score]
+        if result.rerank_score is not None:
+            scores.append(result.rerank_score)
     assert all(math.isfinite(score) and 0 <= score <= 1 for score in scores)
 
 
 @one_database
 @given(drafts(), questions(), configs())
-def test_property_03_scores_never_increase_and_ties_go_by_chunk_id(
+def test_property_02_a_fused_score_is_the_sum_over_all_lists_of_all_questions(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
+    """Of `weight / (rank_constant + rank)`, what a list or a question lacks adding nothing."""
+    corpus.fill(written)
+    config = strategies(config)[Strategy.HYBRID].model_copy(update={"diversity_weight": 0.0})
+    weights = {"semantic_weight": 0.3, "fulltext_weight": 0.9, "semantic_weights": {}}
+    fusion = config.fusion.model_copy(update={"method": "rrf"} | weights)
+    config = config.model_copy(update={"fusion": fusion})
+    expected = sums_over_lists(corpus, question, config)
+    results = corpus.ask(question, config).results
+    for result in results:
+        assert result.score == pytest.approx(expected.pop(result.chunk_id), abs=1e-12)
+    if expected:
+        assert len(results) == config.top_k.final
+        assert max(expected.values()) <= results[-1].score + 1e-12
+
+
+def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> dict[UUID, float]:
+    """Every chunk's score, by lists fetched for one question at a time."""
+    parts = config.transformation.enabled and config.transformation.decomposition
+    lists: list[tuple[Retriever, dict[UUID, float]]] = []
+    for number, text in enumerate((question, *(decompose(question) if parts else ()))):
+        found = corpus.lists(
+            text,
+            unchunked_only=config.unit == "chunks",
+            pool=config.top_k.retrieval,
+            threshold=config.similarity_threshold or 0.0,
+        )
+        for name in searched_lists(config):
+            candidates = found[name][: SIDE_CANDIDATES if number else None]
+            if candidates:
+                lists.append((name, {chunk: score for chunk, _, score in candidates}))
+    if len(lists) == 1:
+        return lists[0][1]
+    kinds = Counter((name in NOTE_LISTS, name in WORD_LISTS) for name, _ in lists)
+    sums: dict[UUID, float] = {}
+    for name, scores in lists:
+        by_words = name in WORD_LISTS
+        weight = (0.9 if by_words else 0.3) / kinds[name in NOTE_LISTS, by_words]
+        for rank, chunk in enumerate(scores, start=1):
+            sums[chunk] = sums.get(chunk, 0.0) + weight / (config.fusion.rank_constant + rank)
+    return sums
+
+
+def searched_lists(config: RetrievalConfig) -> Sequence[Retriever]:
+    """The lists of a hybrid search."""
+    if config.unit == "notes":
+        return NOTE_LISTS
+    return [name for name in Retriever if config.contextual or name is not Retriever.CONTEXTUAL]
+
+
+@one_database
+@given(drafts(), questions(), configs())
+def test_property_03_scores_never_increase_and_ties_go_as_configured(
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
+) -> None:
+    """By chunk id, or the newer note first and then by chunk id; diversity has no such rule."""
     corpus.fill(written)
     orders = [[(-s, chunk) for chunk, _, s in found] for found in corpus.lists(question).values()]
-    orders.append([(-r.score, r.chunk_id) for r in corpus.retrieve(question, config)])
     for order in orders:
         assert order == sorted(order)
+    for own in (config, reranking_two(config)):
+        results = corpus.ask(question, own).results
+        scores = [result.score for result in results]
+        assert scores == sorted(scores, reverse=True)
+        if own.diversity_weight:
+            continue
+        reranked = [r for r in results if r.rerank_score is not None]
+        others = results[len(reranked) :]
+        keys = [(-r.score, *tie_key(r, own)) for r in reranked]
+        assert keys == sorted(keys)
+        # What was not re-ranked keeps its fused order; its score may be lowered to that of others.
+        keys = [(-(r.original_score if reranked else r.score), *tie_key(r, own)) for r in others]
+        assert keys == sorted(keys)
+
+
+def reranking_two(config: RetrievalConfig) -> RetrievalConfig:
+    """The configuration with the first two results re-ranked, and nothing after that."""
+    return config.model_copy(
+        update={
+            "strategy": Strategy.HYBRID_RERANK,
+            "reranking": config.reranking.model_copy(
+                update={"enabled": True, "method": "sentences"}
+            ),
+            "top_k": config.top_k.model_copy(update={"reranking": 2}),
+            "diversity_weight": 0.0,
+        }
+    )
+
+
+def tie_key(result: RetrievalResult, config: RetrievalConfig) -> tuple[float, UUID]:
+    assert result.created_at is not None
+    newest_first = -result.created_at.timestamp() if config.tie_break == "recency" else 0.0
+    return newest_first, result.chunk_id
 
 
 @one_database
@@ -229,12 +209,10 @@ def test_property_04_hybrid_finds_something_if_vectors_or_words_do(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
     corpus.fill(written)
-    found = {
-        strategy: corpus.retrieve(question, config.model_copy(update={"strategy": strategy}))
-        for strategy in Strategy
-    }
+    found = {name: corpus.ask(question, own).results for name, own in strategies(config).items()}
     if found[Strategy.SEMANTIC] or found[Strategy.FULLTEXT]:
         assert found[Strategy.HYBRID]
+        assert found[Strategy.HYBRID_RERANK]
 
 
 @one_database
@@ -249,14 +227,14 @@ def test_property_05_every_result_is_complete(
         for row in corpus.fetch("SELECT id, note_id, chunk_index, content FROM chunks")
     }
     whole = {row.id: (row.id, 0, row.content) for row in corpus.fetch("SELECT * FROM notes")}
-    results = corpus.retrieve(question, config)
+    response = corpus.ask(question, config)
+    results = response.results
     assert len(results) <= config.top_k.final
     assert len({result.chunk_id for result in results}) == len(results)
     for result in results:
         stored = (chunks | whole)[result.chunk_id]
         assert (result.note_id, result.chunk_index, result.content) == stored
         found_by = [Retriever(name) for name in result.retrieval_method.split("+")]
-        assert found_by
         assert all((name in NOTE_LISTS) == (result.chunk_id in whole) for name in found_by)
         written_out = result.to_json()
         assert all(
@@ -265,6 +243,14 @@ def test_property_05_every_result_is_complete(
         )
         assert written_out["metadata"]["matchedChunkBounds"] == list(result.matched_bounds)
         assert written_out["metadata"]["retrievalMethod"]
+    reranked = [result.rerank_score is not None for result in results]
+    if not config.reranks or "rerank" in response.degraded:
+        assert not any(reranked)
+    elif not config.diversity_weight:
+        assert reranked == [n < config.top_k.reranking for n in range(len(results))]
+
+
+# --- Context ----------------------------------------------------------------------------------
 
 
 @one_database
@@ -275,10 +261,7 @@ def test_property_13_expanded_content_is_cut_from_the_note(
     """At the offsets that the chunk's own position and the matched bounds tell."""
     corpus.fill(written)
     contents = {row.id: row.content for row in corpus.fetch("SELECT id, content FROM notes")}
-    starts = {row.id: row.start_char for row in corpus.fetch("SELECT id, start_char FROM chunks")}
-    for result in corpus.retrieve(question, config):
-        start = starts.get(result.chunk_id, 0) - result.matched_bounds[0]
-        end = start + len(result.expanded_content)
+    for result, (start, end) in windows(corpus, question, config):
         assert start >= 0
         assert contents[result.note_id][start:end] == result.expanded_content
 
@@ -289,58 +272,180 @@ def test_property_14_a_chunk_lies_in_its_expanded_content_and_windows_that_meet_
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
     corpus.fill(written)
-    starts = {row.id: row.start_char for row in corpus.fetch("SELECT id, start_char FROM chunks")}
-    windows: dict[UUID, set[tuple[int, int]]] = {}
-    for result in corpus.retrieve(question, config):
+    spans: dict[UUID, set[tuple[int, int]]] = {}
+    for result, window in windows(corpus, question, config):
         first, last = result.matched_bounds
         assert result.expanded_content[first:last] == result.content
-        start = starts.get(result.chunk_id, 0) - first
-        own = (start, start + len(result.expanded_content))
-        windows.setdefault(result.note_id, set()).add(own)
-    for spans in windows.values():
-        ordered = sorted(spans)
-        for before, after in pairwise(ordered):
-            assert before[1] < after[0]
+        spans.setdefault(result.note_id, set()).add(window)
+    for own in spans.values():
+        assert all(before[1] < after[0] for before, after in pairwise(sorted(own)))
 
 
-# --- The index --------------------------------------------------------------------------------
+def windows(
+    corpus: Corpus, question: str, config: RetrievalConfig
+) -> list[tuple[RetrievalResult, tuple[int, int]]]:
+    """Each result with the offsets of its expanded content in its note."""
+    starts = {row.id: row.start_char for row in corpus.fetch("SELECT id, start_char FROM chunks")}
+    found = []
+    for result in corpus.ask(question, config).results:
+        start = starts.get(result.chunk_id, 0) - result.matched_bounds[0]
+        found.append((result, (start, start + len(result.expanded_content))))
+    return found
+
+
+# --- Transformation ---------------------------------------------------------------------------
 
 
 @one_database
 @given(
-    drafts(),
-    st.lists(st.tuples(st.integers(0, 3), st.none() | SHORT), max_size=4),
-    chunking_configs(),
+    st.one_of(questions(), st.text(st.sampled_from("a¿? \0\ud800"), min_size=1)),
+    configs(),
+    st.booleans(),
 )
-def test_property_06_every_chunk_has_one_existing_parent(
-    corpus: Corpus,
-    written: list[Draft],
-    changes: list[tuple[int, str | None]],
-    other: ChunkingConfig,
+def test_property_15_the_question_comes_back_unchanged(
+    corpus: Corpus, question: str, config: RetrievalConfig, helped: bool
 ) -> None:
-    """Whatever is edited, deleted and chunked again; vectors and queue go with their note."""
-    notes_ = corpus.fill(written)
-    for number, text in changes:
-        note = notes_[number % len(notes_)]
-        if text is None:
-            corpus.fetch("DELETE FROM notes WHERE id = %s RETURNING id", note)
-        else:
-            corpus.fetch("UPDATE notes SET content = %s WHERE id = %s RETURNING id", text, note)
-    chunk_window(corpus.database, ALWAYS, other)
-    living = {row.id for row in corpus.fetch("SELECT id FROM notes")}
-    chunks = corpus.fetch("SELECT id, note_id FROM chunks")
-    assert {chunk.note_id for chunk in chunks} == living
-    assert len({chunk.id for chunk in chunks}) == len(chunks)
-    vectors = {row.chunk_id for row in corpus.fetch("SELECT chunk_id FROM chunk_embeddings")}
-    assert vectors <= {chunk.id for chunk in chunks}
-    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
-    assert waiting <= living
+    """Also with what no database can read, with a language model and from the cache."""
+    assume(question.replace("\0", " ").strip())
+    pipeline = corpus.pipeline(
+        language_model=helpful_model() if helped else None, caches=build_caches(None)
+    )
+    for _ in range(2):
+        response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+        assert response.query == question
+        assert response.transformed is not None
+        assert response.transformed.original == question
 
 
 @one_database
-@given(drafts(), questions())
+@given(questions(), configs(), st.booleans())
+def test_property_16_a_response_says_how_the_question_was_transformed(
+    corpus: Corpus, question: str, config: RetrievalConfig, helped: bool
+) -> None:
+    """Question, intent, questions inside it, made-up answer or null, and when; as configured."""
+    pipeline = corpus.pipeline(language_model=helpful_model() if helped else None)
+    transformed = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS).transformed
+    assert transformed is not None
+    wanted = config.transformation
+    assert isinstance(transformed.intent, Intent)
+    decomposes = wanted.enabled and wanted.decomposition
+    assert transformed.sub_queries == (decompose(question) if decomposes else ())
+    made_up = wanted.enabled and wanted.hyde and transformed.intent is Intent.ABSTRACT and helped
+    assert (transformed.hypothetical_answer is not None) == made_up
+    if wanted.enabled and wanted.refine_intent and helped:
+        assert transformed.intent is Intent.ABSTRACT
+    assert transformed.transformed_at.tzinfo is not None
+    assert set(transformed.to_json()) == {
+        *("originalQuery", "intent", "subQueries", "hypotheticalAnswer", "timestamp")
+    }
+
+
+# --- What fails -------------------------------------------------------------------------------
+
+TABLES: Mapping[str, Sequence[str]] = {
+    "vectors": ("TABLE chunk_embeddings_hash_model", "TABLE note_embeddings_hash_model"),
+    "words": ("FUNCTION spanish_tsvector",),
+}
+"""What a search of the database cannot do without."""
+
+FAULTS = st.sets(st.sampled_from(["embedder", "language model", *TABLES]))
+
+
+class BrokenEmbedder(HashEmbedder):
+    """Embeds no question."""
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Fail as a server that is gone."""
+        raise ProviderUnavailableError("El servidor no responde.")
+
+
+@contextmanager
+def broken(corpus: Corpus, faults: set[str]) -> Iterator[RetrievalPipeline]:
+    """A pipeline of which some parts fail."""
+    lost = [thing for fault in sorted(faults & set(TABLES)) for thing in TABLES[fault]]
+    for thing in lost:
+        rename(corpus, thing, f"{thing.split()[1]}_lost")
+    try:
+        failing = ScriptedModel(ProviderUnavailableError("El servidor no responde."))
+        yield corpus.pipeline(
+            embedder=BrokenEmbedder() if "embedder" in faults else None,
+            language_model=failing if "language model" in faults else helpful_model(),
+        )
+    finally:
+        for thing in lost:
+            rename(corpus, f"{thing}_lost", thing.split()[1])
+
+
+def rename(corpus: Corpus, thing: str, name: str) -> None:
+    with corpus.database.transaction() as connection:
+        connection.execute(f"ALTER {thing} RENAME TO {name}")
+
+
+def halves(strategy: Strategy, faults: set[str]) -> tuple[list[Half], list[Half]]:
+    """The searches a strategy asks for, and those that do its work: one stands in for the other."""
+    whole = [
+        half
+        for half, needed in ((Half.SEMANTIC, {"embedder", "vectors"}), (Half.FULLTEXT, {"words"}))
+        if not faults & needed
+    ]
+    wanted = [half for half in Half if half.belongs_to(strategy)]
+    return wanted, [half for half in wanted if half in whole] or whole
+
+
+@one_database
+@given(drafts(), questions(), configs(), FAULTS)
+def test_property_35_whatever_fails_what_one_search_finds_is_not_lost(
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig, faults: set[str]
+) -> None:
+    corpus.fill(written)
+    alone = strategies(config)
+    finds = {half: bool(corpus.ask(question, alone[Strategy(half)]).results) for half in Half}
+    _, working = halves(config.strategy, faults)
+    with broken(corpus, faults) as pipeline:
+        response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+    if any(finds[half] for half in working):
+        assert response.results
+    assert (response.error is None) == bool(working)
+
+
+@one_database
+@given(drafts(), questions(), configs(), FAULTS)
+def test_property_36_what_the_user_reads_of_failures_is_the_promised_spanish(
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig, faults: set[str]
+) -> None:
+    """And nothing else, whatever the parts that failed have to say."""
+    corpus.fill(written)
+    wanted, working = halves(config.strategy, faults)
+    with broken(corpus, faults) as pipeline:
+        response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+    promised = {
+        (): (),
+        (Half.SEMANTIC,): (Message.SEMANTIC_UNAVAILABLE,),
+        (Half.FULLTEXT,): (Message.FULLTEXT_UNAVAILABLE,),
+    }
+    missing = tuple(half for half in wanted if half not in working)
+    assert response.messages == (promised[missing] if working else (Message.NOTHING_RETRIEVED,))
+    assert response.error == (None if working else Message.NOTHING_RETRIEVED)
+    assert response.degraded or not missing
+
+
+@one_database
+@given(configs(), st.one_of(st.integers(-3, 0), st.integers(51, 500)))
+def test_property_34_a_number_of_results_out_of_range_is_refused(
+    corpus: Corpus, config: RetrievalConfig, top_k: int
+) -> None:
+    with pytest.raises(InvalidParameterError) as caught:
+        corpus.ask("casa", config, top_k=top_k)
+    assert caught.value.message == Message.TOP_K_RANGE.format(value=top_k, maximum=50)
+
+
+# --- Migration, determinism, isolation --------------------------------------------------------
+
+
+@one_database
+@given(drafts(), questions(), configs())
 def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reason(
-    corpus: Corpus, written: list[Draft], question: str
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
     """By its chunks or as a whole, never both; a vector search misses no note."""
     notes_ = corpus.fill(written)
@@ -353,64 +458,11 @@ def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reaso
     for name, candidates in found.items():
         distinct = {(note if name in NOTE_LISTS else chunk) for chunk, note, _ in candidates}
         assert len(distinct) == len(candidates)
-    config = RetrievalConfig(
-        model="hash_model", similarity_threshold=0, top_k=TopKConfig(retrieval=1, final=1)
-    )
-    results = corpus.retrieve(question, config, distinct_notes=len(notes_))
+    narrow = config.top_k.model_copy(update={"retrieval": 1, "final": 1})
+    everything = finding_all(config).model_copy(update={"top_k": narrow})
+    results = corpus.ask(question, everything, distinct_notes=len(notes_)).results
     assert {result.note_id for result in results} == set(notes_)
     assert len({result.chunk_id for result in results}) == len(results)
-
-
-@one_database
-@given(drafts(), chunking_configs(), chunking_configs())
-def test_property_40_a_migrated_note_is_untouched(
-    corpus: Corpus, written: list[Draft], first: ChunkingConfig, second: ChunkingConfig
-) -> None:
-    """Chunking, embedding and chunking anew leave id, creation time and content as they were."""
-    kept = "SELECT id, tenant_id, external_id, title, content, created_at, updated_at FROM notes"
-    corpus.fill([replace(draft, state="new") for draft in written])
-    before = sorted(corpus.fetch(kept))
-    for config in (first, second):
-        corpus.index(config)
-    assert sorted(corpus.fetch(kept)) == before
-    assert [row.created_at for row in before].count(START) == 1
-    assert corpus.fetch("SELECT id FROM notes WHERE chunked_at IS NULL") == []
-
-
-TABLES = "notes chunks chunk_embeddings note_embeddings pending_embeddings lexeme_statistics"
-
-
-def row_versions(corpus: Corpus) -> list[set[Any]]:
-    """The versions and places of all rows: equal if and only if nothing was written."""
-    return [
-        {(row.xmin, row.ctid) for row in corpus.fetch(f"SELECT xmin::text, ctid::text FROM {name}")}
-        for name in TABLES.split()
-    ]
-
-
-@one_database
-@given(drafts(foreign=True), chunking_configs())
-def test_property_41_a_second_run_writes_and_embeds_nothing(
-    corpus: Corpus, written: list[Draft], config: ChunkingConfig
-) -> None:
-    """Of ingestion, chunking, embedding of chunks and of notes, and the statistics."""
-    corpus.fill(written)
-
-    def load() -> set[Upsert]:
-        outcomes = set()
-        for tenant in ("ana", "blas"):
-            report = ingest(
-                corpus.database, records(written, tenant), tenant=tenant, source="diario"
-            )
-            outcomes |= {name for counts in report.by_month.values() for name in counts}
-        return outcomes
-
-    corpus.index(config)
-    before = row_versions(corpus)
-    assert load() == {Upsert.UNCHANGED}
-    assert corpus.index(config) == (ChunkReport(), EmbedReport(), EmbedReport())
-    assert corpus.embedder.texts == []
-    assert row_versions(corpus) == before
 
 
 @one_database
@@ -418,16 +470,16 @@ def test_property_41_a_second_run_writes_and_embeds_nothing(
 def test_property_43_the_same_corpus_and_question_give_the_same_results(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig, random: Any
 ) -> None:
-    """Asked again, and of a database to which the same notes came in another order."""
+    """Asked again, of the cache, and of a database to which the notes came in another order."""
     corpus.fill(written)
-    first = corpus.retrieve(question, config)
-    assert corpus.retrieve(question, config) == first
+    first = corpus.ask(question, config).results
+    assert corpus.ask(question, config).results == first
     arriving = records(written, "ana")
     random.shuffle(arriving)
     corpus.fetch("DELETE FROM notes RETURNING id")
-    for state in STATES:
+    for state in ("indexed", "pending", "new"):
         those = [r for r in arriving if written[int(r.external_id)].state == state]
-        ingest(corpus.database, those, tenant="ana", source="diario")
+        ingest(corpus.database, those, tenant="ana", source=SOURCE)
         if state == "indexed":
             corpus.index(SMALL)
         elif state == "pending":
@@ -435,32 +487,155 @@ def test_property_43_the_same_corpus_and_question_give_the_same_results(
     embed_notes(corpus.database, corpus.embedder, ALWAYS)
     with corpus.database.bulk() as connection:
         refresh_statistics(connection)
-    assert corpus.retrieve(question, config) == first
+    assert corpus.ask(question, config).results == first
 
 
-INJECTIONS = [
-    "' OR tenant_id = 'blas' --",
-    "blas",
-    "x' | 'y",
-    "%",
-    "\\",
-    "{tenant} :tenant %(tenant)s",
-]
+CHANGES: Mapping[str, str] = {
+    "edited": "UPDATE notes SET content = 'Así: la casa, 2024.', chunked_at = NULL WHERE id = %s",
+    "retitled": "UPDATE notes SET title = 'Otra casa' WHERE id = %s",
+    "dated": "UPDATE notes SET created_at = created_at + interval '9 days' WHERE id = %s",
+    "given away": "UPDATE notes SET tenant_id = 'blas' WHERE id = %s",
+    "expired": "UPDATE notes SET expires_at = now() WHERE id = %s",
+    "deleted": "DELETE FROM notes WHERE id = %s",
+    "unchunked": "UPDATE notes SET chunked_at = NULL WHERE id = %s",
+    "bare": "DELETE FROM note_embeddings WHERE note_id = %s",
+}
 
 
 @one_database
-@given(drafts(foreign=True), st.one_of(questions(), st.sampled_from(INJECTIONS)), configs())
+@given(
+    drafts(),
+    questions(),
+    configs(),
+    st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(0, 3)), max_size=3),
+)
+def test_property_43_an_answer_of_the_cache_is_what_a_search_would_give_now(
+    corpus: Corpus,
+    written: list[Draft],
+    question: str,
+    config: RetrievalConfig,
+    changes: list[tuple[str, int]],
+) -> None:
+    """Before and after any change of the notes, whoever made it."""
+    notes_ = corpus.fill(written)
+    reranking = config.reranking.model_copy(update={"method": "sentences"})
+    config = config.model_copy(update={"reranking": reranking})
+    pipeline = corpus.pipeline(caches=build_caches(None))
+    for change, number in [("", 0), *changes]:
+        if change:
+            with corpus.database.transaction() as connection:
+                connection.execute(CHANGES[change], (notes_[number % len(notes_)],))
+        fresh = corpus.ask(question, config)
+        for _ in range(2):
+            answer = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+            assert answer.results == fresh.results
+            assert answer.messages == fresh.messages
+        assert answer.cached
+
+
+@one_database
+@given(
+    drafts(foreign=True),
+    st.one_of(questions(), st.sampled_from(INJECTIONS)),
+    configs(),
+    st.one_of(st.just(RetrievalFilters()), filters()),
+)
 @example(
     [Draft("La casa de Blas.", tenant="blas"), Draft("La casa.", expired=True), Draft("Casa.")],
     "casa de Blas",
     RetrievalConfig(model="hash_model"),
+    RetrievalFilters(),
 )
 def test_property_44_no_question_finds_foreign_or_expired_notes(
-    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
+    corpus: Corpus,
+    written: list[Draft],
+    question: str,
+    config: RetrievalConfig,
+    wanted: RetrievalFilters,
 ) -> None:
+    """Whoever asks, in turn, of one pipeline with caches."""
     notes_ = corpus.fill(written)
-    visible = {note for note, draft in zip(notes_, written, strict=True) if draft.visible}
+    numbered = dict(zip(notes_, written, strict=True))
     for unchunked_only in (True, False):
         for found in corpus.lists(question, unchunked_only=unchunked_only).values():
-            assert {note for _, note, _ in found} <= visible
-    assert {result.note_id for result in corpus.retrieve(question, config)} <= visible
+            assert all(numbered[note].is_visible("ana") for _, note, _ in found)
+    pipeline = corpus.pipeline(caches=build_caches(None))
+    for tenant in ("ana", "blas", "", "ana"):
+        response = pipeline.retrieve(
+            question, config, tenant=tenant, filters=wanted, deadline_ms=GENEROUS_MS
+        )
+        assert all(numbered[result.note_id].is_visible(tenant) for result in response.results)
+
+
+@one_database
+@given(drafts(foreign=True), questions(), configs(), st.lists(filters(), min_size=4, max_size=4))
+def test_property_44_filters_leave_exactly_the_notes_that_meet_them(
+    corpus: Corpus,
+    written: list[Draft],
+    question: str,
+    config: RetrievalConfig,
+    several: list[RetrievalFilters],
+) -> None:
+    """All of them by vectors, and by words no other."""
+    notes_ = corpus.fill(written)
+    by_words = strategies(config)[Strategy.FULLTEXT]
+    for wanted in several:
+        matching = {
+            note
+            for number, (note, draft) in enumerate(zip(notes_, written, strict=True))
+            if draft.is_visible() and meets(wanted, note, number, draft)
+        }
+        for own in (finding_all(config), by_words):
+            response = corpus.ask(question, own, filters=wanted, distinct_notes=len(notes_))
+            found = {result.note_id for result in response.results}
+            assert found <= matching
+            assert found == matching or own is by_words
+
+
+def meets(wanted: RetrievalFilters, note: UUID, number: int, draft: Draft) -> bool:
+    created_at = START + timedelta(days=number)
+    missing = object()
+    return (
+        wanted.source in (None, SOURCE)
+        and set(wanted.tags) <= set(draft.tags)
+        and (not wanted.note_ids or note in wanted.note_ids)
+        and (wanted.created_from is None or created_at >= wanted.created_from)
+        and (wanted.created_until is None or created_at < wanted.created_until)
+        and all(
+            same_json(draft.metadata.get(key, missing), value)
+            for key, value in wanted.metadata.items()
+        )
+    )
+
+
+def same_json(one: object, other: object) -> bool:
+    """In JSON, unlike in Python, true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+@one_database
+@given(drafts(), questions(), configs())
+def test_property_44_an_answer_kept_before_a_note_expired_is_not_given_afterwards(
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
+) -> None:
+    """Nobody writes when a note expires."""
+    first, *_ = corpus.fill(written)
+    corpus.fetch(
+        "UPDATE notes SET expires_at = clock_timestamp() + interval '40 ms'"
+        " WHERE id = %s RETURNING id",
+        first,
+    )
+    pipeline = corpus.pipeline(caches=build_caches(None))
+    config = finding_all(config)
+    pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+    wait_until(lambda: not corpus.fetch("SELECT FROM notes WHERE expires_at > now()"))
+    for _ in range(2):
+        response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
+        assert first not in {result.note_id for result in response.results}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(100_000):
+        if condition():
+            return
+    pytest.fail("condition not met in time")

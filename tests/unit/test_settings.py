@@ -1,0 +1,145 @@
+"""The environment: defaults, nested variables, every bad one by its name in Spanish."""
+
+from pathlib import Path
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.settings import Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def only_our_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the machine's variables nor a `.env` file of this folder count."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def problems_of(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> list[str]:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load_settings()
+    assert caught.value.message.startswith("Hay variables de entorno con valores no válidos:\n  - ")
+    return caught.value.problems
+
+
+def test_nothing_set_is_the_documented_default() -> None:
+    settings = load_settings()
+    assert settings.chunking == ChunkingConfig()
+    assert (settings.database_url, settings.redis_url, settings.llm_model) == (None, None, None)
+    assert settings.embedding_models == ("e5_small", "use_multilingual")
+    assert settings.first_month == "2024-11"
+    assert settings.rag_home == Path.cwd() / ".rag"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {
+            "CHUNKING__MAX_TOKENS": "64",
+            "CHUNKING__MIN_TOKENS": "8",
+            "CHUNKING__OVERLAP_TOKENS": "4",
+        },
+        {"CHUNKING": '{"max_tokens": 64, "min_tokens": 8, "overlap_tokens": 4}'},
+        {"CHUNKING": '{"max_tokens": 32, "min_tokens": 8}', "CHUNKING__MAX_TOKENS": "64"}
+        | {"CHUNKING__OVERLAP_TOKENS": "4"},
+    ],
+)
+def test_the_sizes_of_chunks_are_variables_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    chunking = ChunkingConfig(max_tokens=64, min_tokens=8, overlap_tokens=4)
+    assert load_settings().chunking == chunking
+
+
+def test_a_size_left_out_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKING__MAX_TOKENS", "1024")
+    assert load_settings().chunking == ChunkingConfig(max_tokens=1024)
+
+
+def test_a_file_in_the_working_folder_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than the environment does."""
+    Path(".env").write_text("CHUNKING__MAX_TOKENS=300\nLLM_MODEL=ollama:a\nTENANT=ana\n")
+    monkeypatch.setenv("TENANT", "blas")
+    settings = load_settings()
+    assert settings.chunking.max_tokens == 300
+    assert (settings.llm_model, settings.tenant) == ("ollama:a", "blas")
+
+
+def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of Redis may hold a password, which nothing shows by accident."""
+    monkeypatch.setenv("LLM_MODEL", "ollama:llama3.2")
+    monkeypatch.setenv("REDIS_URL", "redis://ana:secreta@127.0.0.1/0")
+    settings = load_settings()
+    assert settings.llm_model == "ollama:llama3.2"
+    assert settings.redis_url is not None
+    assert settings.redis_url.get_secret_value() == "redis://ana:secreta@127.0.0.1/0"
+    assert "secreta" not in f"{settings!r} {settings}"
+
+
+@pytest.mark.parametrize(
+    ("variables", "problems"),
+    [
+        (
+            {"CHUNKING__MAX_TOKENS": "muchos", "CHUNKING__OVERLAP_TOKENS": "-1"},
+            [
+                "CHUNKING__MAX_TOKENS: «muchos» no es un número entero",
+                "CHUNKING__OVERLAP_TOKENS: -1 es menor que el mínimo, 0",
+            ],
+        ),
+        (
+            {"CHUNKING__MAX_TOKENS": "9000"},
+            ["CHUNKING__MAX_TOKENS: 9000 es mayor que el máximo, 8192"],
+        ),
+        (
+            {"CHUNKING__MAX_TOKENS": "100"},
+            ["CHUNKING: min_tokens debe ser menor que max_tokens"],
+        ),
+        (
+            {"CHUNKING__MAX_TOKNES": "64"},
+            ["CHUNKING__MAX_TOKNES: clave desconocida; revisa si está bien escrita"],
+        ),
+        (
+            {"CHUNKING": "64"},
+            ["CHUNKING: se esperaba un grupo de campos, no «64»"],
+        ),
+        (
+            {"CHUNKING": "max_tokens=64"},
+            [
+                "CHUNKING: no es JSON válido; es más fácil dar cada campo en su variable, como"
+                " CHUNKING__MAX_TOKENS"
+            ],
+        ),
+        (
+            {"FIRST_MONTH": "ayer"},
+            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
+        ),
+        (
+            {"FIRST_MONTH": "2024-13"},
+            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
+        ),
+        ({"EMBEDDING_MODELS": " , "}, ["EMBEDDING_MODELS: no puede estar vacío"]),
+        ({"TENANT": ""}, ["TENANT: no puede estar vacío"]),
+        (
+            {"UI_PORT": "65536", "RAG_POSTGRES_PORT": "uno"},
+            [
+                "RAG_POSTGRES_PORT: «uno» no es un número entero",
+                "UI_PORT: 65536 es mayor que el máximo, 65535",
+            ],
+        ),
+    ],
+)
+def test_every_bad_variable_is_named(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], problems: list[str]
+) -> None:
+    assert problems_of(monkeypatch, variables) == problems
+
+
+def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small, ollama_bge_m3,")
+    assert load_settings().embedding_models == ("e5_small", "ollama_bge_m3")
