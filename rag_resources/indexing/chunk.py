@@ -12,6 +12,7 @@ from rag_resources.core.contextual import contextual_prefix, contextual_topics, 
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import Chunk, Note, TimeWindow
+from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.migrations import first_line
 from rag_resources.database.pool import Database
 from rag_resources.store import chunks as store
@@ -65,7 +66,8 @@ def chunk_window(
 ) -> ChunkReport:
     """Chunk every note of a window that needs it, newest first, one transaction per note.
 
-    A note that fails is recorded and left as it was; the others go on.
+    A note that fails is recorded and left as it was; the others go on. A note that another run has
+    in hand comes last: that run does it, or dies and leaves it to us.
 
     Args:
         database: Open.
@@ -75,30 +77,38 @@ def chunk_window(
 
     Raises:
         DatabaseUnavailableError: The database was lost; what is committed stays.
+        IndexingError: Another run does not let go of its notes.
 
     Properties: 41, 42.
     """
     report, version = ChunkReport(), chunking_hash(config)
-    seen: list[UUID] = []
-    while True:
-        with database.transaction() as connection:
-            batch = store.select_notes_to_chunk(
-                connection, window, chunking_hash=version, skipped=seen, batch_size=BATCH_NOTES
-            )
-        if not batch:
-            return report
-        seen.extend(
-            note_id
-            for note_id in batch
-            if not _chunk_one(database, note_id, config, version, report)
-        )
-        progress(len(batch))
+
+    def take_free() -> int:
+        busy: list[UUID] = []
+        while True:
+            skipped = [*busy, *(failure.note_id for failure in report.failed)]
+            with database.transaction() as connection:
+                batch = store.select_notes_to_chunk(
+                    connection,
+                    window,
+                    chunking_hash=version,
+                    skipped=skipped,
+                    batch_size=BATCH_NOTES,
+                )
+            if not batch:
+                return len(busy)
+            taken = [_chunk_one(database, note, config, version, report) for note in batch]
+            busy.extend(note for note, ours in zip(batch, taken, strict=True) if not ours)
+            progress(sum(taken))
+
+    until_none_is_left(take_free)
+    return report
 
 
 def _chunk_one(
     database: Database, note_id: UUID, config: ChunkingConfig, version: str, report: ChunkReport
 ) -> bool:
-    """Chunk one note; False if it failed or belongs to another run: not to be tried again."""
+    """Chunk one note, or record why not; False if another run has it in hand or has done it."""
     try:
         with database.bulk() as connection:
             note = store.claim_note(connection, note_id, chunking_hash=version)
@@ -115,7 +125,7 @@ def _chunk_one(
         report.failed.append(failure)
         with database.transaction() as connection:
             record_failure(connection, failure)
-        return False
+        return True
     report.notes += 1
     report.chunks += len(chunks)
     return True

@@ -9,11 +9,12 @@ from pgvector import HalfVector
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import ModelMissingError, ProviderError, ProviderUnavailableError
 from rag_resources.core.types import TimeWindow
-from rag_resources.database.pool import Database
+from rag_resources.database.claims import until_none_is_left
+from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import embeddings as store
-from rag_resources.store.embeddings import ChunkText
+from rag_resources.store.embeddings import ChunkText, NoteText
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 
 BATCH_NOTES = 64
@@ -38,6 +39,19 @@ class EmbedReport:
     reused: int = 0
     failed: list[Failure] = field(default_factory=list)
 
+    def add(self, other: "EmbedReport") -> None:
+        """Count what another report counts, too."""
+        self.notes += other.notes
+        self.vectors += other.vectors
+        self.embedded += other.embedded
+        self.reused += other.reused
+        self.failed.extend(other.failed)
+
+    @property
+    def refused(self) -> set[UUID]:
+        """The notes with a text that the model could not embed."""
+        return {failure.note_id for failure in self.failed}
+
 
 def embed_chunks(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
@@ -45,83 +59,119 @@ def embed_chunks(
     """Give the chunks of a window's queued notes their standard and contextual vectors.
 
     A text the model refuses is recorded; its note stays queued, and so is searched as a whole.
+    Notes that another run has in hand come last: that run does them, or dies and leaves them to us.
 
     Raises:
         ProviderUnavailableError: The model does not answer; what is committed stays.
         DatabaseUnavailableError: The database was lost; what is committed stays.
+        IndexingError: Another run does not let go of its notes.
 
     Properties: 19, 41, 42.
     """
     report, model = EmbedReport(), embedder.info.name
-    incomplete: list[UUID] = []
-    while True:
-        with database.bulk() as connection:
-            claimed = store.claim_pending(
-                connection, model, window, skipped=incomplete, batch_size=BATCH_NOTES
-            )
-            if not claimed:
-                return report
-            chunks = store.select_chunk_texts(connection, model, claimed)
-            texts = _texts(chunks)
-            known = store.find_reusable(connection, model, texts) if texts else {}
-            made, errors = embed_each(
-                embedder, {key: texts[key] for key in texts if key not in known}
-            )
-            vectors = known | made
-            ready = [
-                chunk
-                for chunk in chunks
-                if chunk.content_sha256 in vectors and chunk.contextual_sha256 in vectors
-            ]
-            store.write_chunk_vectors(connection, model, ready, vectors)
-            completed = store.complete_pending(connection, model, claimed)
-            failures = [_failure(chunk, errors, model) for chunk in chunks if chunk not in ready]
-            for failure in failures:
-                record_failure(connection, failure)
-            clear_failures(connection, "embed_chunk", completed, model=model)
-        incomplete.extend(set(claimed) - set(completed))
-        report.failed.extend(failures)
-        report.notes += len(completed)
-        report.vectors += 2 * len(ready)
-        report.embedded += len(made)
-        report.reused += len(known)
-        progress(len(claimed))
+
+    def take_free() -> int:
+        # What a batch could not complete: notes that are being deleted.
+        busy: set[UUID] = set()
+        while True:
+            skipped = busy | report.refused
+            with database.bulk() as connection:
+                claimed = store.claim_pending(
+                    connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+                )
+                if not claimed:
+                    return store.count_pending(connection, model, window, skipped=report.refused)
+                batch, completed = _embed_claimed(connection, embedder, claimed)
+            busy |= set(claimed) - completed
+            report.add(batch)
+            progress(len(claimed))
+
+    until_none_is_left(take_free)
+    return report
+
+
+def _embed_claimed(
+    connection: Connection, embedder: Embedder, claimed: Sequence[UUID]
+) -> tuple[EmbedReport, set[UUID]]:
+    """Embed the chunks of claimed notes; returns what became of them, and the notes completed."""
+    model = embedder.info.name
+    chunks = store.select_chunk_texts(connection, model, claimed)
+    texts = _texts(chunks)
+    known = store.find_reusable(connection, model, texts) if texts else {}
+    made, errors = embed_each(embedder, {key: texts[key] for key in texts if key not in known})
+    vectors = known | made
+    ready = [
+        chunk
+        for chunk in chunks
+        if chunk.content_sha256 in vectors and chunk.contextual_sha256 in vectors
+    ]
+    store.write_chunk_vectors(connection, model, ready, vectors)
+    completed = store.complete_pending(connection, model, claimed)
+    failures = [_failure(chunk, errors, model) for chunk in chunks if chunk not in ready]
+    for failure in failures:
+        record_failure(connection, failure)
+    clear_failures(connection, "embed_chunk", completed, model=model)
+    report = EmbedReport(
+        notes=len(completed),
+        vectors=2 * len(ready),
+        embedded=len(made),
+        reused=len(known),
+        failed=failures,
+    )
+    return report, set(completed)
 
 
 def embed_notes(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
-    """Give the notes of a window their whole-note vectors. Same errors as `embed_chunks`."""
+    """Give the notes of a window their whole-note vectors; else like `embed_chunks`."""
     report, model = EmbedReport(), embedder.info.name
-    skipped: list[UUID] = []
-    while True:
-        with database.bulk() as connection:
-            notes = store.select_note_texts(
-                connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
-            )
-            if not notes:
-                return report
-            made, errors = embed_each(
-                embedder, {note.content_sha256: note.content for note in notes}
-            )
-            ready = [note for note in notes if note.content_sha256 in made]
-            store.write_note_vectors(
-                connection, model, ready, [made[note.content_sha256] for note in ready]
-            )
-            failures = [
-                Failure("embed_note", note.note_id, errors[note.content_sha256], model=model)
-                for note in notes
-                if note.content_sha256 in errors
-            ]
-            for failure in failures:
-                record_failure(connection, failure)
-            clear_failures(connection, "embed_note", [note.note_id for note in ready], model=model)
-        skipped.extend(failure.note_id for failure in failures)
-        report.failed.extend(failures)
-        report.notes += len(ready)
-        report.vectors += len(ready)
-        report.embedded += len(made)
-        progress(len(notes))
+
+    def take_free() -> int:
+        # What could not be written: notes that are being deleted.
+        busy: set[UUID] = set()
+        while True:
+            skipped = busy | report.refused
+            with database.bulk() as connection:
+                notes = store.select_note_texts(
+                    connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+                )
+                if not notes:
+                    return store.count_notes_to_embed(
+                        connection, model, window, skipped=report.refused
+                    )
+                batch, unwritten = _embed_note_texts(connection, embedder, notes)
+            busy |= unwritten
+            report.add(batch)
+            progress(len(notes))
+
+    until_none_is_left(take_free)
+    return report
+
+
+def _embed_note_texts(
+    connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
+) -> tuple[EmbedReport, set[UUID]]:
+    """Embed claimed notes; returns what became of them, and the notes with a vector not written."""
+    model = embedder.info.name
+    made, errors = embed_each(embedder, {note.content_sha256: note.content for note in notes})
+    ready = [note for note in notes if note.content_sha256 in made]
+    written = store.write_note_vectors(
+        connection, model, ready, [made[note.content_sha256] for note in ready]
+    )
+    failures = [
+        Failure("embed_note", note.note_id, errors[note.content_sha256], model=model)
+        for note in notes
+        if note.content_sha256 in errors
+    ]
+    for failure in failures:
+        record_failure(connection, failure)
+    # Not of those that were not written: whoever deletes them may hold their failures, too.
+    clear_failures(connection, "embed_note", written, model=model)
+    report = EmbedReport(
+        notes=len(written), vectors=len(written), embedded=len(made), failed=failures
+    )
+    return report, {note.note_id for note in ready} - set(written)
 
 
 def embed_each(
@@ -176,10 +226,7 @@ def _failure(chunk: ChunkText, errors: dict[bytes, str], model: str) -> Failure:
 
 def total(reports: Sequence[EmbedReport]) -> EmbedReport:
     """Add up the reports of several windows."""
-    return EmbedReport(
-        notes=sum(report.notes for report in reports),
-        vectors=sum(report.vectors for report in reports),
-        embedded=sum(report.embedded for report in reports),
-        reused=sum(report.reused for report in reports),
-        failed=[failure for report in reports for failure in report.failed],
-    )
+    summed = EmbedReport()
+    for report in reports:
+        summed.add(report)
+    return summed

@@ -1,6 +1,7 @@
 """Rows of `embedding_models`, `chunk_embeddings`, `note_embeddings` and the queue between them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,8 +12,12 @@ from psycopg import sql
 from rag_resources.core.errors import ProviderError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
+from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
+
+INDEX_PATIENCE_S = 4 * 3600.0
+"""How long another run may take to build the indexes of a model, of millions of vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +112,10 @@ def claim_pending(
     model: str,
     window: TimeWindow,
     *,
-    skipped: Sequence[UUID],
+    skipped: Collection[UUID],
     batch_size: int,
 ) -> list[UUID]:
-    """Lock the newest queued notes of a window until commit."""
+    """Lock the newest queued notes of a window that nobody else has locked, until commit."""
     rows = queries().claim_pending_notes(
         connection,
         model=model,
@@ -120,6 +125,20 @@ def claim_pending(
         batch_size=batch_size,
     )
     return [row.note_id for row in rows]
+
+
+def count_pending(
+    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
+) -> int:
+    """Count the queued notes of a window, whoever has them locked."""
+    count: int = queries().count_pending_notes(
+        connection,
+        model=model,
+        month_start=window.start,
+        month_end=window.end,
+        skipped=list(skipped),
+    )
+    return count
 
 
 def select_chunk_texts(
@@ -135,11 +154,15 @@ def select_note_texts(
     model: str,
     window: TimeWindow,
     *,
-    skipped: Sequence[UUID],
+    skipped: Collection[UUID],
     batch_size: int,
 ) -> list[NoteText]:
-    """Return the notes of a window that lack a current whole-note vector."""
-    rows = queries().select_notes_to_embed(
+    """Claim the newest notes of a window that lack a current whole-note vector, until commit.
+
+    Returns:
+        Those that are free; fewer than claimed if another run was done with some just before.
+    """
+    claimed = queries().claim_notes_to_embed(
         connection,
         model=model,
         month_start=window.start,
@@ -147,7 +170,24 @@ def select_note_texts(
         skipped=list(skipped),
         batch_size=batch_size,
     )
+    rows = queries().select_note_texts(
+        connection, model=model, note_ids=[row.id for row in claimed]
+    )
     return [NoteText(*row) for row in rows]
+
+
+def count_notes_to_embed(
+    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
+) -> int:
+    """Count the notes that lack a current whole-note vector, whoever has claimed them."""
+    count: int = queries().count_notes_to_embed(
+        connection,
+        model=model,
+        month_start=window.start,
+        month_end=window.end,
+        skipped=list(skipped),
+    )
+    return count
 
 
 def find_reusable(
@@ -192,15 +232,20 @@ def write_chunk_vectors(
 
 def write_note_vectors(
     connection: Connection, model: str, notes: Sequence[NoteText], vectors: Sequence[HalfVector]
-) -> None:
-    """Write whole-note vectors, one per note, by COPY and one merge."""
+) -> list[UUID]:
+    """Write whole-note vectors, one per note, by COPY and one merge.
+
+    Returns:
+        The notes that have theirs now; not those that are gone or being deleted.
+    """
     queries().create_incoming_note_embeddings(connection)
     command = queries().copy_incoming_note_embeddings.sql
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         copy.set_types(["uuid", "text", "halfvec", "bytea"])
         for note, vector in zip(notes, vectors, strict=True):
             copy.write_row((note.note_id, model, vector, note.content_sha256))
-    queries().merge_incoming_note_embeddings(connection)
+    rows = queries().merge_incoming_note_embeddings(connection)
+    return [row.note_id for row in rows]
 
 
 def complete_pending(connection: Connection, model: str, note_ids: Sequence[UUID]) -> list[UUID]:
@@ -245,14 +290,18 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
     """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
 
     Under `min_rows` an exact search is as fast and finds everything. An index whose build was
-    interrupted is invalid: it is dropped and built again.
+    interrupted is invalid: it is dropped and built again, unless another run is building it: that
+    one is waited for.
 
     Returns:
         The names of the indexes built now.
+
+    Raises:
+        IndexingError: Another run does not come to an end with them.
     """
     table = f"chunk_embeddings_{info.name}"
     built: list[str] = []
-    with database.autocommit() as connection:
+    with database.autocommit() as connection, _index_claim(connection, table):
         connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         if count_chunk_vectors(connection, info.name) < min_rows:
             return built
@@ -273,3 +322,23 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
             )
             built.append(name)
     return built
+
+
+@contextmanager
+def _index_claim(connection: Connection, table: str) -> Iterator[None]:
+    """Be the only one to see to the vector indexes of a table.
+
+    Asked for again and again: one who waited inside a statement would have a snapshot, which
+    `CREATE INDEX CONCURRENTLY` waits for in its turn, a deadlock. A killed run keeps its claim
+    until the server is done with its last statement, a build that goes on without it.
+    """
+
+    def take() -> int:
+        return 0 if queries().claim_indexes(connection, table=table) else 1
+
+    until_none_is_left(take, patience_s=INDEX_PATIENCE_S)
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            queries().release_indexes(connection, table=table)

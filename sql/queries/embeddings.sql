@@ -46,6 +46,16 @@ WHERE
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size
 FOR UPDATE OF p SKIP LOCKED;
 
+-- name: count_pending_notes$
+-- How many of those there are, locked or not.
+-- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
+-- returns: bigint
+SELECT count(*) FROM pending_embeddings AS p
+INNER JOIN notes AS n ON n.id = p.note_id
+WHERE
+    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
+
 -- name: select_chunks_to_embed
 -- Chunks of some notes whose vectors are missing or stand for another text.
 -- params:  model text, note_ids uuid[]
@@ -115,15 +125,29 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (
     note_id uuid, model text, embedding halfvec, content_sha256 bytea
 ) ON COMMIT DELETE ROWS;
 
--- name: merge_incoming_note_embeddings!
--- Whole-note vectors of notes that are still there.
+-- name: merge_incoming_note_embeddings
+-- Whole-note vectors of notes that are still there and are not being deleted: who deletes several may hold one and
+-- wait for another that is ours, so waiting would be a deadlock.
+-- returns: note_id uuid
 INSERT INTO note_embeddings (note_id, model, embedding, content_sha256)
 SELECT i.note_id, i.model, i.embedding, i.content_sha256
 FROM incoming_note_embeddings AS i INNER JOIN notes AS n ON n.id = i.note_id
 ORDER BY i.note_id
-FOR KEY SHARE OF n
+FOR KEY SHARE OF n SKIP LOCKED
 ON CONFLICT (model, note_id) DO UPDATE
-    SET embedding = excluded.embedding, content_sha256 = excluded.content_sha256;
+    SET embedding = excluded.embedding, content_sha256 = excluded.content_sha256
+RETURNING note_embeddings.note_id;
+
+-- name: claim_indexes$
+-- Until the session ends or releases them: a build in steps is no single transaction.
+-- params:  table text
+-- returns: bool (false: another session has them)
+SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :table, 0));
+
+-- name: release_indexes$
+-- params:  table text
+-- returns: bool
+SELECT pg_advisory_unlock(hashtextextended('indexes of ' || :table, 0));
 
 -- name: count_embedding_gaps^
 -- What the chunks of a span of months lack of a model.

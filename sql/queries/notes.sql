@@ -55,18 +55,48 @@ FOR NO KEY UPDATE SKIP LOCKED;
 -- params:  note_id uuid, chunking_hash text
 UPDATE notes SET chunked_at = now(), chunking_hash = :chunking_hash WHERE id = :note_id;
 
--- name: select_notes_to_embed
--- Notes of a month without a current whole-note vector; blank ones, as Python sees blanks, have none.
+-- name: claim_notes_to_embed
+-- Notes of a month without a current whole-note vector; blank ones, as Python sees blanks, have none. Claimed until
+-- commit so that two runs never share one, by a lock of our own: one on the row would keep the note from being edited
+-- and chunked as long as the model takes. OFFSET 0, and no ORDER BY after the lock, keep it from being taken on more
+-- notes than are returned.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
--- returns: id uuid, content text, content_sha256 bytea, newest first
-SELECT n.id, n.content, n.content_sha256 FROM notes AS n
+-- returns: id uuid, newest first; perhaps done by another run just before: see select_note_texts
+-- noqa: disable=AM09
+SELECT c.id FROM (
+    SELECT n.id FROM notes AS n
+    LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
+    WHERE
+        n.created_at >= :month_start AND n.created_at < :month_end
+        AND e.content_sha256 IS DISTINCT FROM n.content_sha256
+        AND (n.expires_at IS NULL OR n.expires_at > now())
+        AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]'
+    ORDER BY n.created_at DESC, n.id OFFSET 0
+) AS c
+WHERE pg_try_advisory_xact_lock(hashtextextended(:model || ' ' || c.id::text, 0))
+LIMIT :batch_size;
+-- noqa: enable=AM09
+
+-- name: count_notes_to_embed$
+-- How many of those there are, claimed or not.
+-- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
+-- returns: bigint
+SELECT count(*) FROM notes AS n
 LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
 WHERE
     n.created_at >= :month_start AND n.created_at < :month_end
     AND e.content_sha256 IS DISTINCT FROM n.content_sha256
     AND (n.expires_at IS NULL OR n.expires_at > now())
-    AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]'
-ORDER BY n.created_at DESC, n.id LIMIT :batch_size;
+    AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]';
+
+-- name: select_note_texts
+-- Claimed notes that still lack a current whole-note vector: whoever had them before is done by now.
+-- params:  model text, note_ids uuid[]
+-- returns: id uuid, content text, content_sha256 bytea, newest first
+SELECT n.id, n.content, n.content_sha256 FROM notes AS n
+LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
+WHERE n.id = ANY(:note_ids) AND e.content_sha256 IS DISTINCT FROM n.content_sha256
+ORDER BY n.created_at DESC, n.id;
 
 -- name: count_notes_by_month
 -- How many notes each month has, and how many of them are chunked.

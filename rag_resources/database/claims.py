@@ -1,0 +1,38 @@
+"""Waiting for what another run has in hand: it finishes, or it dies and PostgreSQL lets go of it.
+
+What is claimed, and how, is said by the queries: rows or advisory locks, each held by a transaction
+or a session of whoever works on them, and so never left behind by one that is gone.
+"""
+
+import time
+from collections.abc import Callable
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import IndexingError
+from rag_resources.core.messages import Message
+
+POLL_S = 0.1
+PATIENCE_S = 900.0
+"""More than the server gives a session that idles in a transaction: it frees what that had."""
+
+
+def until_none_is_left(take: Callable[[], int], *, patience_s: float = PATIENCE_S) -> None:
+    """Take what is free, and again once others let go of what they have, until nothing is left.
+
+    Nothing is held while waiting, so that nobody can wait for us: there is no deadlock.
+
+    Args:
+        take: Does all that nobody else has in hand; returns how much others have.
+        patience_s: How long that may stay the same before it is given up.
+
+    Raises:
+        IndexingError: Others have had the rest in hand for too long.
+    """
+    patience_ms = patience_s * 1000
+    before, deadline = 0, Deadline.after(patience_ms, time.monotonic)
+    while left := take():
+        if left != before:
+            before, deadline = left, Deadline.after(patience_ms, time.monotonic)
+        elif deadline.expired:
+            raise IndexingError(Message.IN_OTHER_HANDS.format(count=left), left=left)
+        time.sleep(POLL_S)
