@@ -2,10 +2,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CRASHES ?= 50
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run ui test check bench down clean
+.PHONY: help setup run ui test crash check bench down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
@@ -29,6 +30,9 @@ test: $(READY)  ## Run all tests, with coverage
 	$(BIN)/coverage run -m pytest -m 'not benchmark'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+crash: $(READY)  ## Kill indexing and PostgreSQL at random moments, CRASHES times (minutes)
+	$(BIN)/python -m tests.crash --crashes $(CRASHES)
 
 check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/ruff check .

@@ -1,0 +1,141 @@
+"""Looks at a database all the time that others index it, and writes down what must never be."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.types import Retriever
+from rag_resources.database.pool import Connection, Database
+from rag_resources.indexing.chunk import chunking_hash
+from rag_resources.store.search import ListRequest, SearchScope, search
+from tests.crash.corpus import FIRST_MODEL, NEW, SECOND_MODEL, TENANT, Expected
+
+_PAUSE_S = 0.005
+_WORDS_A_QUESTION = 80
+_POOL = 1000
+
+_NOTES = """
+    SELECT n.id, n.chunked_at IS NOT NULL AS chunked, n.chunking_hash,
+        coalesce(array_agg(c.id ORDER BY c.chunk_index) FILTER (WHERE c.id IS NOT NULL), '{}')
+            AS ids,
+        array_agg(c.chunk_index ORDER BY c.chunk_index) AS indexes,
+        array_agg(c.start_char ORDER BY c.chunk_index) AS starts,
+        array_agg(c.end_char ORDER BY c.chunk_index) AS ends
+    FROM notes n LEFT JOIN chunks c ON c.note_id = n.id GROUP BY n.id"""
+_DONE_WITHOUT_VECTORS = """
+    SELECT DISTINCT m.name, n.id FROM notes n
+    CROSS JOIN embedding_models m
+    JOIN chunks c ON c.note_id = n.id
+    LEFT JOIN chunk_embeddings e ON e.model = m.name AND e.chunk_id = c.id
+    WHERE n.chunked_at IS NOT NULL AND m.embeds_chunks
+        AND NOT EXISTS (
+            SELECT FROM pending_embeddings p WHERE p.model = m.name AND p.note_id = n.id)
+        AND (e.content_sha256 IS DISTINCT FROM c.content_sha256
+            OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256)"""
+
+
+class Observer:
+    """Observes from its start, in a thread of its own, until it is left.
+
+    Args:
+        url: Of the database.
+        expected: What each note may look like.
+
+    Attributes:
+        problems: What was seen that must never be, each once.
+        observations: How often it has looked at everything.
+    """
+
+    def __init__(self, url: str, expected: Mapping[UUID, Expected]) -> None:
+        self.problems: list[str] = []
+        self.observations = 0
+        self._url = url
+        self._expected = expected
+        self._looking = threading.Lock()
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="observer")
+
+    def __enter__(self) -> "Observer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._thread.join()
+
+    @contextmanager
+    def looking_away(self) -> Iterator[None]:
+        """Between two observations: while the server is down there is nothing to be seen."""
+        with self._looking:
+            yield
+
+    def _watch(self) -> None:
+        models = cycle((FIRST_MODEL, SECOND_MODEL))
+        with Database(self._url) as database:
+            while not self._left.is_set():
+                with self._looking:
+                    self._note(self._observe(database, next(models)))
+                    self.observations += 1
+                self._left.wait(_PAUSE_S)
+
+    def _note(self, problems: Sequence[str]) -> None:
+        self.problems.extend(problem for problem in problems if problem not in self.problems)
+
+    def _observe(self, database: Database, model: str) -> list[str]:
+        try:
+            with database.snapshot() as connection:
+                return observe(connection, self._expected, model)
+        except Exception as error:  # noqa: BLE001 - whatever a reader is told is a finding
+            return [f"a reader was told: {error!r}"]
+
+
+def observe(connection: Connection, expected: Mapping[UUID, Expected], model: str) -> list[str]:
+    """Say what must never be, in one snapshot; `model` is that of who searches."""
+    rows = connection.execute(_NOTES).fetchall()
+    problems = [f"note {lost} is gone" for lost in expected.keys() - {row.id for row in rows}]
+    problems += [
+        f"note {row.id}: {_problem(row, expected[row.id])}"
+        for row in rows
+        if _problem(row, expected[row.id])
+    ]
+    problems += [
+        f"note {row.id} counts as embedded by {row.name}, and lacks vectors"
+        for row in connection.execute(_DONE_WITHOUT_VECTORS)
+    ]
+    return problems + _unfound(connection, expected, model)
+
+
+def _problem(row: Any, expected: Expected) -> str:
+    spans = tuple(zip(row.ids, row.indexes, row.starts, row.ends, strict=False))
+    if spans not in (expected.old, expected.new):
+        return f"{len(spans)} chunks, neither all {len(expected.old)} old nor all new ones"
+    migrated = row.chunked and row.chunking_hash == chunking_hash(NEW)
+    if spans != (expected.new if migrated else expected.old):
+        return "its chunks are not those that it says it has"
+    return ""
+
+
+def _unfound(connection: Connection, expected: Mapping[UUID, Expected], model: str) -> list[str]:
+    """Search every note by its own word: it is found, by its chunks or as a whole, never both."""
+    notes = list(expected)
+    problems: list[str] = []
+    for start in range(0, len(notes), _WORDS_A_QUESTION):
+        asked = notes[start : start + _WORDS_A_QUESTION]
+        question = " ".join(expected[note].word for note in asked)
+        lists = [
+            ListRequest(retriever, text=question)
+            for retriever in (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+        ]
+        scope = SearchScope(TENANT, chunk_model=model)
+        by_chunks, whole = (
+            {candidate.note_id for candidate in ranking.candidates}
+            for ranking in search(connection, lists, scope, pool=_POOL)
+        )
+        for note in asked:
+            if (note in by_chunks) == (note in whole):
+                found = "found twice" if note in whole else "not found"
+                problems.append(f"note {note} is {found} by whoever searches with {model}")
+    return problems
