@@ -132,7 +132,7 @@ def test_a_single_list_keeps_its_own_scores(method: str) -> None:
 def test_lists_of_one_kind_share_its_weight() -> None:
     fused = fuse(
         [SEMANTIC, CONTEXTUAL, FULLTEXT],
-        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4, rank_constant=10),
+        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4, rank_constant=10),
     )
     assert scores(fused) == pytest.approx(
         {
@@ -152,19 +152,23 @@ def test_notes_not_yet_chunked_have_the_whole_weight_of_their_kind() -> None:
             ranking(Retriever.NOTES_SEMANTIC, (D, 0.9)),
             ranking(Retriever.NOTES_FULLTEXT, (D, 0.1)),
         ],
-        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4),
+        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4),
     )
     assert scores(fused)[A] == pytest.approx(0.6 / 61)
     assert scores(fused)[D] == pytest.approx(0.6 / 61 + 0.4 / 61)
 
 
 def test_a_kind_of_no_weight_adds_nothing_to_another() -> None:
-    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(semantic_weight=0, fulltext_weight=1))
+    fused = fuse(
+        [SEMANTIC, FULLTEXT], FusionConfig(method="rrf", semantic_weight=0, fulltext_weight=1)
+    )
     assert scores(fused) == pytest.approx({B: 1 / 61, D: 1 / 62, A: 0, C: 0})
 
 
 def test_lists_of_no_weight_count_alike_if_they_are_all_there_is() -> None:
-    fused = fuse([SEMANTIC, CONTEXTUAL], FusionConfig(semantic_weight=0, fulltext_weight=1))
+    fused = fuse(
+        [SEMANTIC, CONTEXTUAL], FusionConfig(method="rrf", semantic_weight=0, fulltext_weight=1)
+    )
     assert scores(fused) == pytest.approx(
         {A: 0.5 / 61 + 0.5 / 62, B: 0.5 / 61 + 0.5 / 62, C: 0.5 / 63}
     )
@@ -178,7 +182,7 @@ def test_the_method_is_that_of_the_configuration() -> None:
 def test_a_model_may_have_a_weight_of_its_own() -> None:
     fused = fuse(
         [replace(SEMANTIC, model="use_multilingual"), replace(CONTEXTUAL, model="e5_small")],
-        FusionConfig(semantic_weight=0.4, semantic_weights={"use_multilingual": 0.8}),
+        FusionConfig(method="rrf", semantic_weight=0.4, semantic_weights={"use_multilingual": 0.8}),
     )
     assert scores(fused) == pytest.approx(
         {A: 0.4 / 61 + 0.2 / 62, B: 0.4 / 62 + 0.2 / 61, C: 0.4 / 63}
@@ -188,7 +192,7 @@ def test_a_model_may_have_a_weight_of_its_own() -> None:
 def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
     fused = fuse(
         [replace(SEMANTIC, model="e5_small"), FULLTEXT],
-        FusionConfig(fulltext_weight=0.3, semantic_weights={"e5_small": 0.0}),
+        FusionConfig(method="rrf", fulltext_weight=0.3, semantic_weights={"e5_small": 0.0}),
     )
     assert scores(fused) == pytest.approx({B: 0.3 / 61, D: 0.3 / 62, A: 0, C: 0})
 
@@ -196,7 +200,7 @@ def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
 def test_the_questions_inside_a_question_share_its_weight() -> None:
     fused = fuse(
         [SEMANTIC, replace(CONTEXTUAL, question=1), replace(FULLTEXT, question=1)],
-        FusionConfig(semantic_weight=0.6, fulltext_weight=0.4),
+        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4),
     )
     assert scores(fused) == pytest.approx(
         {A: 0.3 / 61 + 0.3 / 62, B: 0.3 / 62 + 0.3 / 61 + 0.4 / 61, C: 0.3 / 63, D: 0.4 / 62}
@@ -240,5 +244,5 @@ def test_the_newer_of_two_equal_scores_comes_first_where_recency_breaks_ties(
 
 
 def test_a_date_that_only_one_list_knows_is_kept() -> None:
-    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig())
+    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig(method="rrf"))
     assert {chunk.chunk_id: chunk.created_at for chunk in fused} == {B: NEW, D: None}
