@@ -27,7 +27,7 @@ ui: $(READY)  ## Serve the Dagster UI with its daemon
 
 test: $(READY)  ## Run all tests, with coverage
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m 'not benchmark' --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/coverage run -m pytest -m 'not benchmark' --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
