@@ -9,10 +9,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+from psycopg.conninfo import conninfo_to_dict
 
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from tests.tcp_proxy import TcpProxy
+from tests.waiting import wait_until
 
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile(
@@ -69,6 +72,16 @@ def database_url(server: EmbeddedServer, template_database: str) -> Iterator[str
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
         yield server.dsn(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[TcpProxy]:
+    """A network before that database, which a test can stall, cut or close."""
+    place = conninfo_to_dict(database_url)
+    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
+        yield proxy
+        proxy.heal()
+        wait_until(lambda: proxy.open_connections == 0)
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.embeddings import (
+    claim_note_texts,
     complete_pending,
     register_model,
     select_chunk_texts,
-    select_note_texts,
     write_chunk_vectors,
     write_note_vectors,
 )
@@ -103,17 +103,19 @@ class Corpus:
                 if corpus[numbers[note.note_id]].state != "new":
                     cut = build_chunks(note, config)
                     replace_chunks(connection, note.note_id, cut, chunking_hash="x")
-            self._embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
+            self.embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
             gone = [note for note, n in numbers.items() if corpus[n].expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
             refresh_statistics(connection)
         return list(numbers)
 
-    def _embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
+    def embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
+        """Give all notes their whole-note vectors, and the chunks of some theirs."""
         name = self.embedder.info.name
-        whole = select_note_texts(connection, name, ALWAYS, skipped=[], batch_size=100)
-        vectors = self.embedder.embed_passages([note.content for note in whole])
-        write_note_vectors(connection, name, whole, [HalfVector(vector) for vector in vectors])
+        whole = claim_note_texts(connection, name, ALWAYS, skipped=[], batch_size=1000)
+        if whole:
+            vectors = self.embedder.embed_passages([note.content for note in whole])
+            write_note_vectors(connection, name, whole, [HalfVector(vector) for vector in vectors])
         chunks = select_chunk_texts(connection, name, indexed)
         texts = {chunk.content_sha256: chunk.content for chunk in chunks}
         for chunk in chunks:

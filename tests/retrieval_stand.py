@@ -1,14 +1,12 @@
 """A retrieval pipeline over real notes and real HTTP, every part of which a test can break."""
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-import pytest
 from psycopg.conninfo import conninfo_to_dict
 from structlog.testing import capture_logs
 
@@ -209,16 +207,6 @@ class Stand:
         for trace in ("SELECT", "Traceback", "psycopg", "/usr", "/tmp", ".py", "Error:"):
             assert trace not in told
             assert trace == "psycopg" or trace not in recorded
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something that is soon so."""
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")
 
 
 MISSING_SEMANTIC = (Message.SEMANTIC_UNAVAILABLE,)

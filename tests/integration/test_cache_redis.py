@@ -5,8 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from rag_resources.retrieval.cache import build_caches, query_key
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import read_index_version
 from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
 
 BINARY = shutil.which("redis-server")
 pytestmark = pytest.mark.skipif(BINARY is None, reason="needs redis-server on the PATH")
@@ -344,13 +344,3 @@ def test_databases_that_share_a_redis_never_share_an_answer(
             cache.put(key, replace(RESPONSE, model=name))
             assert cache.get(key) == replace(RESPONSE, model=name)
             connection.execute(f"DROP DATABASE {name}")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something that will come about by itself."""
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")

@@ -26,6 +26,7 @@ from rag_resources.store.embeddings import ensure_vector_indexes
 from rag_resources.store.notes import note_id
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
 
 PATIENCE_S = 60
 MODEL = "hash_model"
@@ -117,15 +118,6 @@ def together(*jobs: Callable[[], object]) -> list[Any]:
         return [future.result(timeout=PATIENCE_S) for future in futures]
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    tick = threading.Event()
-    for _ in range(PATIENCE_S * 100):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")
-
-
 # --- The same month twice ---------------------------------------------------------------------
 
 
@@ -176,7 +168,7 @@ def claim_one_to_chunk(connection: Connection) -> None:
 
 
 def claim_one_to_embed(connection: Connection) -> None:
-    (note,) = embedding_store.select_note_texts(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
+    (note,) = embedding_store.claim_note_texts(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
     assert note
 
 

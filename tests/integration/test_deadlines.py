@@ -6,7 +6,7 @@ told what happened, and that nothing is left behind: no statement, connection or
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
@@ -24,6 +24,7 @@ from rag_resources.database.pool import MAX_CONNECTIONS, Database
 from rag_resources.database.retry import retried
 from rag_resources.database.server import EmbeddedServer
 from tests.tcp_proxy import TcpProxy
+from tests.waiting import wait_until
 
 ENDLESS = "SELECT pg_sleep(30)"
 GENEROUS_S = 5
@@ -32,15 +33,6 @@ GENEROUS_S = 5
 
 def after(duration_ms: float) -> Deadline:
     return Deadline.after(duration_ms, time.monotonic)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")
 
 
 class Observer:
@@ -90,15 +82,6 @@ def observer(database_url: str) -> Iterator[Observer]:
     yield observer
     wait_until(lambda: not observer.backends())
     observer.close()
-
-
-@pytest.fixture
-def proxy(database_url: str) -> Iterator[TcpProxy]:
-    place = conninfo_to_dict(database_url)
-    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
-        yield proxy
-        proxy.heal()
-        wait_until(lambda: proxy.open_connections == 0)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.types import (
@@ -28,16 +27,12 @@ from rag_resources.core.types import (
 )
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import build_chunks
-from rag_resources.indexing.embed import embed_each
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.embeddings import (
-    complete_pending,
+    claim_note_texts,
     ensure_vector_indexes,
     register_model,
-    select_chunk_texts,
-    select_note_texts,
-    write_chunk_vectors,
     write_note_vectors,
 )
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
@@ -51,6 +46,7 @@ from rag_resources.store.search import (
     plan_search,
     search,
 )
+from tests import corpus as corpora
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -108,16 +104,10 @@ def same_json(one: object, other: object) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
-class Corpus:
-    """A database that is filled anew at will."""
+class Corpus(corpora.Corpus):
+    """Notes of any source and date, and searches below the pipeline."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.embedder = HashEmbedder()
-        with database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
-
-    def fill(self, drafts: Sequence[Draft]) -> list[UUID]:
+    def fill(self, drafts: Sequence[Draft]) -> list[UUID]:  # type: ignore[override]
         """Replace everything by these notes, by the statements that indexing runs."""
         ids = [note_id(d.tenant, d.source, str(number)) for number, d in enumerate(drafts)]
         by_id = dict(zip(ids, drafts, strict=True))
@@ -132,25 +122,11 @@ class Corpus:
                 if by_id[note.note_id].state != "new":
                     cut = build_chunks(note, SMALL)
                     replace_chunks(connection, note.note_id, cut, chunking_hash="x")
-            self._embed(connection, [n for n, draft in by_id.items() if draft.state == "indexed"])
+            self.embed(connection, [n for n, draft in by_id.items() if draft.state == "indexed"])
             gone = [n for n, draft in by_id.items() if draft.expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))
             refresh_statistics(connection)
         return ids
-
-    def _embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
-        name = self.embedder.info.name
-        whole = select_note_texts(connection, name, ALWAYS, skipped=[], batch_size=1000)
-        if whole:
-            vectors = self.embedder.embed_passages([note.content for note in whole])
-            write_note_vectors(connection, name, whole, [HalfVector(v) for v in vectors])
-        chunks = select_chunk_texts(connection, name, indexed)
-        texts = {chunk.content_sha256: chunk.content for chunk in chunks}
-        for chunk in chunks:
-            texts[chunk.contextual_sha256] = contextual_text(chunk.context, chunk.content)
-        made, _ = embed_each(self.embedder, texts)
-        write_chunk_vectors(connection, name, chunks, made)
-        complete_pending(connection, name, indexed)
 
     def requests(
         self, text: str, *retrievers: Retriever, question: int = 0, threshold: float = 0.0
@@ -531,7 +507,7 @@ def test_models_of_different_dimensions_are_searched_at_once(corpus: Corpus) -> 
     other = HashEmbedder("other_model", 8)
     with corpus.database.transaction() as connection:
         register_model(connection, other.info, embeds_chunks=False)
-        whole = select_note_texts(connection, "other_model", ALWAYS, skipped=[], batch_size=9)
+        whole = claim_note_texts(connection, "other_model", ALWAYS, skipped=[], batch_size=9)
         vectors = other.embed_passages([note.content for note in whole])
         write_note_vectors(connection, "other_model", whole, [HalfVector(v) for v in vectors])
     (vector,) = other.embed_queries(["casa"])

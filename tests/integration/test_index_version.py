@@ -35,6 +35,7 @@ from rag_resources.store.index_state import (
     read_index_version,
 )
 from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 SMALL = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
@@ -582,13 +583,3 @@ def test_threads_at_once_keep_no_stale_answer(database: Database, database_url: 
         for reader in readers:
             reader.result()
     assert hits[0] > 0
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for something that will come about by itself."""
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")

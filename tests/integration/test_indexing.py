@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,6 +55,7 @@ from rag_resources.store.embeddings import (
 from rag_resources.store.failures import list_failures
 from rag_resources.store.notes import note_id
 from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -606,15 +607,6 @@ def test_note_chunked_while_a_model_is_being_registered_is_queued_for_it(
 
 
 # --- Beside other runs ------------------------------------------------------------------------
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20) -> None:
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")
 
 
 def waiting(database: Database) -> bool:

@@ -9,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from rag_resources.core.errors import (
 from rag_resources.providers.ollama import OllamaEmbedder, short_name
 from rag_resources.providers.resilience import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words
+from tests.waiting import wait_until
 
 MODEL = "nomic-embed-text"
 SECRET = "texto-muy-secreto"
@@ -331,20 +332,13 @@ def test_calls_given_up_leave_neither_threads_nor_connections(
         caller.start()
     for caller in callers:
         caller.join()
-    assert _comes_true(lambda: server.open_connections == 0)
+    wait_until(lambda: server.open_connections == 0)
     assert server.silences_over == 0
     assert sum(t.name.startswith("call-within") for t in threading.enumerate()) <= 32
     server.heal()
     deadline = Deadline.after(60_000, time.monotonic)
     assert call_within(deadline, lambda: embedder.embed_queries(["hola"])).shape == (1, 768)
     assert server.open_connections == 1
-
-
-def _comes_true(condition: Callable[[], bool]) -> bool:
-    give_up_at = time.monotonic() + 30
-    while not condition() and time.monotonic() < give_up_at:
-        time.sleep(0.01)
-    return condition()
 
 
 @pytest.mark.parametrize("host", ["http://[::1", "http://x:puerto"])

@@ -24,6 +24,7 @@ from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.providers.registry import build_language_model
 from tests.ollama_server import Fault, OllamaServer
+from tests.waiting import wait_until
 
 MODEL = "llama3.2"
 SECRET = "texto-muy-secreto"
@@ -249,10 +250,7 @@ def test_a_stream_closed_early_closes_its_connection(
     assert next(stream) == "uno "
     assert server.open_connections == 1
     stream.close()  # type: ignore[attr-defined]  # a generator, which only promises to iterate
-    give_up_at = time.monotonic() + 30
-    while server.open_connections and time.monotonic() < give_up_at:
-        time.sleep(0.01)
-    assert server.open_connections == 0
+    wait_until(lambda: server.open_connections == 0)
     assert server.silences_over == 0
 
 

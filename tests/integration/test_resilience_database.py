@@ -37,9 +37,9 @@ from tests.retrieval_stand import (
     SEMANTIC,
     Stand,
     config,
-    wait_until,
 )
 from tests.tcp_proxy import TcpProxy
+from tests.waiting import wait_until
 
 GENEROUS_MS = 15_000
 """Far more than any deadline here."""
@@ -295,15 +295,6 @@ def test_diversity_of_chunks_whose_vectors_are_gone(stand: Stand) -> None:
 
 
 # --- Connections ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def proxy(database_url: str) -> Iterator[TcpProxy]:
-    place = conninfo_to_dict(database_url)
-    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
-        yield proxy
-        proxy.heal()
-        wait_until(lambda: proxy.open_connections == 0)
 
 
 @pytest.fixture

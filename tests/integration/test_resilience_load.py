@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.messages import Message
@@ -27,9 +27,9 @@ from tests.retrieval_stand import (
     PATIENT_MS,
     SEMANTIC,
     Stand,
-    wait_until,
 )
 from tests.tcp_proxy import TcpProxy
+from tests.waiting import wait_until
 
 CALLERS = 8
 DEADLINE_MS = 400.0
@@ -52,15 +52,6 @@ def no_thread_is_left() -> Iterator[None]:
             for thread in threading.enumerate()
         )
     )
-
-
-@pytest.fixture
-def proxy(database_url: str) -> Iterator[TcpProxy]:
-    place = conninfo_to_dict(database_url)
-    with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
-        yield proxy
-        proxy.heal()
-        wait_until(lambda: proxy.open_connections == 0)
 
 
 @pytest.fixture

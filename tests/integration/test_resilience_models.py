@@ -45,8 +45,8 @@ from tests.retrieval_stand import (
     SEMANTIC,
     Stand,
     config,
-    wait_until,
 )
+from tests.waiting import wait_until
 
 GENEROUS_MS = 10_000
 """Far more than the default deadline, far less than a fault lasts."""

@@ -26,6 +26,7 @@ from rag_resources.core.errors import EmbeddedServerError, InvalidParameterError
 from rag_resources.database import account, server, tuning
 from rag_resources.database.binaries import find_binaries
 from rag_resources.database.server import EmbeddedServer, ServerStatus
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
 IS_ROOT = os.geteuid() == 0
@@ -86,15 +87,6 @@ def kill(instance: EmbeddedServer) -> int:
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not instance.status().running)
     return pid
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    tick = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if condition():
-            return
-        tick.wait(0.01)
-    pytest.fail("condition not met in time")
 
 
 def calling_up(home: Path) -> subprocess.Popen[str]:

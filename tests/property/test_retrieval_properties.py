@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
@@ -50,6 +50,7 @@ from tests.strategies import (
     questions,
     retrieval_configs,
 )
+from tests.waiting import wait_until
 
 # The database is emptied by every example itself.
 one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -632,10 +633,3 @@ def test_property_44_an_answer_kept_before_a_note_expired_is_not_given_afterward
     for _ in range(2):
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
         assert first not in {result.note_id for result in response.results}
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(100_000):
-        if condition():
-            return
-    pytest.fail("condition not met in time")
