@@ -43,11 +43,6 @@ def run_window(tags: Mapping[str, str]) -> TimeWindow:
     return full_window()
 
 
-def month_key(month: str) -> str:
-    """Return the partition key of a month given as `YYYY-MM`."""
-    return f"{month}-01"
-
-
 def outside_windows() -> tuple[TimeWindow, TimeWindow]:
     """Return the time before the first partition and the time after the last."""
     inside = full_window()

@@ -1,7 +1,8 @@
 """Makes the vectors of a window's chunks and notes: claimed, deduplicated by content, batched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -53,6 +54,14 @@ class EmbedReport:
         return {failure.note_id for failure in self.failed}
 
 
+class _Batch(NamedTuple):
+    """What became of some notes; `unfinished` are those that are being deleted."""
+
+    report: EmbedReport
+    claimed: int
+    unfinished: set[UUID]
+
+
 def embed_chunks(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
@@ -68,32 +77,22 @@ def embed_chunks(
 
     Properties: 19, 41, 42.
     """
-    report, model = EmbedReport(), embedder.info.name
+    model = embedder.info.name
 
-    def take_free() -> int:
-        # What a batch could not complete: notes that are being deleted.
-        busy: set[UUID] = set()
-        while True:
-            skipped = busy | report.refused
-            with database.bulk() as connection:
-                claimed = store.claim_pending(
-                    connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
-                )
-                if not claimed:
-                    return store.count_pending(connection, model, window, skipped=report.refused)
-                batch, completed = _embed_claimed(connection, embedder, claimed)
-            busy |= set(claimed) - completed
-            report.add(batch)
-            progress(len(claimed))
+    def take(connection: Connection, skipped: set[UUID]) -> _Batch | None:
+        claimed = store.claim_pending(
+            connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+        )
+        return _embed_claimed(connection, embedder, claimed) if claimed else None
 
-    until_none_is_left(take_free)
-    return report
+    def count_left(connection: Connection, refused: set[UUID]) -> int:
+        return store.count_pending(connection, model, window, skipped=refused)
+
+    return _take_all(database, take, count_left, progress)
 
 
-def _embed_claimed(
-    connection: Connection, embedder: Embedder, claimed: Sequence[UUID]
-) -> tuple[EmbedReport, set[UUID]]:
-    """Embed the chunks of claimed notes; returns what became of them, and the notes completed."""
+def _embed_claimed(connection: Connection, embedder: Embedder, claimed: Sequence[UUID]) -> _Batch:
+    """Embed the chunks of claimed notes."""
     model = embedder.info.name
     chunks = store.select_chunk_texts(connection, model, claimed)
     texts = _texts(chunks)
@@ -118,41 +117,31 @@ def _embed_claimed(
         reused=len(known),
         failed=failures,
     )
-    return report, set(completed)
+    return _Batch(report, len(claimed), set(claimed) - set(completed))
 
 
 def embed_notes(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
     """Give the notes of a window their whole-note vectors; else like `embed_chunks`."""
-    report, model = EmbedReport(), embedder.info.name
+    model = embedder.info.name
 
-    def take_free() -> int:
-        # What could not be written: notes that are being deleted.
-        busy: set[UUID] = set()
-        while True:
-            skipped = busy | report.refused
-            with database.bulk() as connection:
-                notes = store.select_note_texts(
-                    connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
-                )
-                if not notes:
-                    return store.count_notes_to_embed(
-                        connection, model, window, skipped=report.refused
-                    )
-                batch, unwritten = _embed_note_texts(connection, embedder, notes)
-            busy |= unwritten
-            report.add(batch)
-            progress(len(notes))
+    def take(connection: Connection, skipped: set[UUID]) -> _Batch | None:
+        notes = store.claim_note_texts(
+            connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+        )
+        return _embed_note_texts(connection, embedder, notes) if notes else None
 
-    until_none_is_left(take_free)
-    return report
+    def count_left(connection: Connection, refused: set[UUID]) -> int:
+        return store.count_notes_to_embed(connection, model, window, skipped=refused)
+
+    return _take_all(database, take, count_left, progress)
 
 
 def _embed_note_texts(
     connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
-) -> tuple[EmbedReport, set[UUID]]:
-    """Embed claimed notes; returns what became of them, and the notes with a vector not written."""
+) -> _Batch:
+    """Embed claimed notes."""
     model = embedder.info.name
     made, errors = embed_each(embedder, {note.content_sha256: note.content for note in notes})
     ready = [note for note in notes if note.content_sha256 in made]
@@ -171,7 +160,38 @@ def _embed_note_texts(
     report = EmbedReport(
         notes=len(written), vectors=len(written), embedded=len(made), failed=failures
     )
-    return report, {note.note_id for note in ready} - set(written)
+    return _Batch(report, len(notes), {note.note_id for note in ready} - set(written))
+
+
+def _take_all(
+    database: Database,
+    take: Callable[[Connection, set[UUID]], _Batch | None],
+    count_left: Callable[[Connection, set[UUID]], int],
+    progress: Progress,
+) -> EmbedReport:
+    """Embed batch after batch, each in a transaction, until neither we nor others have any left.
+
+    Args:
+        database: Open.
+        take: Claims and embeds a batch without some notes; None if nothing is free.
+        count_left: Counts what is left without some notes, whoever has it in hand.
+        progress: Called with the notes of each batch.
+    """
+    report = EmbedReport()
+
+    def take_free() -> int:
+        unfinished: set[UUID] = set()
+        while True:
+            with database.bulk() as connection:
+                batch = take(connection, unfinished | report.refused)
+                if batch is None:
+                    return count_left(connection, report.refused)
+            unfinished |= batch.unfinished
+            report.add(batch.report)
+            progress(batch.claimed)
+
+    until_none_is_left(take_free)
+    return report
 
 
 def embed_each(

@@ -48,3 +48,8 @@ def windows_of_chars(text: str, max_chars: int) -> list[str]:
 def batches(texts: Sequence[str], size: int) -> list[Sequence[str]]:
     """Split texts into consecutive batches of at most `size` (>= 1), in order."""
     return [texts[start : start + size] for start in range(0, len(texts), size)]
+
+
+def as_data(text: str) -> str:
+    """Return a text that cannot close the element of a prompt it stands in."""
+    return text.replace("<", "‹").replace(">", "›")

@@ -7,12 +7,16 @@ the prefixes they want, of `registry`.
 import re
 import threading
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
 from rag_resources.providers.inputs import batches, clean
-from rag_resources.providers.ollama_client import CONNECT_TIMEOUT_S, DEFAULT_HOST, OllamaClient
+from rag_resources.providers.ollama_client import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_HOST,
+    OllamaClient,
+    OllamaModel,
+)
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
 
@@ -26,7 +30,7 @@ _BLANK_STAND_IN = "."
 _DEFAULT_CONTEXT_TOKENS = 2048
 
 
-class OllamaEmbedder(Embedder):
+class OllamaEmbedder(OllamaModel, Embedder):
     """An embedding model on an Ollama server.
 
     Creating one contacts nobody. Safe to use from several threads; close it (or use it in a
@@ -60,8 +64,13 @@ class OllamaEmbedder(Embedder):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         read_timeout_s: float = _READ_TIMEOUT_S,
     ) -> None:
-        self._client = OllamaClient(
-            model, host=host, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
+        super().__init__(
+            OllamaClient(
+                model,
+                host=host,
+                connect_timeout_s=connect_timeout_s,
+                read_timeout_s=read_timeout_s,
+            )
         )
         self._query_prefix = query_prefix
         self._passage_prefix = passage_prefix
@@ -69,16 +78,6 @@ class OllamaEmbedder(Embedder):
         self._dimension_lock = threading.Lock()
         self._similarity_threshold = similarity_threshold
         self._info: ModelInfo | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections; the embedder cannot be used afterwards."""
-        self._client.close()
 
     @property
     def info(self) -> ModelInfo:

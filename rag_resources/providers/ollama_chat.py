@@ -5,7 +5,6 @@ Requests and their errors are the business of `ollama_client`; what is asked, of
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Self
 
 from ollama import Options
 from pydantic import ValidationError
@@ -14,7 +13,12 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.messages import Message
 from rag_resources.providers.inputs import clean
-from rag_resources.providers.ollama_client import CONNECT_TIMEOUT_S, DEFAULT_HOST, OllamaClient
+from rag_resources.providers.ollama_client import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_HOST,
+    OllamaClient,
+    OllamaModel,
+)
 from rag_resources.providers.protocols import AnswerT, LanguageModel
 from rag_resources.providers.resilience import deadline_scope
 
@@ -23,7 +27,7 @@ _READ_TIMEOUT_S = 120.0
 _DETERMINISTIC = Options(temperature=0.0, seed=0)
 
 
-class OllamaChat(LanguageModel):
+class OllamaChat(OllamaModel, LanguageModel):
     """A language model on an Ollama server.
 
     Creating one contacts nobody. Safe to use from several threads; close it (or use it in a
@@ -49,20 +53,15 @@ class OllamaChat(LanguageModel):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         read_timeout_s: float = _READ_TIMEOUT_S,
     ) -> None:
-        self._client = OllamaClient(
-            model, host=host, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
+        super().__init__(
+            OllamaClient(
+                model,
+                host=host,
+                connect_timeout_s=connect_timeout_s,
+                read_timeout_s=read_timeout_s,
+            )
         )
         self._digest: str | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections; the model cannot be used afterwards."""
-        self._client.close()
 
     @property
     def name(self) -> str:

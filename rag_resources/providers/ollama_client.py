@@ -5,7 +5,7 @@ What is asked of a model is the business of `ollama` (embeddings) and `ollama_ch
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -179,6 +179,27 @@ class OllamaClient:
     def _missing(self) -> ModelMissingError:
         message = Message.OLLAMA_MODEL_MISSING.format(model=self.model)
         return ModelMissingError(message, model=self.model, host=self._host)
+
+
+class OllamaModel:
+    """A model on an Ollama server, whatever it is for; close it, or use it in a `with` statement.
+
+    Args:
+        client: Of this model alone.
+    """
+
+    def __init__(self, client: OllamaClient) -> None:
+        self._client = client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the model cannot be used afterwards."""
+        self._client.close()
 
 
 class _DeadlineTransport(httpx.HTTPTransport):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.messages import Message
-from rag_resources.providers.inputs import batches
+from rag_resources.providers.inputs import as_data, batches
 from rag_resources.providers.protocols import LanguageModel, Reranker
 
 PROMPT_VERSION = "rerank-1"
@@ -98,16 +98,11 @@ def _gathered(calls: Sequence[Future[list[float]]], deadline: Deadline) -> list[
 def _prompt(query: str, passages: Sequence[str]) -> str:
     longest = _BATCH_CHARS // len(passages)
     shown = "\n".join(
-        f'<pasaje n="{number}">\n{_as_data(text[:longest])}\n</pasaje>'
+        f'<pasaje n="{number}">\n{as_data(text[:longest])}\n</pasaje>'
         for number, text in enumerate(passages, start=1)
     )
     task = _TASK.format(count=len(passages))
-    return f"<pregunta>\n{_as_data(query)}\n</pregunta>\n{shown}\n{task}"
-
-
-def _as_data(text: str) -> str:
-    """A text that cannot close the element it stands in."""
-    return text.replace("<", "‹").replace(">", "›")
+    return f"<pregunta>\n{as_data(query)}\n</pregunta>\n{shown}\n{task}"
 
 
 @cache

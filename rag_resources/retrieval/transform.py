@@ -13,6 +13,7 @@ from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.query import Intent, TransformedQuery, classify, decompose
 from rag_resources.core.text import normalize_query, sentences
+from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 
 PROMPT_VERSION = "transform-1"
@@ -135,7 +136,7 @@ def _wants_answer(intent: Intent, config: TransformationConfig) -> bool:
 
 def _delimited(question: str) -> str:
     """The question as data: bounded, and unable to close the element it stands in."""
-    shown = _one_line(question)[:QUESTION_CHARS].replace("<", "‹").replace(">", "›")
+    shown = as_data(_one_line(question)[:QUESTION_CHARS])
     return f"<pregunta>\n{shown}\n</pregunta>"
 
 

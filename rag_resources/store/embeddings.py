@@ -149,7 +149,7 @@ def select_chunk_texts(
     return [ChunkText(*row) for row in rows]
 
 
-def select_note_texts(
+def claim_note_texts(
     connection: Connection,
     model: str,
     window: TimeWindow,

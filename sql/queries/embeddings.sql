@@ -178,11 +178,6 @@ WHERE e.model = :model ORDER BY sha256(uuid_send(e.chunk_id)), e.chunk_id LIMIT 
 -- returns: bigint
 SELECT count(*) FROM chunk_embeddings WHERE model = :model;
 
--- name: count_note_embeddings$
--- params:  model text
--- returns: bigint
-SELECT count(*) FROM note_embeddings WHERE model = :model;
-
 -- name: list_failures
 -- params:  month_start timestamptz, month_end timestamptz, row_limit int
 -- returns: stage text, note_id uuid, external_id text, model text, error text

@@ -46,11 +46,6 @@ SELECT h.* FROM (
     SELECT e.* FROM evaluation_results AS e ORDER BY e.created_at DESC, e.id LIMIT :row_limit
 ) AS h ORDER BY h.created_at, h.id;
 
--- name: evaluation_queries_of
--- params:  evaluation_id uuid
--- returns: the columns of evaluation_queries
-SELECT q.* FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id ORDER BY q.golden_id;
-
 -- name: insert_promotion!
 -- params:  configuration text, config jsonb, config_hash text, model text, evaluation_id uuid, run_id text or null
 INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, run_id)
