@@ -1,6 +1,5 @@
 """Wires settings, database, models and pipeline together, for the command line and for Dagster."""
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,11 +15,8 @@ from rag_resources.core.configuration import (
     parse_retrieval,
     with_overrides,
 )
-from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
-    DeadlineExceededError,
     InvalidConfigurationError,
-    ProviderError,
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
@@ -29,16 +25,12 @@ from rag_resources.database.locate import open_database
 from rag_resources.database.pool import Database
 from rag_resources.providers.protocols import Embedder
 from rag_resources.providers.registry import build_embedder, build_language_model
-from rag_resources.providers.resilience import deadline_scope
 from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import current_promotion
 from rag_resources.telemetry import flush
-
-WARM_UP_MS = 30_000.0
-"""Longest wait for a server to load a model before the first retrieval."""
 
 _log = structlog.get_logger()
 
@@ -161,32 +153,10 @@ class Application:
             else Serving(configuration, self.configuration(configuration).retrieval)
         )
         config = with_overrides(serving.config, overrides or {})
-        self.warm_up(config)
+        self.pipeline.warm_up(config)
         response = self.pipeline.retrieve(question, config, top_k=top_k, filters=filters)
         messages = (*serving.messages, *response.messages)
         return Answered(serving.name, replace(response, messages=messages))
-
-    def warm_up(self, config: RetrievalConfig) -> None:
-        """Load the models of a configuration, which may take longer than a retrieval may.
-
-        Each is asked once in the life of the application, and waited for `WARM_UP_MS` at most. One
-        that does not answer is for the retrieval to tell.
-        """
-        beside = (self.settings.note_embedding_model,) if config.models else ()
-        for model in (*config.models, *beside):
-            if model in self._warm:
-                continue
-            self._warm.add(model)
-            embedder = self.embedder(model)
-            try:
-                with deadline_scope(Deadline.after(WARM_UP_MS, time.monotonic)):
-                    embedder.embed_queries([""])
-            except (ProviderError, DeadlineExceededError) as error:
-                _log.warning("model_not_ready", model=model, error=error.message)
-
-    @cached_property
-    def _warm(self) -> set[str]:
-        return set()
 
 
 @contextmanager

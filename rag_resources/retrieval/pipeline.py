@@ -10,12 +10,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+import structlog
+
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.diversity import maximal_marginal_relevance
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
+    DeadlineExceededError,
     DependencyOpenError,
+    ProviderError,
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
@@ -28,7 +32,12 @@ from rag_resources.database.pool import Database
 from rag_resources.providers.cache import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.rerankers import build_reranker
-from rag_resources.providers.resilience import Breakers, CircuitBreaker, call_within
+from rag_resources.providers.resilience import (
+    Breakers,
+    CircuitBreaker,
+    call_within,
+    deadline_scope,
+)
 from rag_resources.retrieval.answering import expanded_windows, results
 from rag_resources.retrieval.answers import AnswerCache
 from rag_resources.retrieval.cache import Caches
@@ -45,6 +54,8 @@ from rag_resources.telemetry import span
 
 DEADLINE_MS = 2_000.0
 """For the whole of a retrieval."""
+WARM_UP_MS = 30_000.0
+"""Longest wait for a model to be loaded before the first retrieval."""
 
 # Of the time that is left, for a language model: the question can be searched as it is.
 _SHARE_TRANSFORM = 0.3
@@ -52,6 +63,8 @@ _SHARE_TRANSFORM = 0.3
 _AFTER_RERANKING_MS = 50.0
 # Trying it costs next to nothing, and it may be back a second after a restart.
 _DATABASE_RESET_S = 2.0
+
+_log = structlog.get_logger()
 
 
 def _breaker(name: str) -> CircuitBreaker:
@@ -93,6 +106,7 @@ class RetrievalPipeline:
         self._reranker = reranker or self._built_reranker
         self._breakers = breakers or Breakers(_breaker)
         self._cached_embedders: dict[str, Embedder] = {}
+        self._warm: set[str] = set()
         models = {"notes": note_model, "language": language_model.name if language_model else ""}
         self._answers = AnswerCache(database, caches.answers, models) if caches else None
         self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
@@ -163,6 +177,24 @@ class RetrievalPipeline:
             cached=response.cached,
         )
         return response
+
+    def warm_up(self, config: RetrievalConfig) -> None:
+        """Load the models of a configuration, which may take longer than a retrieval may.
+
+        Each is asked once in the life of the pipeline, and waited for `WARM_UP_MS` at most. One
+        that does not answer is for the retrieval to tell.
+        """
+        beside = (self._note_model,) if config.models else ()
+        for model in (*config.models, *beside):
+            if model in self._warm:
+                continue
+            self._warm.add(model)
+            embedder = self._embedder(model)
+            try:
+                with deadline_scope(Deadline.after(WARM_UP_MS, time.monotonic)):
+                    embedder.embed_queries([""])
+            except (ProviderError, DeadlineExceededError) as error:
+                _log.warning("model_not_ready", model=model, error=error.message)
 
     def _answer(self, request: Request, stages: Stages) -> RetrievalResponse:
         if self._answers is None or not request.cached:

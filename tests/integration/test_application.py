@@ -1,16 +1,23 @@
 """What people ask, as the command line and Dagster ask it."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from rag_resources.application import Application
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.runner import evaluate
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.settings import load_settings
 from rag_resources.store.embeddings import register_model
+from rag_resources.store.golden import write_golden
+from rag_resources.store.notes import note_id, upsert_notes
 from tests.ollama_server import Fault, OllamaServer
 
 MODEL = "ollama_bge_m3"
@@ -44,6 +51,26 @@ def test_loading_a_model_takes_no_time_of_the_first_retrieval(
     response = application.retrieve("gata", overrides={"model": MODEL}).response
     assert response.degraded == ()
     assert response.latency_ms < DEADLINE_MS
+
+
+def test_loading_a_model_costs_no_question_of_an_evaluation_its_vectors(
+    application: Application, ollama: OllamaServer
+) -> None:
+    """A server that loads one answers nobody meanwhile: not the second request either."""
+    note = NoteRecord("gata", "", "La gata duerme.", datetime(2025, 1, 1, tzinfo=UTC))
+    with application.database.transaction() as connection:
+        upsert_notes(connection, [note], tenant="default", source="notes")
+        relevant = (note_id("default", "notes", "gata"),)
+        entry = GoldenEntry("¿Quién duerme?", relevant, "La gata.", "factual", 1)
+        write_golden(connection, [entry], replace=True)
+    config = RetrievalConfig(model=MODEL)
+    ollama.inject(Fault.SLOW, times=2, path="/api/embed", seconds=1.5 * DEADLINE_MS / 1000)
+
+    evaluation = evaluate(application.database, application.pipeline, "x", config, store=False)
+
+    (outcome,) = evaluation.outcomes
+    assert (outcome.degraded, outcome.error) == ((), None)
+    assert evaluation.summary.metrics["hit_rate_at_1"] == 1
 
 
 def test_each_model_is_loaded_once(application: Application, ollama: OllamaServer) -> None:
