@@ -17,8 +17,8 @@ from rag_assets.jobs import (
     index_job,
     ingest_job,
     promote_job,
-    retrieve_job,
 )
+from rag_assets.ops.retrieve import retrieve_job
 from rag_assets.schedules import nightly_evaluation
 from rag_assets.sensors import automation, failed_runs, new_notes, stop_backfills
 from rag_resources.resources import RagResource

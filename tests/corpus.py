@@ -21,11 +21,11 @@ from rag_resources.store.chunks import refresh_statistics, replace_chunks
 from rag_resources.store.embeddings import (
     claim_note_texts,
     complete_pending,
-    register_model,
     select_chunk_texts,
     write_chunk_vectors,
     write_note_vectors,
 )
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.search import EmbeddedQuery, ListRequest, SearchScope, search
 from tests.embedders import HashEmbedder

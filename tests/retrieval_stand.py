@@ -21,7 +21,7 @@ from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.resilience import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import register_model
+from rag_resources.store.models import register_model
 from tests.ollama_server import OllamaServer
 
 MODEL = "ollama_nomic_embed_text"

@@ -21,7 +21,6 @@ from rag_resources.indexing.embed import embed_chunks
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
 from rag_resources.store.chunks import refresh_statistics, statistics_are_current
-from rag_resources.store.embeddings import ensure_vector_indexes, register_model
 from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.migration import (
     StoredBatch,
@@ -29,7 +28,9 @@ from rag_resources.store.migration import (
     override_batches,
     vectors_are_current,
 )
+from rag_resources.store.models import register_model
 from rag_resources.store.progress import index_is_current
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 
 class BatchConfig(dg.Config):

@@ -16,7 +16,7 @@ from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
-from rag_resources.store.embeddings import register_model
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import Upsert
 
 OWNERS = ["team:datos"]

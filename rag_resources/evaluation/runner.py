@@ -14,10 +14,10 @@ from rag_resources.core.metrics import DEPTH
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
-from rag_resources.store.embeddings import fetch_model
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.index_state import index_version
+from rag_resources.store.models import fetch_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,18 @@
-"""Rows of `embedding_models`, `chunk_embeddings`, `note_embeddings` and the queue between them."""
+"""Rows of `chunk_embeddings`, `note_embeddings` and the queue of the notes that wait for them.
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+The models are `store.models`, the HNSW indexes `store.vector_indexes`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
 from pgvector import HalfVector
-from psycopg import sql
 
-from rag_resources.core.errors import ProviderError
-from rag_resources.core.messages import Message
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
-from rag_resources.database.claims import until_none_is_left
-from rag_resources.database.pool import Connection, Database
-from rag_resources.database.queries import queries, statement
-
-INDEX_PATIENCE_S = 4 * 3600.0
-"""How long another run may take to build the indexes of a model, of millions of vectors."""
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,47 +59,6 @@ class EmbeddedSample:
     context: str
     embedding: Vectors
     contextual_embedding: Vectors
-
-
-def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
-    """Make a model known: its row, its partitions, its queue of chunked notes.
-
-    Raises:
-        ProviderError: A model of that name has other weights or another dimension.
-    """
-    before = queries().fetch_model(connection, name=info.name)
-    if before and (before.dimension, before.digest) != (info.dimension, info.digest):
-        raise ProviderError(Message.MODEL_CHANGED.format(model=info.name), model=info.name)
-    newly_embeds_chunks = embeds_chunks and not (before and before.embeds_chunks)
-    if newly_embeds_chunks:
-        queries().lock_chunking(connection)
-    queries().register_model(
-        connection,
-        name=info.name,
-        dimension=info.dimension,
-        provider=info.provider,
-        digest=info.digest,
-        similarity_threshold=info.similarity_threshold,
-        embeds_chunks=embeds_chunks,
-    )
-    queries().create_partitions(connection, name=info.name, dimension=info.dimension)
-    if embeds_chunks and not (before and before.embeds_chunks):
-        queries().request_missing_embeddings(connection, model=info.name)
-
-
-def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
-    """Return what is stored about a model, None if it is not known."""
-    row = queries().fetch_model(connection, name=name)
-    if row is None:
-        return None
-    return ModelInfo(
-        name=row.name,
-        dimension=row.dimension,
-        provider=row.provider,
-        digest=row.digest,
-        similarity_threshold=row.similarity_threshold,
-        max_sequence_tokens=0,
-    )
 
 
 def claim_pending(
@@ -284,61 +238,3 @@ def sample_vectors(connection: Connection, model: str, *, limit: int) -> list[Em
         )
         for row in rows
     ]
-
-
-def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
-    """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
-
-    Under `min_rows` an exact search is as fast and finds everything. An index whose build was
-    interrupted is invalid: it is dropped and built again, unless another run is building it: that
-    one is waited for.
-
-    Returns:
-        The names of the indexes built now.
-
-    Raises:
-        IndexingError: Another run does not come to an end with them.
-    """
-    table = f"chunk_embeddings_{info.name}"
-    built: list[str] = []
-    with database.autocommit() as connection, _index_claim(connection, table):
-        connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        if count_chunk_vectors(connection, info.name) < min_rows:
-            return built
-        for column in ("embedding", "contextual_embedding"):
-            name = f"{table}_{column}_hnsw"
-            found = queries().find_index(connection, index_name=name)
-            if found and found.valid:
-                continue
-            connection.execute(statement("drop_index", index=sql.Identifier(name)))
-            connection.execute(
-                statement(
-                    "build_vector_index",
-                    index=sql.Identifier(name),
-                    table=sql.Identifier(table),
-                    column=sql.Identifier(column),
-                    dimension=sql.Literal(info.dimension),
-                )
-            )
-            built.append(name)
-    return built
-
-
-@contextmanager
-def _index_claim(connection: Connection, table: str) -> Iterator[None]:
-    """Be the only one to see to the vector indexes of a table.
-
-    Asked for again and again: one who waited inside a statement would have a snapshot, which
-    `CREATE INDEX CONCURRENTLY` waits for in its turn, a deadlock. A killed run keeps its claim
-    until the server is done with its last statement, a build that goes on without it.
-    """
-
-    def take() -> int:
-        return 0 if queries().claim_indexes(connection, table=table) else 1
-
-    until_none_is_left(take, patience_s=INDEX_PATIENCE_S)
-    try:
-        yield
-    finally:
-        if not connection.broken:
-            queries().release_indexes(connection, table=table)

@@ -1,39 +1,3 @@
--- name: register_model!
--- Make a model known, or bring what may change about it up to date.
--- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
-INSERT INTO embedding_models AS m (name, dimension, provider, digest, similarity_threshold, embeds_chunks)
-VALUES (:name, :dimension, :provider, :digest, :similarity_threshold, :embeds_chunks)
-ON CONFLICT (name) DO UPDATE
-    SET
-        similarity_threshold = excluded.similarity_threshold,
-        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks
-    WHERE (m.similarity_threshold, m.embeds_chunks)
-    IS DISTINCT FROM (excluded.similarity_threshold, m.embeds_chunks OR excluded.embeds_chunks);
-
--- name: fetch_model^
--- params:  name text
--- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
-SELECT m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks
-FROM embedding_models AS m WHERE m.name = :name;
-
--- name: create_partitions!
--- params:  name text, dimension int
-CALL create_model_partitions(:name, :dimension);
-
--- name: lock_chunking!
--- Until commit no note is chunked: those chunked before are seen by request_missing_embeddings, those after know the
--- new model. Or a note chunked meanwhile would never be queued for it.
-LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
-
--- name: request_missing_embeddings!
--- Queue every chunked note that lacks a vector of a model: once, when the model starts to embed chunks.
--- params:  model text
-INSERT INTO pending_embeddings (model, note_id)
-SELECT DISTINCT :model, c.note_id FROM chunks AS c
-LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
-WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
-ON CONFLICT (model, note_id) DO NOTHING;
-
 -- name: claim_pending_notes
 -- The newest queued notes of a month, locked until commit so that two runs never share one.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
@@ -137,17 +101,6 @@ FOR KEY SHARE OF n SKIP LOCKED
 ON CONFLICT (model, note_id) DO UPDATE
     SET embedding = excluded.embedding, content_sha256 = excluded.content_sha256
 RETURNING note_embeddings.note_id;
-
--- name: claim_indexes$
--- Until the session ends or releases them: a build in steps is no single transaction.
--- params:  table text
--- returns: bool (false: another session has them)
-SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :table, 0));
-
--- name: release_indexes$
--- params:  table text
--- returns: bool
-SELECT pg_advisory_unlock(hashtextextended('indexes of ' || :table, 0));
 
 -- name: count_embedding_gaps^
 -- What the chunks of a span of months lack of a model.

@@ -15,3 +15,14 @@ DROP INDEX CONCURRENTLY IF EXISTS {index};
 
 -- name: analyze_table!
 ANALYZE {table};
+
+-- name: claim_indexes$
+-- Until the session ends or releases them: a build in steps is no single transaction.
+-- params:  table text
+-- returns: bool (false: another session has them)
+SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :table, 0));
+
+-- name: release_indexes$
+-- params:  table text
+-- returns: bool
+SELECT pg_advisory_unlock(hashtextextended('indexes of ' || :table, 0));

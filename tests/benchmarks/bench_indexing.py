@@ -29,7 +29,8 @@ from rag_resources.providers.protocols import Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import SAMPLE, load_settings
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+from rag_resources.store.models import register_model
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.embedders import HashEmbedder
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -20,7 +20,8 @@ from psycopg.types.json import Jsonb
 from rag_resources.core.types import ModelInfo, Vectors
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+from rag_resources.store.models import register_model
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 Words = np.ndarray[Any, np.dtype[np.str_]]
 

@@ -13,7 +13,7 @@ from rag_resources.indexing.chunk import build_chunks, chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import register_model
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.embedders import HashEmbedder
 

@@ -11,7 +11,8 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes, total
 from rag_resources.store.chunks import refresh_statistics, statistics_are_current
-from rag_resources.store.embeddings import ensure_vector_indexes, register_model
+from rag_resources.store.models import register_model
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.crash.corpus import FIRST_MODEL, MONTHS, NEW, SECOND_MODEL, embedders
 from tests.embedders import HashEmbedder
 

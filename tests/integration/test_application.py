@@ -15,8 +15,8 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 from rag_resources.settings import load_settings
-from rag_resources.store.embeddings import register_model
 from rag_resources.store.golden import write_golden
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.ollama_server import Fault, OllamaServer
 

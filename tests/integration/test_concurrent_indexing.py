@@ -22,8 +22,8 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import embeddings as embedding_store
-from rag_resources.store.embeddings import ensure_vector_indexes
 from rag_resources.store.notes import note_id
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until

@@ -21,7 +21,7 @@ from rag_resources.indexing.embed import embed_chunks
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.store.embeddings import register_model
+from rag_resources.store.models import register_model
 from tests.corpus import ALWAYS, GENEROUS_MS, Corpus, Draft
 from tests.embedders import HashEmbedder
 from tests.language_models import ScriptedModel

@@ -29,12 +29,8 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics, replace_chunks
-from rag_resources.store.embeddings import (
-    claim_note_texts,
-    ensure_vector_indexes,
-    register_model,
-    write_note_vectors,
-)
+from rag_resources.store.embeddings import claim_note_texts, write_note_vectors
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.passages import fetch_passages, fetch_result_vectors
 from rag_resources.store.search import (
@@ -46,6 +42,7 @@ from rag_resources.store.search import (
     plan_search,
     search,
 )
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests import corpus as corpora
 from tests.embedders import HashEmbedder
 

@@ -27,13 +27,14 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import ensure_vector_indexes, register_model
 from rag_resources.store.index_state import (
     IndexVersion,
     bump_index_version,
     index_version,
     read_index_version,
 )
+from rag_resources.store.models import register_model
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 

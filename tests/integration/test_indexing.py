@@ -46,14 +46,13 @@ from rag_resources.store.embeddings import (
     ChunkText,
     count_chunk_vectors,
     count_gaps,
-    ensure_vector_indexes,
-    fetch_model,
-    register_model,
     sample_vectors,
     write_chunk_vectors,
 )
 from rag_resources.store.failures import list_failures
+from rag_resources.store.models import fetch_model, register_model
 from rag_resources.store.notes import note_id
+from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 

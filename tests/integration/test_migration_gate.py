@@ -19,7 +19,6 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.profile import Profile
-from rag_resources.store.embeddings import register_model
 from rag_resources.store.evaluations import (
     EvaluationContext,
     insert_evaluation,
@@ -34,6 +33,7 @@ from rag_resources.store.migration import (
     override_batches,
     vectors_are_current,
 )
+from rag_resources.store.models import register_model
 from tests.embedders import HashEmbedder
 
 CONFIG = RetrievalConfig(model="hash_model")

@@ -28,8 +28,8 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import MAX_QUERY_CHARS
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.embeddings import register_model
 from rag_resources.store.index_state import index_version
+from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.search import (
     EmbeddedQuery,

@@ -1,0 +1,1 @@
+"""What people launch beside the assets, a module per job."""

@@ -1,0 +1,73 @@
+"""The HNSW indexes of the chunks' vectors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg import sql
+
+from rag_resources.core.types import ModelInfo
+from rag_resources.database.claims import until_none_is_left
+from rag_resources.database.pool import Connection, Database
+from rag_resources.database.queries import queries, statement
+from rag_resources.store.embeddings import count_chunk_vectors
+
+INDEX_PATIENCE_S = 4 * 3600.0
+"""How long another run may take to build the indexes of a model, of millions of vectors."""
+
+
+def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
+    """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
+
+    Under `min_rows` an exact search is as fast and finds everything. An index whose build was
+    interrupted is invalid: it is dropped and built again, unless another run is building it: that
+    one is waited for.
+
+    Returns:
+        The names of the indexes built now.
+
+    Raises:
+        IndexingError: Another run does not come to an end with them.
+    """
+    table = f"chunk_embeddings_{info.name}"
+    built: list[str] = []
+    with database.autocommit() as connection, _index_claim(connection, table):
+        connection.execute(statement("analyze_table", table=sql.Identifier(table)))
+        if count_chunk_vectors(connection, info.name) < min_rows:
+            return built
+        for column in ("embedding", "contextual_embedding"):
+            name = f"{table}_{column}_hnsw"
+            found = queries().find_index(connection, index_name=name)
+            if found and found.valid:
+                continue
+            connection.execute(statement("drop_index", index=sql.Identifier(name)))
+            connection.execute(
+                statement(
+                    "build_vector_index",
+                    index=sql.Identifier(name),
+                    table=sql.Identifier(table),
+                    column=sql.Identifier(column),
+                    dimension=sql.Literal(info.dimension),
+                )
+            )
+            built.append(name)
+    return built
+
+
+@contextmanager
+def _index_claim(connection: Connection, table: str) -> Iterator[None]:
+    """Be the only one to see to the vector indexes of a table.
+
+    Asked for again and again: one who waited inside a statement would have a snapshot, which
+    `CREATE INDEX CONCURRENTLY` waits for in its turn, a deadlock. A killed run keeps its claim
+    until the server is done with its last statement, a build that goes on without it.
+    """
+
+    def take() -> int:
+        return 0 if queries().claim_indexes(connection, table=table) else 1
+
+    until_none_is_left(take, patience_s=INDEX_PATIENCE_S)
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            queries().release_indexes(connection, table=table)
