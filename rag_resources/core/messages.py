@@ -298,6 +298,10 @@ class Message:
     RUN_FAILED = "Ha fallado la ejecución {run_id} de {job}: {error}"
     NOT_EVALUATED = "Todavía no hay ninguna evaluación guardada."
     NO_EVALUATIONS = "Todavía no hay evaluaciones."
+    PAIRED_COUNTS = (
+        "No se pueden comparar {lost} aciertos perdidos y {gained} ganados de {queries} preguntas."
+    )
+    COMPARISON_WITHOUT_QUERIES = "No hay ninguna pregunta en común que comparar."
     COLUMN_CONFIGURATION = "Configuración"
     COLUMN_INTERVAL = "IC 95 %"
     COLUMN_QUERIES = "Preguntas"

@@ -1,0 +1,238 @@
+"""Which of two evaluations is better, metric by metric, and by how much.
+
+The statistics are `core.significance`; where evaluations come from is `evaluation.comparison`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+import numpy as np
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.significance import (
+    DifferenceInterval,
+    Matrix,
+    bootstrap_intervals,
+    holm,
+    mcnemar_p_value,
+    paired_proportions_interval,
+    randomization_p_values,
+)
+
+ALPHA = 0.05
+HITS = "hit_rate_at_10"
+COMPARED = (HITS, "mrr", "ndcg_at_10")
+MARGIN = 0.02
+"""How much Hit_Rate@10 may fall and still count as no worse."""
+
+QueryMetrics = Mapping[UUID, Mapping[str, float]]
+"""Every metric of every question, by golden id."""
+
+
+class Verdict(StrEnum):
+    """What the evidence says of the second evaluation against the first."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NO_EVIDENCE = "no evidence"
+
+
+class Inferiority(StrEnum):
+    """Whether the second evaluation may replace the first without losing more than the margin."""
+
+    NON_INFERIOR = "non-inferior"
+    INFERIOR = "inferior"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """One metric of two evaluations over the same questions.
+
+    Attributes:
+        before: Mean of the first.
+        after: Mean of the second.
+        interval: Of after minus before, BCa bootstrap, 95 %.
+        p_value: Two-sided: exact McNemar for hits, paired randomization for the others.
+        adjusted_p_value: By Holm, over everything that was compared together.
+    """
+
+    metric: str
+    before: float
+    after: float
+    interval: DifferenceInterval
+    p_value: float
+    adjusted_p_value: float
+
+    @property
+    def difference(self) -> float:
+        """After minus before."""
+        return self.after - self.before
+
+    @property
+    def verdict(self) -> Verdict:
+        """At a family-wise level of 5 %."""
+        if self.adjusted_p_value > ALPHA or self.difference == 0:
+            return Verdict.NO_EVIDENCE
+        return Verdict.BETTER if self.difference > 0 else Verdict.WORSE
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two evaluations over the questions they have in common.
+
+    Attributes:
+        queries: Those questions.
+        left_out: Questions that only one of the two has.
+        metrics: In the order of `COMPARED`.
+        lost: Found before and not after, by golden id.
+        gained: Found after and not before.
+    """
+
+    queries: int
+    left_out: int
+    metrics: tuple[MetricComparison, ...]
+    lost: tuple[UUID, ...]
+    gained: tuple[UUID, ...]
+
+    def inferiority(self, margin: float = MARGIN) -> "NonInferiority":
+        """Judge whether Hit_Rate@10 fell by no more than a margin."""
+        return judge_inferiority(
+            lost=len(self.lost), gained=len(self.gained), queries=self.queries, margin=margin
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NonInferiority:
+    """Whether a loss of more than the margin can be ruled out, or is certain.
+
+    Attributes:
+        interval: Tango's, of the difference of Hit_Rate@10, 90 %: each side is a test at 5 %.
+    """
+
+    state: Inferiority
+    interval: DifferenceInterval
+    margin: float
+
+
+def compare(before: QueryMetrics, after: QueryMetrics) -> Comparison:
+    """Compare two evaluations over the questions they have in common.
+
+    Raises:
+        InvalidParameterError: They have none.
+    """
+    return compare_pairs([(before, after)])[0]
+
+
+def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Comparison]:
+    """Compare pairs of evaluations, all as one family: the correction is over everything.
+
+    Args:
+        pairs: The first and the second of each.
+
+    Raises:
+        InvalidParameterError: A pair has no question in common.
+    """
+    common = [tuple(sorted(before.keys() & after.keys())) for before, after in pairs]
+    if not all(common):
+        raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
+    measured: dict[int, list[_Measured]] = {}
+    # Pairs over the same questions share the random signs and resamples, which are the cost.
+    for keys in dict.fromkeys(common):
+        members = [index for index, own in enumerate(common) if own == keys]
+        measured |= _measure(pairs, members, keys)
+    flat = [item.p_value for index in range(len(pairs)) for item in measured[index]]
+    adjusted = iter(holm(flat))
+    return [
+        _assemble(*pairs[index], common[index], measured[index], adjusted)
+        for index in range(len(pairs))
+    ]
+
+
+def judge_inferiority(
+    *, lost: int, gained: int, queries: int, margin: float = MARGIN
+) -> NonInferiority:
+    """Test non-inferiority of a hit rate, and inferiority, each at 5 %.
+
+    Args:
+        lost: Questions found before and not after.
+        gained: Questions found after and not before.
+        queries: All of them, >= 1.
+        margin: Share of questions that may be lost, in (0, 1).
+    """
+    interval = paired_proportions_interval(
+        lost=lost, gained=gained, queries=queries, level=1 - 2 * ALPHA
+    )
+    if interval.low > -margin:
+        state = Inferiority.NON_INFERIOR
+    elif interval.high < -margin:
+        state = Inferiority.INFERIOR
+    else:
+        state = Inferiority.UNDECIDED
+    return NonInferiority(state, interval, margin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    metric: str
+    interval: DifferenceInterval
+    p_value: float
+
+
+def _measure(
+    pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], members: Sequence[int], keys: Sequence[UUID]
+) -> dict[int, list[_Measured]]:
+    """Measure the pairs of some indexes, which have the same questions."""
+    differences = np.hstack([_differences(*pairs[index], keys) for index in members])
+    p_values = randomization_p_values(differences)
+    intervals = bootstrap_intervals(differences)
+    width = len(COMPARED)
+    measured = {}
+    for position, index in enumerate(members):
+        columns = range(position * width, (position + 1) * width)
+        measured[index] = [
+            _Measured(
+                metric,
+                intervals[column],
+                _mcnemar(differences[:, column]) if metric == HITS else p_values[column],
+            )
+            for metric, column in zip(COMPARED, columns, strict=True)
+        ]
+    return measured
+
+
+def _differences(before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID]) -> Matrix:
+    return np.array([[after[key][name] - before[key][name] for name in COMPARED] for key in keys])
+
+
+def _mcnemar(differences: Matrix) -> float:
+    return mcnemar_p_value(int((differences < 0).sum()), int((differences > 0).sum()))
+
+
+def _assemble(
+    before: QueryMetrics,
+    after: QueryMetrics,
+    keys: Sequence[UUID],
+    measured: Sequence[_Measured],
+    adjusted: Iterator[float],
+) -> Comparison:
+    return Comparison(
+        queries=len(keys),
+        left_out=len(before.keys() ^ after.keys()),
+        metrics=tuple(
+            MetricComparison(
+                item.metric,
+                float(np.mean([before[key][item.metric] for key in keys])),
+                float(np.mean([after[key][item.metric] for key in keys])),
+                item.interval,
+                item.p_value,
+                next(adjusted),
+            )
+            for item in measured
+        ),
+        lost=tuple(key for key in keys if before[key][HITS] > after[key][HITS]),
+        gained=tuple(key for key in keys if after[key][HITS] > before[key][HITS]),
+    )
