@@ -1,0 +1,122 @@
+"""`rag experiment`: a grid of configurations over the golden questions."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import JsonOption, console, progress, say, table, write_json
+from rag_resources.cli.session import application
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.experiment import Experiment
+    from rag_resources.evaluation.experiment import ExperimentResult
+
+FRONT_MARK = "◆"
+
+
+def experiment(
+    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_EXPERIMENT_FILE)],
+    as_json: JsonOption = False,
+) -> None:
+    """Try every configuration of a file and choose one."""
+    from rag_resources.core.experiment import expand
+    from rag_resources.evaluation.experiment import load_experiment, run_experiment
+    from rag_resources.store.golden import list_golden
+
+    asked = load_experiment(path)
+    with application() as opened:
+        configurations = expand(asked, opened.configuration(asked.base).retrieval)
+        with opened.database.transaction() as connection:
+            questions = len(list_golden(connection))
+        title = Message.EXPERIMENT_PROGRESS.format(count=len(configurations))
+        with progress(title, total=questions * len(configurations)) as advance:
+            result = run_experiment(
+                opened.database, opened.measuring_pipeline, asked, configurations, progress=advance
+            )
+    if as_json:
+        write_json(_as_json(asked, result))
+    else:
+        _show(asked, result)
+
+
+def _show(asked: "Experiment", result: "ExperimentResult") -> None:
+    from rag_resources.evaluation.report import METRIC_WORDS, comparison_sentence
+
+    metric = METRIC_WORDS[asked.selection.metric]
+    total = next(iter(result.summaries.values())).total_queries
+    title = Message.EXPERIMENT_TITLE.format(
+        name=asked.name, count=len(result.configurations), queries=total
+    )
+    columns = (
+        Message.COLUMN_CONFIGURATION,
+        *dict.fromkeys((metric, "Hit_Rate@10", "MRR")),
+        "p50/p95 ms",
+        FRONT_MARK,
+    )
+    console().print(table(columns, _rows(columns, asked, result), title=title))
+    say(Message.EXPERIMENT_FRONT.format(mark=FRONT_MARK, metric=metric))
+    choice = result.choice
+    say(Message.EXPERIMENT_BEST.format(name=choice.best, metric=metric))
+    how = Message.EXPERIMENT_HELD_OUT if result.split.is_hold_out else Message.EXPERIMENT_FOLDS
+    say(how.format(judged=len(choice.judged), total=total, parts=len(result.split.parts)))
+    say(comparison_sentence(result.against_base, asked.selection.metric))
+    if len(set(choice.by_part)) > 1:
+        say(Message.EXPERIMENT_UNSTABLE.format(names="; ".join(sorted(set(choice.by_part)))))
+
+
+def _rows(
+    columns: tuple[str, ...], asked: "Experiment", result: "ExperimentResult"
+) -> list[tuple[str, ...]]:
+    from rag_resources.evaluation.report import METRIC_WORDS
+
+    names = {word: name for name, word in METRIC_WORDS.items()}
+    metrics = [names[column] for column in columns if column in names]
+    ordered = sorted(
+        result.summaries, key=lambda name: -result.summaries[name].metrics[asked.selection.metric]
+    )
+    return [
+        (
+            name,
+            *(f"{result.summaries[name].metrics[metric]:.3f}" for metric in metrics),
+            "{0.p50_ms:.0f}/{0.p95_ms:.0f}".format(result.summaries[name].latency),
+            FRONT_MARK if name in result.front else "",
+        )
+        for name in ordered
+    ]
+
+
+def _as_json(asked: "Experiment", result: "ExperimentResult") -> dict[str, Any]:
+    choice, against = result.choice, result.against_base
+    return {
+        "name": asked.name,
+        "base": asked.base,
+        "metric": asked.selection.metric,
+        "configurations": [
+            {
+                "name": name,
+                "configHash": result.configurations[name].config_hash,
+                "metrics": dict(summary.metrics),
+                "p50Ms": summary.latency.p50_ms,
+                "p95Ms": summary.latency.p95_ms,
+                "onFront": name in result.front,
+            }
+            for name, summary in result.summaries.items()
+        ],
+        "best": choice.best,
+        "chosenByPart": list(choice.by_part),
+        "judgedQueries": len(choice.judged),
+        "heldOut": result.split.is_hold_out,
+        "againstBase": [
+            {
+                "metric": item.metric,
+                "base": item.before,
+                "chosen": item.after,
+                "interval": list(item.interval),
+                "adjustedPValue": item.adjusted_p_value,
+                "verdict": item.verdict.value,
+            }
+            for item in against.metrics
+        ],
+    }

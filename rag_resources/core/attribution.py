@@ -1,0 +1,149 @@
+"""What changed between two evaluations, and which of it the questions that flipped point at."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.metrics import DEPTH
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedQuestion:
+    """A question as one evaluation found it.
+
+    Attributes:
+        relevant: Ids of its notes.
+        retrieved: Ids of the first distinct notes, best first, at most `DEPTH`.
+        rank: Of its first relevant note among those, 1-based; None if it is not there.
+        metrics: By name.
+        error: Why it failed; None if it did not.
+    """
+
+    golden_id: UUID
+    query: str
+    category: str
+    relevant: tuple[UUID, ...]
+    retrieved: tuple[UUID, ...]
+    rank: int | None
+    metrics: Mapping[str, float]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A question that one of two evaluations found among the first ten and the other did not."""
+
+    before: EvaluatedQuestion
+    after: EvaluatedQuestion
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is the second evaluation that did not find it."""
+        return self.after.rank is None
+
+    @property
+    def newcomers(self) -> tuple[UUID, ...]:
+        """Irrelevant notes that came in where a relevant one was, best first; of a gain, none."""
+        if not self.is_lost:
+            return ()
+        known = {*self.before.retrieved, *self.after.relevant}
+        return tuple(note for note in self.after.retrieved if note not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A field whose value is not the same; None where there is no such field."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MonthBlame:
+    """What a month that was materialised in between may explain.
+
+    Attributes:
+        month: As `YYYY-MM`.
+        own: Questions lost that have a relevant note in it.
+        displaced: Other questions lost that a note of it displaced.
+    """
+
+    month: str
+    own: int
+    displaced: int
+
+
+def flips(
+    before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
+) -> list[Flip]:
+    """Return the questions that flipped, those lost first, then by the rank they had or have."""
+    found = [
+        Flip(before[key], after[key])
+        for key in before.keys() & after.keys()
+        if (before[key].rank is None) != (after[key].rank is None)
+    ]
+    return sorted(
+        found,
+        key=lambda flip: (
+            not flip.is_lost,
+            flip.before.rank or flip.after.rank or DEPTH,
+            flip.before.golden_id,
+        ),
+    )
+
+
+def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ConfigChange]:
+    """Return the fields that differ, nested ones as `fusion.method`, by name."""
+    flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
+    return [
+        ConfigChange(name, flat_before.get(name), flat_after.get(name))
+        for name in sorted(flat_before.keys() | flat_after.keys())
+        if flat_before.get(name) != flat_after.get(name)
+    ]
+
+
+def blame_months(
+    found: Sequence[Flip], months: Mapping[UUID, str], materialized: Collection[str]
+) -> list[MonthBlame]:
+    """Count the questions lost that each month materialised in between may explain.
+
+    A question counts for every month of its relevant notes; if none of those was materialised, for
+    every month of the notes that came in instead.
+
+    Args:
+        found: The questions that flipped.
+        months: The month of each note, as `YYYY-MM`, by note id; of those that are gone, none.
+        materialized: Those between the two evaluations.
+
+    Returns:
+        The months that explain any, those that explain most first, then the newest.
+    """
+    own: Counter[str] = Counter()
+    displaced: Counter[str] = Counter()
+    for flip in found:
+        if not flip.is_lost:
+            continue
+        of_notes = _touched(flip.after.relevant, months, materialized)
+        own.update(of_notes)
+        if not of_notes:
+            displaced.update(_touched(flip.newcomers, months, materialized))
+    newest_first = sorted(own.keys() | displaced.keys(), reverse=True)
+    blamed = [MonthBlame(month, own[month], displaced[month]) for month in newest_first]
+    return sorted(blamed, key=lambda item: (-item.own, -item.displaced))
+
+
+def _touched(
+    notes: Sequence[UUID], months: Mapping[UUID, str], materialized: Collection[str]
+) -> set[str]:
+    return {months[note] for note in notes if note in months and months[note] in materialized}
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

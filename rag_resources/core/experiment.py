@@ -1,0 +1,253 @@
+"""Experiments: many configurations over the same questions, and choosing among them honestly.
+
+What is chosen on some questions is judged on others: a number of the questions that chose it would
+flatter it. Running an experiment is `evaluation.experiment`.
+"""
+
+import hashlib
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_resources.core.comparison import QueryMetrics
+from rag_resources.core.configuration import RetrievalConfig, describe_problems, with_overrides
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+
+MAX_CONFIGURATIONS = 200
+HOLD_OUT_FROM = 400
+"""Questions from which half of them are enough to choose, and half to judge."""
+
+Metric = Literal["mrr", "ndcg_at_10", "hit_rate_at_10", "hit_rate_at_5", "hit_rate_at_3"]
+
+
+class Selection(BaseModel):
+    """How the best configuration is chosen.
+
+    Attributes:
+        metric: The mean of this, highest first.
+        folds: In how many parts few questions are judged, each by what the others chose.
+        seed: Of the split.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    metric: Metric = "mrr"
+    folds: int = Field(5, ge=2, le=20)
+    seed: int = 1
+
+
+class Experiment(BaseModel):
+    """An experiment as people write it.
+
+    Attributes:
+        name: For titles.
+        base: The named configuration that all of them start from, and are compared with.
+        grid: Values of fields (`fusion.semantic_weight`), all combinations of which are tried.
+        configurations: Fields to change together, by the name of what comes of it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100)
+    base: str
+    grid: dict[str, list[Any]] = {}
+    configurations: dict[str, dict[str, Any]] = {}
+    selection: Selection = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Which questions choose and which judge.
+
+    Attributes:
+        parts: Each part is judged by what the questions outside it chose; none in two of them.
+        is_hold_out: Whether there is one part only, the questions outside it never being judged.
+    """
+
+    parts: tuple[frozenset[UUID], ...]
+    is_hold_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a way of choosing gives.
+
+    Attributes:
+        best: The best configuration over all questions: the one to use. Its own numbers flatter it.
+        by_part: What the questions outside each part chose.
+        judged: Every metric of the questions of the parts, by what was chosen without them.
+    """
+
+    best: str
+    by_part: tuple[str, ...]
+    judged: QueryMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Quality, higher is better, and latency, lower is better."""
+
+    name: str
+    quality: float
+    latency_ms: float
+
+
+def parse_experiment(raw: Any, *, origin: str) -> Experiment:
+    """Read an experiment.
+
+    Raises:
+        InvalidConfigurationError: With every problem named.
+    """
+    headline = Message.INVALID_EXPERIMENT.format(origin=origin)
+    try:
+        experiment = Experiment.model_validate(raw)
+    except ValidationError as error:
+        raise InvalidConfigurationError(headline, describe_problems(error)) from error
+    problems = [
+        Message.EXPERIMENT_NO_VALUES.format(field=name)
+        for name, values in experiment.grid.items()
+        if not values
+    ]
+    if not experiment.grid and not experiment.configurations:
+        problems.append(Message.EXPERIMENT_EMPTY)
+    if problems:
+        raise InvalidConfigurationError(headline, problems)
+    return experiment
+
+
+def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, RetrievalConfig]:
+    """Return every configuration to try, the base first.
+
+    Configurations that are the same by their hash are tried once, under the first name.
+
+    Args:
+        experiment: Parsed.
+        base: What its base is.
+
+    Raises:
+        InvalidConfigurationError: Some combination is not valid, each named; or there are too many.
+    """
+    variants: dict[str, Mapping[str, Any]] = {experiment.base: {}}
+    if experiment.grid:
+        for values in itertools.product(*experiment.grid.values()):
+            changes = dict(zip(experiment.grid, values, strict=True))
+            variants[_label(changes, experiment.grid)] = _nested(changes)
+    variants |= {name: _nested(item) for name, item in experiment.configurations.items()}
+    if len(variants) > MAX_CONFIGURATIONS:
+        message = Message.EXPERIMENT_TOO_MANY.format(
+            count=len(variants), maximum=MAX_CONFIGURATIONS
+        )
+        raise InvalidConfigurationError(message, [])
+    made: dict[str, RetrievalConfig] = {}
+    problems: list[str] = []
+    seen: set[str] = set()
+    for name, overrides in variants.items():
+        try:
+            config = with_overrides(base, overrides)
+        except InvalidConfigurationError as error:
+            problems.extend(f"{name}: {problem}" for problem in error.problems)
+            continue
+        if config.config_hash not in seen:
+            made[name] = config
+            seen.add(config.config_hash)
+    if problems:
+        headline = Message.INVALID_EXPERIMENT.format(origin=experiment.name)
+        raise InvalidConfigurationError(headline, problems)
+    return made
+
+
+def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Split:
+    """Split the golden questions into those that choose and those that judge.
+
+    Half and half where that is enough, else in parts that take turns. Each category is spread
+    evenly; where a question goes depends on its text and the seed alone.
+
+    Args:
+        entries: Stored, so that each has its id.
+        selection: Folds and seed.
+    """
+    is_hold_out = len(entries) >= HOLD_OUT_FROM
+    count = 2 if is_hold_out else min(selection.folds, len(entries))
+    by_category: dict[str, list[GoldenEntry]] = defaultdict(list)
+    for entry in entries:
+        by_category[entry.category].append(entry)
+    parts: list[set[UUID]] = [set() for _ in range(count)]
+    # Goes on from category to category: else the first part would get the odd one of each.
+    turn = itertools.cycle(parts)
+    for category in sorted(by_category):
+        for entry in sorted(by_category[category], key=lambda e: _place(e, selection.seed)):
+            if entry.golden_id:
+                next(turn).add(entry.golden_id)
+    judging = parts[:1] if is_hold_out else parts
+    return Split(tuple(map(frozenset, judging)), is_hold_out)
+
+
+def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) -> Choice:
+    """Choose the best configuration without each part, and judge it there.
+
+    Args:
+        results: Every metric of every question, by configuration, all of the same questions.
+        split: Of those questions.
+        metric: Whose mean decides; ties go to the configuration that comes first.
+
+    Source: nested cross-validation, Cawley and Talbot, JMLR 2010, 11:2079-2107.
+    """
+    questions = next(iter(results.values())).keys()
+    by_part = tuple(_best(results, questions - part, metric) for part in split.parts)
+    judged = {
+        key: results[name][key]
+        for name, part in zip(by_part, split.parts, strict=True)
+        for key in part
+    }
+    outside = questions - split.parts[0] if split.is_hold_out else questions
+    return Choice(_best(results, outside, metric), by_part, judged)
+
+
+def pareto_front(points: Sequence[Point]) -> list[str]:
+    """Return the names of the points that no other beats in one thing and equals in the other.
+
+    In order of quality, best first.
+    """
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (-p.quality, p.latency_ms, p.name)):
+        if not front or point.latency_ms < front[-1].latency_ms:
+            front.append(point)
+    return [point.name for point in front]
+
+
+def _best(results: Mapping[str, QueryMetrics], keys: Collection[UUID], metric: Metric) -> str:
+    return max(results, key=lambda name: fmean(results[name][key][metric] for key in keys))
+
+
+def _place(entry: GoldenEntry, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}\n{entry.normalized_query}".encode()).digest()
+
+
+def _label(changes: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
+    """Name a combination by the fields that vary, without their groups where that is enough."""
+    varied = [field for field in changes if len(grid[field]) > 1] or list(changes)
+    last = Counter(field.rpartition(".")[2] for field in varied)
+    names = {
+        field: short if last[short := field.rpartition(".")[2]] == 1 else field for field in varied
+    }
+    return ", ".join(f"{names[field]}={changes[field]}" for field in varied)
+
+
+def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn `{"fusion.method": "rrf"}` into `{"fusion": {"method": "rrf"}}`."""
+    nested: dict[str, Any] = {}
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        inner = nested
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return nested

@@ -1,0 +1,167 @@
+"""Compares stored evaluations: which is better, which questions flipped, what changed.
+
+The statistics are `core.comparison`, the attribution `core.attribution`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.attribution import ConfigChange, Flip, config_changes, flips
+from rag_resources.core.comparison import Comparison, QueryMetrics, compare
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Connection
+from rag_resources.store.comparison import (
+    NoteName,
+    Questions,
+    evaluated_questions,
+    find_evaluations,
+    name_notes,
+)
+from rag_resources.store.evaluations import current_promotion, fetch_evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationComparison:
+    """Two stored evaluations, the second against the first.
+
+    Attributes:
+        flips: Questions that one found and the other did not.
+        changes: Of the configuration, and of what both were run on (`MODEL_DIGEST`, …).
+        notes: Every note that the flips speak of, if it is still there.
+    """
+
+    before: StoredEvaluation
+    after: StoredEvaluation
+    comparison: Comparison
+    flips: tuple[Flip, ...]
+    changes: tuple[ConfigChange, ...]
+    notes: Mapping[UUID, NoteName]
+
+
+def compare_by_name(
+    connection: Connection, before: str, after: str, *, common_only: bool = False
+) -> EvaluationComparison:
+    """Compare two evaluations by name; see `compare_evaluations`.
+
+    Args:
+        connection: In a snapshot.
+        before: A configuration, for its newest evaluation, or the beginning of an evaluation's id.
+        after: The same.
+        common_only: Whether different golden datasets may be compared over what they share.
+
+    Raises:
+        InvalidParameterError: A name means no evaluation, or more than one.
+    """
+    return compare_evaluations(
+        connection, _named(connection, before), _named(connection, after), common_only=common_only
+    )
+
+
+def compare_evaluations(
+    connection: Connection,
+    before: StoredEvaluation,
+    after: StoredEvaluation,
+    *,
+    common_only: bool = False,
+) -> EvaluationComparison:
+    """Compare two evaluations over the same golden dataset.
+
+    Raises:
+        InvalidParameterError: Their golden datasets differ and `common_only` is not set, they have
+            no question in common, or the questions of one were archived.
+    """
+    if before.golden_hash != after.golden_hash and not common_only:
+        raise InvalidParameterError(
+            Message.COMPARISON_GOLDEN_DIFFERS.format(
+                before=before.golden_hash, after=after.golden_hash
+            )
+        )
+    ids = (before.evaluation_id, after.evaluation_id)
+    questions = evaluated_questions(connection, ids)
+    for evaluation in (before, after):
+        if not questions[evaluation.evaluation_id]:
+            raise InvalidParameterError(
+                Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
+            )
+    first, second = _comparable(*(questions[key] for key in ids))
+    found = flips(first, second)
+    mentioned = {note for flip in found for note in (*flip.after.relevant, *flip.after.retrieved)}
+    return EvaluationComparison(
+        before,
+        after,
+        compare(query_metrics(first), query_metrics(second)),
+        tuple(found),
+        tuple(_changes(before, after)),
+        name_notes(connection, sorted(mentioned)),
+    )
+
+
+def compare_with_serving(
+    connection: Connection, evaluation: StoredEvaluation
+) -> EvaluationComparison | None:
+    """Compare an evaluation with the one that what serves was promoted on.
+
+    Over the questions they share.
+
+    Returns:
+        None if nothing serves, it was never evaluated, this is that very evaluation, or there is
+        nothing left to compare.
+    """
+    promotion = current_promotion(connection)
+    if promotion is None or promotion.evaluation_id in (None, evaluation.evaluation_id):
+        return None
+    serving = fetch_evaluation(connection, promotion.evaluation_id)
+    if serving is None:
+        return None
+    try:
+        return compare_evaluations(connection, serving, evaluation, common_only=True)
+    except InvalidParameterError:
+        return None
+
+
+def query_metrics(questions: Questions) -> QueryMetrics:
+    """Return every metric of every question."""
+    return {key: question.metrics for key, question in questions.items()}
+
+
+def _comparable(before: Questions, after: Questions) -> tuple[Questions, Questions]:
+    """Leave out of both the questions whose relevant notes are not the same in both."""
+    edited = {
+        key
+        for key in before.keys() & after.keys()
+        if set(before[key].relevant) != set(after[key].relevant)
+    }
+    first, second = (
+        {key: question for key, question in questions.items() if key not in edited}
+        for questions in (before, after)
+    )
+    return first, second
+
+
+def _named(connection: Connection, name: str) -> StoredEvaluation:
+    found = find_evaluations(connection, name)
+    if not found:
+        raise InvalidParameterError(Message.EVALUATION_NOT_FOUND.format(name=name), name=name)
+    if len(found) > 1:
+        raise InvalidParameterError(Message.EVALUATION_AMBIGUOUS.format(name=name), name=name)
+    return found[0]
+
+
+def _changes(before: StoredEvaluation, after: StoredEvaluation) -> list[ConfigChange]:
+    """What the two were made of and made on, where that differs."""
+    return [
+        *config_changes(before.config, after.config),
+        *config_changes(_circumstances(before), _circumstances(after)),
+    ]
+
+
+def _circumstances(evaluation: StoredEvaluation) -> dict[str, object]:
+    return {
+        Message.CHANGE_MODEL_DIGEST: evaluation.model_digest,
+        Message.CHANGE_GOLDEN: evaluation.golden_hash,
+        Message.CHANGE_CHUNKING: ", ".join(evaluation.chunking_hashes),
+        Message.CHANGE_INDEX: evaluation.index_version,
+    }

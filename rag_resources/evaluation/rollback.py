@@ -1,0 +1,192 @@
+"""Going back: to whole notes, to what served before, or no further than here.
+
+Each is idempotent, and may be killed at any moment and run again. Notes are never touched. Whether
+a migration goes on by its quality is `evaluation.batches`.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    parse_retrieval,
+)
+from rag_resources.core.errors import (
+    InvalidParameterError,
+    MigrationHeldError,
+    RollbackRefusedError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.database.claims import until_none_is_left, with_brief_locks
+from rag_resources.database.pool import Connection, Database
+from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.evaluations import (
+    Promotion,
+    current_promotion,
+    latest_evaluation,
+    lock_promotions,
+    promote_back,
+)
+from rag_resources.store.holds import current_hold, hold_migration
+from rag_resources.store.rollback import (
+    drop_batch,
+    last_withdrawn,
+    previous_promotion,
+    vectors_to_serve,
+    wait_for_chunking,
+    was_promoted,
+)
+
+BATCH_NOTES = 100
+_FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What serves now, and whether that changed."""
+
+    serving: Promotion
+    changed: bool
+
+
+def roll_back_to_notes(
+    database: Database,
+    baseline: NamedConfiguration,
+    *,
+    reason: str,
+    run_id: str | None,
+    accept_missing: int = 0,
+) -> bool:
+    """Serve whole notes again, keep notes from being chunked, and drop all chunks.
+
+    First what serves and the hold change, together: from then on no chunk is searched nor made.
+    Then the chunks go, some notes at a time: whoever still searches them finds those notes whole.
+
+    Args:
+        database: Open.
+        baseline: What is to serve.
+        reason: As a person gave it.
+        run_id: Dagster's.
+        accept_missing: How many notes without a vector may no longer be found.
+
+    Returns:
+        Whether what serves changed.
+
+    Raises:
+        RollbackRefusedError: The baseline would not find every note; nothing was changed.
+        MigrationHeldError: Somebody resumed the migration meanwhile; the chunks that are left stay.
+        IndexingError: Another run does not let go of its notes.
+    """
+    name, config, changed = baseline.name, baseline.retrieval, False
+
+    def switch() -> None:
+        nonlocal changed
+        lock_promotions(connection)
+        _check_serves(connection, name, config, accept_missing=accept_missing)
+        changed = promote_back(
+            connection,
+            name,
+            config,
+            evaluation_id=_evidence(connection, baseline),
+            run_id=run_id,
+            reason=reason,
+        )
+        hold_migration(connection, "rolled_back", reason=reason, run_id=run_id)
+        wait_for_chunking(connection)
+
+    with database.transaction() as connection:
+        with_brief_locks(connection, switch)
+    _drop_all_chunks(database)
+    return changed
+
+
+def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
+    """Take a configuration back: what served before it serves again, with its model.
+
+    One that does not serve any more, or was withdrawn last, leaves all as it is.
+
+    Raises:
+        InvalidParameterError: No configuration of that name ever served.
+        RollbackRefusedError: Nothing served before, or what did cannot any more; nothing was
+            changed.
+    """
+    with database.transaction() as connection:
+        lock_promotions(connection)
+        serving = current_promotion(connection)
+        if serving is None:
+            raise RollbackRefusedError(Message.ROLLBACK_NOTHING_SERVES)
+        if not was_promoted(connection, name):
+            raise InvalidParameterError(
+                Message.ROLLBACK_NEVER_SERVED.format(name=name, serving=serving.configuration),
+                name=name,
+            )
+        if name != serving.configuration or name == last_withdrawn(connection):
+            return Withdrawal(serving, changed=False)
+        previous = previous_promotion(connection)
+        if previous is None:
+            raise RollbackRefusedError(Message.ROLLBACK_NOTHING_BEFORE.format(name=name))
+        origin = Message.ORIGIN_PROMOTION.format(name=previous.configuration)
+        config = parse_retrieval(previous.config, origin=origin)
+        _check_serves(connection, previous.configuration, config)
+        promote_back(
+            connection,
+            previous.configuration,
+            config,
+            evaluation_id=previous.evaluation_id,
+            run_id=run_id,
+            reason=reason,
+        )
+        return Withdrawal(current_promotion(connection) or serving, changed=True)
+
+
+def _evidence(connection: Connection, item: NamedConfiguration) -> UUID | None:
+    evaluation = latest_evaluation(connection, item.name)
+    if evaluation is None or evaluation.config_hash != item.retrieval.config_hash:
+        return None
+    return evaluation.evaluation_id
+
+
+def _check_serves(
+    connection: Connection, name: str, config: RetrievalConfig, *, accept_missing: int = 0
+) -> None:
+    """Let a configuration pass whose model has the vectors that it searches."""
+    vectors = vectors_to_serve(connection, config.model)
+    if vectors is None:
+        template = Message.ROLLBACK_MODEL_UNUSABLE
+    elif not config.strategy.uses_vectors:
+        return
+    elif config.unit == "notes" and vectors.notes_missing > accept_missing:
+        template = Message.ROLLBACK_NOTES_MISSING
+    elif config.unit == "chunks" and vectors.chunks and not vectors.chunk_vectors:
+        template = Message.ROLLBACK_NO_CHUNK_VECTORS
+    else:
+        return
+    missing = vectors.notes_missing if vectors else 0
+    raise RollbackRefusedError(
+        template.format(configuration=name, model=config.model, missing=missing), missing=missing
+    )
+
+
+def _drop_all_chunks(database: Database) -> None:
+    def drop_free() -> int:
+        after, busy = _FIRST, 0
+        while True:
+            with database.transaction() as connection:
+                batch = drop_batch(connection, after, batch_size=BATCH_NOTES)
+                _stop_if_resumed(connection)
+            if batch is None:
+                return busy
+            after, busy = batch.last, busy + batch.busy
+
+    until_none_is_left(drop_free)
+    with database.transaction() as connection:
+        # A run that was killed here left no chunks and old statistics.
+        if not statistics_are_current(connection):
+            refresh_statistics(connection)
+
+
+def _stop_if_resumed(connection: Connection) -> None:
+    hold = current_hold(connection)
+    if hold is None or hold.kind != "rolled_back":
+        raise MigrationHeldError(Message.ROLLBACK_RESUMED)

@@ -1,0 +1,24 @@
+"""The questions of old evaluations: which may go, reading them whole, deleting them."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+
+def evaluations_to_archive(connection: Connection, *, keep_days: int) -> list[UUID]:
+    """Return the evaluations whose questions nothing needs any more, oldest first."""
+    return [row.id for row in queries().evaluations_to_archive(connection, keep_days=keep_days)]
+
+
+def stream_questions(connection: Connection, evaluation_id: UUID) -> Iterator[dict[str, Any]]:
+    """Yield every question of an evaluation, all columns."""
+    for row in queries().stream_questions(connection, evaluation_id=evaluation_id):
+        yield row.question
+
+
+def delete_questions(connection: Connection, evaluation_id: UUID) -> None:
+    """Delete the questions of an evaluation; its means stay."""
+    queries().delete_questions(connection, evaluation_id=evaluation_id)

@@ -1,0 +1,29 @@
+-- name: evaluations_to_archive
+-- Evaluations whose questions are older than needed. Kept are those that something is compared with: the newest of each
+-- configuration, those that were promoted, and the baselines of migrations.
+-- params:  keep_days int
+-- returns: id uuid, configuration text, created_at timestamptz, oldest first
+-- index:   evaluation_results_latest_idx, evaluation_queries_pkey
+SELECT e.id, e.configuration, e.created_at FROM evaluation_results AS e
+WHERE
+    e.created_at < now() - make_interval(days => :keep_days)
+    AND EXISTS (SELECT FROM evaluation_queries AS q WHERE q.evaluation_id = e.id)
+    AND EXISTS (
+        SELECT FROM evaluation_results AS n
+        WHERE n.configuration = e.configuration AND n.created_at > e.created_at
+    )
+    AND NOT EXISTS (SELECT FROM promotions AS p WHERE p.evaluation_id = e.id)
+    AND NOT EXISTS (SELECT FROM migration_batches AS b WHERE b.baseline_id = e.id)
+ORDER BY e.created_at, e.id;
+
+-- name: stream_questions
+-- Every question of an evaluation, whole.
+-- params:  evaluation_id uuid
+-- returns: question jsonb
+-- index:   evaluation_queries_pkey
+SELECT to_jsonb(q) AS question FROM evaluation_queries AS q
+WHERE q.evaluation_id = :evaluation_id ORDER BY q.golden_id;
+
+-- name: delete_questions!
+-- params:  evaluation_id uuid
+DELETE FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;

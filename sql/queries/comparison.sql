@@ -1,0 +1,39 @@
+-- name: find_evaluations
+-- Evaluations meant by a name: the newest of a configuration, or those whose id begins with it.
+-- params:  name text, id_prefix text (of hex digits; empty: no id is meant)
+-- returns: the columns of evaluation_results, at most 2
+-- index:   evaluation_results_latest_idx
+(
+    SELECT e.* FROM evaluation_results AS e
+    WHERE e.configuration = :name ORDER BY e.created_at DESC, e.id LIMIT 1
+)
+UNION ALL
+(
+    SELECT e.* FROM evaluation_results AS e
+    WHERE
+        :id_prefix <> '' AND starts_with(replace(e.id::text, '-', ''), :id_prefix)
+        AND NOT EXISTS (SELECT FROM evaluation_results AS n WHERE n.configuration = :name)
+    ORDER BY e.id LIMIT 2
+);
+
+-- name: evaluated_questions
+-- Every question of some evaluations.
+-- params:  evaluation_ids uuid[]
+-- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
+--          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error text or null
+-- index:   evaluation_queries_pkey
+SELECT
+    q.evaluation_id, q.golden_id, q.query, q.category, q.relevant_note_ids, q.retrieved_note_ids, q.first_relevant_rank,
+    q.metrics, q.error
+FROM evaluation_queries AS q WHERE q.evaluation_id = ANY(:evaluation_ids)
+ORDER BY q.evaluation_id, q.golden_id;
+
+-- name: name_notes
+-- How people know some notes; those that are gone are left out.
+-- params:  note_ids uuid[]
+-- returns: id uuid, name text (the external id, else the id), title text, month text (YYYY-MM, UTC)
+-- index:   notes_pkey
+SELECT
+    n.id, coalesce(n.external_id, n.id::text) AS name, n.title,
+    to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
+FROM notes AS n WHERE n.id = ANY(:note_ids);

@@ -1,0 +1,14 @@
+-- name: lock_holds!
+-- One change at a time: whether there is anything to write depends on the last one.
+LOCK TABLE migration_holds IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: current_hold^
+-- What keeps the migration from going on; no row if nothing does.
+-- returns: kind text ('stopped', 'rolled_back'), reason text, run_id text or null, created_at timestamptz
+SELECT h.kind, h.reason, h.run_id, h.created_at
+FROM (SELECT l.* FROM migration_holds AS l ORDER BY l.id DESC LIMIT 1) AS h
+WHERE h.kind <> 'resumed';
+
+-- name: insert_hold!
+-- params:  kind text, reason text, run_id text or null
+INSERT INTO migration_holds (kind, reason, run_id) VALUES (:kind, :reason, :run_id);

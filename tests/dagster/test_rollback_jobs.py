@@ -1,0 +1,172 @@
+"""The jobs that go back and go on again: confirmed, with a reason, and heeded by all that runs."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from backfills import canceled, launch, launch_job, tick
+from dagster_project import (
+    CANDIDATE,
+    CHUNKS,
+    EMBEDDINGS,
+    FILLER,
+    MONTHS,
+    NOTES,
+    PROMOTED,
+    QUIET,
+    Project,
+    defs,
+    failure_texts,
+)
+
+from rag_resources.core.messages import Message
+
+WHY = "Se pierden respuestas."
+LAST = MONTHS[-1:]
+OPS = {
+    "rollback_immediate": "drop_migration",
+    "rollback_partial": "stop_migration",
+    "rollback_promotion": "withdraw_promotion",
+    "resume_migration": "lift_hold",
+}
+
+
+def run(project: Project, job: str, **config: Any) -> dg.ExecuteInProcessResult:
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=project.instance,
+        raise_on_error=False,
+        run_config={**QUIET, "ops": {OPS[job]: {"config": config}}},
+    )
+
+
+def told(project: Project, job: str, **config: Any) -> dict[str, Any]:
+    """Run a job well and return what its op says of its output."""
+    result = run(project, job, **config)
+    assert result.success, failure_texts(result)
+    output = next(event for event in result.all_events if event.is_successful_output)
+    return {name: item.value for name, item in output.step_output_data.metadata.items()}
+
+
+def state(project: Project) -> list[list[tuple[Any, ...]]]:
+    """All that these jobs change."""
+    return [
+        project.query(f"SELECT * FROM {table} ORDER BY id")
+        for table in ("notes", "chunks", "promotions", "migration_holds")
+    ]
+
+
+def leave_work(project: Project) -> None:
+    """Change a note of the last month."""
+    project.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = %s", FILLER)
+
+
+def notes(project: Project) -> list[tuple[Any, ...]]:
+    return project.query(
+        "SELECT id, created_at, updated_at, content_sha256, metadata FROM notes ORDER BY id"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "word", "consequence"),
+    [
+        ("rollback_immediate", Message.WORD_IMMEDIATE, "Se borrarían {chunks} fragmentos de 16"),
+        ("rollback_partial", Message.WORD_PARTIAL, "con 16 de 16 notas fragmentadas"),
+    ],
+)
+def test_unconfirmed_a_job_says_what_would_happen(
+    indexed: Project, job: str, word: str, consequence: str
+) -> None:
+    """And what to write; nor does it go without a reason."""
+    before = state(indexed)
+    said = failure_texts(run(indexed, job, confirm="sí", reason=WHY))
+    assert consequence.format(chunks=len(before[1])) in said
+    assert f"escribe «{word}» en confirm" in said
+    assert Message.ROLLBACK_NO_REASON in failure_texts(run(indexed, job, confirm=word, reason=" "))
+    assert state(indexed) == before
+
+
+def test_immediate_and_on_again(indexed: Project) -> None:
+    """Whole notes serve, no batch and no promotion goes on by itself, until it is resumed."""
+    assert indexed.run(CANDIDATE, PROMOTED).success
+    [(chunks,)] = indexed.query("SELECT count(*) FROM chunks")
+    before = notes(indexed)
+    config = {"confirm": Message.WORD_IMMEDIATE, "reason": WHY}
+    said = told(indexed, "rollback_immediate", **config)
+    assert (said["chunked_before"], said["chunks_before"]) == (16, chunks)
+    assert (said["chunked_after"], said["chunks_after"], said["vectors_after"]) == (0, 0, 0)
+    assert (said["serving"], said["changed"]) == ("baseline", True)
+    assert WHY in said["hold"]
+    assert notes(indexed) == before
+
+    after = state(indexed)
+    again = told(indexed, "rollback_immediate", **config)
+    assert (again["chunks_before"], again["changed"]) == (0, False)
+    assert state(indexed) == after
+
+    override = {"ops": {"chunks": {"config": {"override_quality_gate": "Da igual."}}}}
+    for refused in (
+        indexed.run(CHUNKS, months=LAST),
+        indexed.run(CHUNKS, months=LAST, run_config=override),
+        indexed.run(PROMOTED),
+    ):
+        assert "La migración se deshizo" in failure_texts(refused)
+        assert "resume_migration" in failure_texts(refused)
+    assert state(indexed) == after
+
+    assert Message.ROLLBACK_NO_REASON in failure_texts(run(indexed, "resume_migration"))
+    assert WHY in told(indexed, "resume_migration", reason="Arreglado.")["lifted"]
+    assert told(indexed, "resume_migration", reason="Arreglado.")["changed"] is False
+    assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS).success
+    assert indexed.query("SELECT count(*) FROM chunks") == [(chunks,)]
+    assert notes(indexed) == before
+
+
+def test_partial_stops_batches_and_the_backfills_that_were_running(indexed: Project) -> None:
+    """Those launched before, an override or not; a batch with nothing to do runs."""
+    launch(indexed, "ofchunks", NOTES, CHUNKS)
+    launch(indexed, "allowed", CHUNKS, run_config={"ops": {"chunks": {"override_quality_gate": 1}}})
+    launch(indexed, "ofnotes", NOTES)
+    launch(indexed, "later", CHUNKS, started_in=3600)
+    launch_job(indexed, "ofindex", "index")
+    assert tick(indexed) == Message.BACKFILLS_GO_ON
+
+    before = state(indexed)
+    said = told(indexed, "rollback_partial", confirm=Message.WORD_PARTIAL, reason=WHY)
+    assert (said["chunks_before"], said["changed"]) == (said["chunks_after"], True)
+    assert state(indexed)[:3] == before[:3]
+    assert WHY in tick(indexed)
+    assert canceled(indexed) == {"ofchunks", "allowed", "ofindex"}
+    assert tick(indexed) == Message.BACKFILLS_GO_ON
+
+    assert indexed.run(CHUNKS, EMBEDDINGS, months=LAST).success
+    leave_work(indexed)
+    assert "La migración está detenida" in failure_texts(indexed.run(CHUNKS, months=LAST))
+    again = told(indexed, "rollback_partial", confirm=Message.WORD_PARTIAL, reason="Otro.")
+    assert again["changed"] is False
+    assert WHY in again["hold"]
+
+
+def test_a_promotion_is_taken_back(indexed: Project) -> None:
+    """To what served before it, if anything did; the name given is the confirmation."""
+    config = {"withdraw": "rapida", "reason": WHY}
+    nothing = failure_texts(run(indexed, "rollback_promotion", **config))
+    assert nothing == Message.ROLLBACK_NOTHING_SERVES
+    assert indexed.run(CANDIDATE, PROMOTED).success
+    assert "no sirvió ninguna otra" in failure_texts(run(indexed, "rollback_promotion", **config))
+    told(indexed, "rollback_immediate", confirm=Message.WORD_IMMEDIATE, reason=WHY)
+    named = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
+    assert indexed.run(PROMOTED, run_config=named).success
+
+    said = told(indexed, "rollback_promotion", **config)
+    assert (said["serving"], said["model"], said["changed"]) == (
+        "baseline",
+        "use_multilingual",
+        True,
+    )
+    assert told(indexed, "rollback_promotion", **config)["changed"] is False
+    assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
+        ("rapida",),
+        ("baseline",),
+        ("rapida",),
+        ("baseline",),
+    ]

@@ -1,0 +1,148 @@
+"""Stored evaluations side by side: found by name, compared, and what changed between them."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner
+
+from rag_resources.core.comparison import Verdict
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.comparison import EvaluationComparison, compare_by_name
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store.notes import note_id
+from tests.stored_evaluations import Asked, store_evaluation
+
+NOTES = [note_id("default", "notes", name) for name in ("a", "b", "c", "d")]
+GONE = UUID(int=77)
+
+
+@pytest.fixture(autouse=True)
+def notes(database: Database) -> None:
+    """Four notes, a month each."""
+    records = [
+        NoteRecord(name, name.upper(), f"texto {name}", datetime(2025, month, 5, tzinfo=UTC))
+        for month, name in enumerate("abcd", start=1)
+    ]
+    ingest(database, records, tenant="default", source="notes")
+
+
+def asked(*found: Sequence[UUID]) -> list[Asked]:
+    """Questions whose relevant note is the first, and what each found."""
+    return [Asked(number, NOTES[:1], notes) for number, notes in enumerate(found)]
+
+
+def compare(
+    database: Database, before: str, after: str, *, common_only: bool = False
+) -> EvaluationComparison:
+    with database.snapshot() as connection:
+        return compare_by_name(connection, before, after, common_only=common_only)
+
+
+def test_the_newest_evaluations_of_two_configurations_are_compared(database: Database) -> None:
+    a, b, c, _ = NOTES
+    store_evaluation(
+        database, "una", asked([b], [b], [b]), created_at=datetime(2025, 1, 1, tzinfo=UTC)
+    )
+    store_evaluation(database, "una", asked([a], [b, a], [a]))
+    store_evaluation(
+        database,
+        "otra",
+        asked([a], [a], [b, c, GONE]),
+        config=RetrievalConfig(contextual=False),
+        digest="otra huella",
+    )
+    found = compare(database, "una", "otra")
+    hits, mrr, _ = found.comparison.metrics
+    assert (hits.before, hits.after) == (1, pytest.approx(2 / 3))
+    assert (mrr.before, mrr.after) == (pytest.approx(2.5 / 3), pytest.approx(2 / 3))
+    assert hits.verdict is Verdict.NO_EVIDENCE
+    [flip] = found.flips
+    assert flip.after.golden_id == UUID(int=2)
+    assert flip.newcomers == (b, c, GONE)
+    assert {found.notes[key].name for key in (b, c)} == {"b", "c"}
+    assert found.notes[c].month == "2025-03"
+    assert GONE not in found.notes
+    assert [(item.field, item.before, item.after) for item in found.changes] == [
+        ("contextual", True, False),
+        ("huella del modelo", "digest", "otra huella"),
+    ]
+
+
+def test_an_evaluation_is_meant_by_the_beginning_of_its_id(database: Database) -> None:
+    old, new = (store_evaluation(database, "una", asked(NOTES[:1])) for _ in range(2))
+    found = compare(database, str(old)[:13], new.hex[:8].upper())
+    assert (found.before.evaluation_id, found.after.evaluation_id) == (old, new)
+
+
+@pytest.mark.parametrize("name", ["nada", "abcdef", "abc", ""])
+def test_a_name_without_an_evaluation_is_bad_input(database: Database, name: str) -> None:
+    store_evaluation(database, "una", asked(NOTES[:1]))
+    with pytest.raises(InvalidParameterError, match=f"«{name}»"):
+        compare(database, "una", name)
+
+
+def test_different_golden_datasets_are_refused_or_compared_over_what_they_share(
+    database: Database,
+) -> None:
+    """A question whose relevant notes were edited is none they share."""
+    a, b, *_ = NOTES
+    store_evaluation(database, "una", asked([a], [a], [a]), golden="antes")
+    edited = [*asked([a]), Asked(1, [b], [b]), Asked(9, [a], [a])]
+    store_evaluation(database, "otra", edited, golden="después")
+    with pytest.raises(InvalidParameterError, match="--common"):
+        compare(database, "una", "otra")
+    found = compare(database, "una", "otra", common_only=True)
+    assert found.comparison.queries == 1
+    assert found.comparison.left_out == 2
+    assert [item.field for item in found.changes] == ["conjunto de preguntas"]
+
+
+def test_nothing_in_common_and_nothing_left_are_bad_input(database: Database) -> None:
+    store_evaluation(database, "una", [Asked(1, NOTES[:1], NOTES[:1])])
+    other = store_evaluation(database, "otra", [Asked(2, NOTES[:1], NOTES[:1])])
+    with pytest.raises(InvalidParameterError, match="en común"):
+        compare(database, "una", "otra")
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM evaluation_queries WHERE evaluation_id = %s", (other,))
+    with pytest.raises(InvalidParameterError, match="archivaron"):
+        compare(database, "una", "otra")
+
+
+def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_resources.cli.main import app
+
+    a, b, *_ = NOTES
+    store_evaluation(database, "una", asked(*[[b]] * 12, [a]))
+    store_evaluation(
+        database, "otra", asked(*[[a]] * 12, [b]), config=RetrievalConfig(contextual=False)
+    )
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = CliRunner().invoke(app, ["compare", "una", "otra"])
+    assert shown.exit_code == 0, shown.output
+    for expected in (
+        "una → otra: 13 preguntas",
+        "mejor",
+        "1 preguntas perdidas y 12 ganadas",
+        "contextual",
+    ):
+        assert expected in shown.output
+    as_json = json.loads(CliRunner().invoke(app, ["compare", "una", "otra", "--json"]).stdout)
+    assert as_json["metrics"][0]["verdict"] == "better"
+    assert as_json["flips"][0] | {"goldenId": ""} == {
+        "goldenId": "",
+        "query": "¿pregunta 12?",
+        "category": "factual",
+        "rankBefore": 1,
+        "rankAfter": None,
+        "relevantNotes": ["a"],
+        "newcomers": ["b"],
+    }

@@ -1,0 +1,675 @@
+"""Going back: whole notes serve again, or what served before does; notes are never touched."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from multiprocessing import get_context
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    Role,
+    Strategy,
+    parse_retrieval,
+)
+from rag_resources.core.errors import (
+    GateNotPassedError,
+    InvalidParameterError,
+    MigrationHeldError,
+    RollbackRefusedError,
+)
+from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.promotion import promote_best
+from rag_resources.evaluation.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store.chunks import statistics_are_current
+from rag_resources.store.evaluations import (
+    EvaluationContext,
+    current_promotion,
+    insert_evaluation,
+)
+from rag_resources.store.holds import (
+    Hold,
+    HoldKind,
+    current_hold,
+    hold_migration,
+    resume_migration,
+)
+from rag_resources.store.models import register_model
+from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
+from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
+
+PATIENCE_S = 60
+MODEL = "hash_model"
+WHY = "Se pierden respuestas."
+MANY = 2 * BATCH_NOTES + 50
+
+BASELINE = NamedConfiguration(
+    name="baseline",
+    description="Notas enteras.",
+    role=Role.REFERENCE,
+    retrieval=RetrievalConfig(unit="notes", strategy=Strategy.SEMANTIC, model=MODEL),
+)
+FIRST, SECOND, THIRD = (
+    NamedConfiguration(
+        name=name,
+        description="Una candidata.",
+        retrieval=RetrievalConfig(model=MODEL, diversity_weight=weight),
+    )
+    for name, weight in (("primera", 0.1), ("segunda", 0.2), ("tercera", 0.3))
+)
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    return Corpus(database)
+
+
+def add_notes(database: Database, count: int, *, version: int = 0) -> None:
+    """Write notes of several chunks, or another version of them."""
+    records = [
+        NoteRecord(
+            f"{number}",
+            "",
+            " ".join(f"El día {number}-{version}-{part} fuimos a Teruel." for part in range(6)),
+            START + timedelta(minutes=number),
+        )
+        for number in range(count)
+    ]
+    ingest(database, records, tenant="ana", source=SOURCE)
+
+
+def migrated(corpus: Corpus, count: int) -> Corpus:
+    """Notes with everything that indexing makes of them."""
+    add_notes(corpus.database, count)
+    corpus.index(SMALL)
+    return corpus
+
+
+def notes(corpus: Corpus) -> list[Any]:
+    """What a rollback must not touch."""
+    return corpus.fetch(
+        "SELECT id, created_at, updated_at, content_sha256, title, tags, metadata, expires_at "
+        "FROM notes ORDER BY id"
+    )
+
+
+def written(corpus: Corpus) -> list[Any]:
+    """All that a rollback writes."""
+    tables = {
+        "notes": "id",
+        "chunks": "id",
+        "chunk_embeddings": "chunk_id",
+        "pending_embeddings": "note_id",
+        "lexeme_statistics": "lexeme",
+        "index_state": "only_row",
+        "promotions": "id",
+        "migration_holds": "id",
+    }
+    return [corpus.fetch(f"SELECT * FROM {name} ORDER BY {key}") for name, key in tables.items()]
+
+
+def back(database: Database, **options: Any) -> bool:
+    return roll_back_to_notes(database, BASELINE, **{"reason": WHY, "run_id": "r1"} | options)
+
+
+def set_hold(database: Database, kind: HoldKind, reason: str = WHY) -> bool:
+    with database.transaction() as connection:
+        return hold_migration(connection, kind, reason=reason, run_id=None)
+
+
+def resume(database: Database) -> Hold | None:
+    with database.transaction() as connection:
+        return resume_migration(connection, reason="Arreglado.", run_id=None)
+
+
+def held(database: Database) -> str | None:
+    with database.transaction() as connection:
+        hold = current_hold(connection)
+    return hold.kind if hold else None
+
+
+def serving(database: Database) -> str | None:
+    with database.transaction() as connection:
+        promotion = current_promotion(connection)
+    return promotion.configuration if promotion else None
+
+
+def assert_rolled_back(corpus: Corpus, before: list[Any]) -> None:
+    """Whole notes serve, nothing of the chunks is left, and the notes are what they were."""
+    assert notes(corpus) == before
+    for table in ("chunks", "chunk_embeddings", "pending_embeddings", "lexeme_statistics"):
+        assert corpus.fetch(f"SELECT FROM {table}") == []
+    assert corpus.fetch("SELECT FROM notes WHERE chunked_at IS NOT NULL") == []
+    assert corpus.fetch("SELECT chunk_count FROM index_state") == [(0,)]
+    assert (serving(corpus.database), held(corpus.database)) == ("baseline", "rolled_back")
+
+
+# --- The hold -----------------------------------------------------------------------------------
+
+
+def test_the_last_word_about_a_migration_counts_and_all_are_kept(database: Database) -> None:
+    """A rollback is more than a stop; the same again writes nothing."""
+    assert held(database) is None
+    assert resume(database) is None
+    assert set_hold(database, "stopped", "Uno.")
+    assert not set_hold(database, "stopped", "Otro.")
+    assert set_hold(database, "rolled_back", "Dos.")
+    assert not set_hold(database, "stopped", "Tres.")
+    assert held(database) == "rolled_back"
+    lifted = resume(database)
+    assert lifted
+    assert (lifted.kind, lifted.reason) == ("rolled_back", "Dos.")
+    assert held(database) is None
+    with database.transaction() as connection:
+        rows = connection.execute("SELECT kind, reason FROM migration_holds ORDER BY id").fetchall()
+    assert rows == [("stopped", "Uno."), ("rolled_back", "Dos."), ("resumed", "Arreglado.")]
+
+
+def test_a_stop_lets_the_batches_that_run_finish(corpus: Corpus) -> None:
+    add_notes(corpus.database, 3)
+    set_hold(corpus.database, "stopped")
+    assert chunk_window(corpus.database, ALWAYS, SMALL).notes == 3
+
+
+def test_nothing_is_chunked_while_rolled_back(corpus: Corpus) -> None:
+    """Whoever calls it; whole-note vectors of new notes are made, so they are found."""
+    migrated(corpus, 3)
+    back(corpus.database)
+    add_notes(corpus.database, 4, version=1)
+    before = written(corpus)
+    with pytest.raises(MigrationHeldError, match="resume_migration"):
+        chunk_window(corpus.database, ALWAYS, SMALL)
+    assert written(corpus) == before
+    assert embed_notes(corpus.database, corpus.embedder, ALWAYS).notes == 4
+    resume(corpus.database)
+    assert chunk_window(corpus.database, ALWAYS, SMALL).notes == 4
+
+
+# --- Back to whole notes --------------------------------------------------------------------------
+
+
+def test_back_to_whole_notes(corpus: Corpus) -> None:
+    """Once: a second time nothing is written, whatever reason is given."""
+    migrated(corpus, 12)
+    before = notes(corpus)
+    assert back(corpus.database)
+    assert_rolled_back(corpus, before)
+    rows = corpus.fetch("SELECT configuration, evaluation_id, run_id, reason FROM promotions")
+    assert rows == [("baseline", None, "r1", WHY)]
+
+    after = written(corpus)
+    assert not back(corpus.database, reason="Otro.", run_id="r2")
+    assert written(corpus) == after
+
+
+def test_the_baseline_is_promoted_on_its_evaluation_if_it_has_one(corpus: Corpus) -> None:
+    migrated(corpus, 2)
+    evaluation = evaluate(corpus, BASELINE)
+    back(corpus.database)
+    assert corpus.fetch("SELECT evaluation_id FROM promotions") == [(evaluation,)]
+
+
+def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
+    """Waiting for vectors, edited since, expired, blank, with a failure of its own."""
+    migrated(corpus, 5)
+    (pending, edited, expired, blank, failed) = corpus.fetch("SELECT id FROM notes ORDER BY id")
+    for statement, row in (
+        (
+            "INSERT INTO pending_embeddings SELECT 'hash_model', id FROM notes WHERE id = %s",
+            pending,
+        ),
+        ("UPDATE notes SET content = content || ' Más.' WHERE id = %s", edited),
+        ("UPDATE notes SET expires_at = now() WHERE id = %s", expired),
+        ("UPDATE notes SET content = ' ', chunked_at = now() WHERE id = %s", blank),
+        (
+            "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error) SELECT "
+            "'embed_chunk', note_id, id, 'hash_model', 'No.' FROM chunks WHERE note_id = %s",
+            failed,
+        ),
+    ):
+        with corpus.database.transaction() as connection:
+            connection.execute(statement, (row[0],))
+    before = notes(corpus)
+    back(corpus.database)
+    assert_rolled_back(corpus, before)
+    assert corpus.fetch("SELECT FROM indexing_failures") == []
+
+
+def test_without_every_whole_note_vector_nothing_is_changed(corpus: Corpus) -> None:
+    """It says how many are missing and what to run; blank and expired notes need none."""
+    migrated(corpus, 6)
+    with corpus.database.transaction() as connection:
+        connection.execute("DELETE FROM note_embeddings")
+        connection.execute("UPDATE notes SET content = ' ' WHERE external_id = '0'")
+        connection.execute("UPDATE notes SET expires_at = now() WHERE external_id = '1'")
+    before = written(corpus)
+    with pytest.raises(RollbackRefusedError, match="no encontraría 4 notas") as refused:
+        back(corpus.database, accept_missing=3)
+    assert "note_embeddings" in refused.value.message
+    assert written(corpus) == before
+    assert back(corpus.database, accept_missing=4)
+    assert held(corpus.database) == "rolled_back"
+
+
+def test_a_baseline_whose_model_was_never_used_is_refused(corpus: Corpus) -> None:
+    other = BASELINE.retrieval.model_copy(update={"model": "otro"})
+    with pytest.raises(RollbackRefusedError, match="otro"):
+        roll_back_to_notes(
+            corpus.database,
+            BASELINE.model_copy(update={"retrieval": other}),
+            reason=WHY,
+            run_id=None,
+        )
+    assert held(corpus.database) is None
+
+
+# --- Killed in the middle -----------------------------------------------------------------------
+
+HALFWAY = "(SELECT id FROM notes ORDER BY id OFFSET 150 LIMIT 1)"
+
+KILLED = {
+    "before_anything": "LOCK TABLE chunks IN ROW EXCLUSIVE MODE",
+    "in_a_batch": f"SELECT FROM pending_embeddings WHERE note_id = {HALFWAY} FOR UPDATE",
+    "with_a_note_left": f"SELECT FROM notes WHERE id = {HALFWAY} FOR UPDATE",
+    "before_the_statistics": "LOCK TABLE lexeme_statistics IN ROW EXCLUSIVE MODE",
+}
+"""What somebody else locks, so that a rollback gets no further than this."""
+
+CHUNKED = {
+    "before_anything": MANY,
+    "in_a_batch": MANY - BATCH_NOTES,
+    "with_a_note_left": 1,
+    "before_the_statistics": 0,
+}
+
+
+def roll_back_in_a_process(url: str) -> None:
+    """A run of its own."""
+    with Database(url) as database:
+        back(database)
+
+
+@contextmanager
+def rolling_back(url: str) -> Iterator[Callable[[], None]]:
+    """A run in a process of its own, and how to kill it."""
+    process = get_context("forkserver").Process(target=roll_back_in_a_process, args=(url,))
+    process.start()
+
+    def kill() -> None:
+        assert process.is_alive()
+        process.kill()
+        process.join(PATIENCE_S)
+
+    try:
+        yield kill
+    finally:
+        process.kill()
+        process.join(PATIENCE_S)
+
+
+def is_waiting(corpus: Corpus) -> bool:
+    """Whether another session waits for a lock."""
+    return bool(
+        corpus.fetch(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() "
+            "AND wait_event_type = 'Lock'"
+        )
+    )
+
+
+def queue_halfway(corpus: Corpus) -> None:
+    """Let the note in the middle wait for vectors."""
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO pending_embeddings (model, note_id) "
+            f"SELECT 'hash_model', id FROM notes WHERE id = {HALFWAY}"
+        )
+
+
+def chunked(corpus: Corpus) -> int:
+    [(count,)] = corpus.fetch("SELECT count(*) FROM notes WHERE chunked_at IS NOT NULL")
+    return int(count)
+
+
+@pytest.mark.parametrize("moment", KILLED)
+def test_killed_at_any_moment_and_run_again(corpus: Corpus, database_url: str, moment: str) -> None:
+    """The notes done so far are done, all others are whole; the rerun ends like one run."""
+    migrated(corpus, MANY)
+    queue_halfway(corpus)
+    before = notes(corpus)
+    with psycopg.connect(database_url) as other:
+        other.execute(KILLED[moment])
+        with rolling_back(database_url) as kill:
+            wait_until(lambda: chunked(corpus) == CHUNKED[moment])
+            if moment != "with_a_note_left":
+                wait_until(lambda: is_waiting(corpus))
+            kill()
+    wait_until(lambda: sessions(corpus) == 1)
+    assert notes(corpus) == before
+    assert held(corpus.database) == (None if moment == "before_anything" else "rolled_back")
+    assert serving(corpus.database) == (None if moment == "before_anything" else "baseline")
+    assert chunked(corpus) == CHUNKED[moment]
+    halves = corpus.fetch(
+        "SELECT FROM notes n WHERE (chunked_at IS NULL) = EXISTS "
+        "(SELECT FROM chunks c WHERE c.note_id = n.id)"
+    )
+    assert halves == []
+
+    back(corpus.database, run_id="r2")
+    assert_rolled_back(corpus, before)
+    with corpus.database.transaction() as connection:
+        assert statistics_are_current(connection)
+    for table in ("promotions", "migration_holds"):
+        assert len(corpus.fetch(f"SELECT FROM {table}")) == 1
+
+
+def sessions(corpus: Corpus) -> int:
+    [(count,)] = corpus.fetch(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    )
+    return int(count)
+
+
+# --- Beside whoever reads and writes --------------------------------------------------------------
+
+
+def together(*jobs: Callable[[], object]) -> list[Any]:
+    """Start all at one moment, each in a thread; their results, or the first error of any."""
+    barrier = threading.Barrier(len(jobs))
+
+    def start(job: Callable[[], object]) -> object:
+        barrier.wait(PATIENCE_S)
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        futures = [pool.submit(start, job) for job in jobs]
+        return [future.result(timeout=PATIENCE_S) for future in futures]
+
+
+def test_whoever_asks_meanwhile_gets_every_answer(corpus: Corpus) -> None:
+    """By what serves at that moment, and by a configuration of chunks, which is in flight."""
+    migrated(corpus, MANY)
+    evaluate(corpus, FIRST)
+    promote(corpus, FIRST)
+    expected = {row[0] for row in corpus.fetch("SELECT id FROM notes")}
+    stop, asked = threading.Event(), threading.Semaphore(0)
+
+    def read(config: RetrievalConfig | None) -> set[str]:
+        pipeline, units = corpus.pipeline(), set()
+        while not stop.is_set():
+            now = config or served(corpus.database)
+            for number in range(0, MANY, 50):
+                answer = pipeline.retrieve(
+                    f"¿Qué pasó el día {number}-0-1?", now, top_k=50, deadline_ms=GENEROUS_MS
+                )
+                assert (answer.error, answer.degraded) == (None, ())
+                assert answer.results
+                assert expected.issuperset(result.note_id for result in answer.results)
+            units.add(now.unit)
+            asked.release()
+        return units
+
+    def go_back() -> None:
+        try:
+            for _ in range(4):
+                assert asked.acquire(timeout=PATIENCE_S)
+            back(corpus.database)
+            for _ in range(4):
+                assert asked.acquire(timeout=PATIENCE_S)
+        finally:
+            stop.set()
+
+    units, _, _ = together(lambda: read(None), lambda: read(FIRST.retrieval), go_back)
+    assert units == {"chunks", "notes"}
+
+
+def served(database: Database) -> RetrievalConfig:
+    """What serves, as an application reads it before each question."""
+    with database.transaction() as connection:
+        promotion = current_promotion(connection)
+    assert promotion
+    return parse_retrieval(promotion.config, origin="")
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_beside_backfills_edits_deletions_and_another_rollback(corpus: Corpus, round_: int) -> None:
+    """Nobody gets an error but the backfill, which ends; nothing of the chunks is left."""
+    migrated(corpus, MANY)
+    add_notes(corpus.database, MANY, version=1)
+    embed_notes(corpus.database, corpus.embedder, ALWAYS)
+    chunk_window(corpus.database, ALWAYS, SMALL)
+
+    def backfill() -> None:
+        for version in range(2, 1000):
+            add_notes(corpus.database, 40, version=version)
+            try:
+                chunk_window(corpus.database, ALWAYS, SMALL)
+            except MigrationHeldError:
+                return
+        pytest.fail("the backfill goes on")
+
+    def delete() -> None:
+        for start in range(MANY - 30, MANY, 3):
+            names = [f"{number}" for number in range(start, start + 3)]
+            with corpus.database.transaction() as connection:
+                connection.execute("DELETE FROM notes WHERE external_id = ANY(%s)", (names[::-1],))
+
+    together(
+        lambda: back(corpus.database, run_id="a"),
+        lambda: back(corpus.database, run_id="b"),
+        lambda: embed_chunks(corpus.database, HashEmbedder(), ALWAYS),
+        backfill,
+        delete,
+    )
+    assert len(notes(corpus)) == MANY - 30
+    assert_rolled_back(corpus, notes(corpus))
+    for table in ("promotions", "migration_holds"):
+        assert len(corpus.fetch(f"SELECT FROM {table}")) == 1
+
+
+def test_a_migration_resumed_meanwhile_keeps_the_chunks_that_are_left(
+    corpus: Corpus, database_url: str
+) -> None:
+    """The batch in hand is finished; then the rollback says that it was overtaken."""
+    migrated(corpus, MANY)
+    queue_halfway(corpus)
+    with ThreadPoolExecutor() as pool:
+        with psycopg.connect(database_url) as other:
+            other.execute(KILLED["in_a_batch"])
+            rolling = pool.submit(back, corpus.database)
+            wait_until(lambda: chunked(corpus) == MANY - BATCH_NOTES)
+            wait_until(lambda: is_waiting(corpus))
+            resuming = pool.submit(resume, corpus.database)
+            wait_until(
+                lambda: corpus.fetch(
+                    "SELECT FROM pg_locks "
+                    "WHERE NOT granted AND relation = 'migration_holds'::regclass"
+                )
+            )
+        with pytest.raises(MigrationHeldError, match="los que quedan se conservan"):
+            rolling.result(PATIENCE_S)
+        assert resuming.result(PATIENCE_S)
+    assert chunked(corpus) == MANY - 2 * BATCH_NOTES
+    assert held(corpus.database) is None
+
+
+# --- Back to what served before -------------------------------------------------------------------
+
+
+def evaluate(corpus: Corpus, item: NamedConfiguration) -> UUID:
+    """Store an evaluation that passes its gate; the later, the better."""
+    relevant = UUID(int=1)
+    made = tuple(
+        QueryOutcome(
+            GoldenEntry(f"p{n}", (relevant,), "r", "factual", 1, golden_id=UUID(int=100 + n)),
+            (relevant,),
+            latency_ms=100.0 - len(corpus.fetch("SELECT FROM evaluation_results")),
+            stages={},
+        )
+        for n in range(20)
+    )
+    context = EvaluationContext(item.name, item.retrieval, golden_hash([]), "1", index_version=1)
+    with corpus.database.transaction() as connection:
+        return insert_evaluation(connection, context, summarize(made), made)
+
+
+def promote(
+    corpus: Corpus, *items: NamedConfiguration, name: str | None = None
+) -> tuple[str, bool]:
+    """Promote one of some candidates, as a run does."""
+    outcome = promote_best(corpus.database, {item.name: item for item in items}, name=name)
+    return outcome.evaluation.configuration, outcome.changed
+
+
+def served_in_turn(corpus: Corpus, *items: NamedConfiguration) -> None:
+    for item in items:
+        evaluate(corpus, item)
+        promote(corpus, item)
+
+
+def take_back(corpus: Corpus, name: str) -> tuple[str, bool]:
+    outcome = withdraw(corpus.database, name, reason=WHY, run_id="r9")
+    assert outcome.serving.configuration == serving(corpus.database)
+    return outcome.serving.configuration, outcome.changed
+
+
+def promotions(corpus: Corpus) -> list[Any]:
+    return corpus.fetch("SELECT configuration, reason FROM promotions ORDER BY id")
+
+
+def test_what_served_before_serves_again_once(corpus: Corpus) -> None:
+    """On its own evaluation, with the reason; asked again, nothing flips back."""
+    served_in_turn(corpus, FIRST, SECOND)
+    assert take_back(corpus, "segunda") == ("primera", True)
+    assert take_back(corpus, "segunda") == ("primera", False)
+    assert promotions(corpus) == [("primera", None), ("segunda", None), ("primera", WHY)]
+    rows = corpus.fetch("SELECT evaluation_id, config_hash FROM promotions ORDER BY id")
+    assert rows[0] == rows[2]
+    assert corpus.fetch("SELECT run_id FROM promotions ORDER BY id DESC LIMIT 1") == [("r9",)]
+
+
+def test_one_withdrawn_is_not_gone_back_to(corpus: Corpus) -> None:
+    """Step by step to the first one; before that there is nothing."""
+    served_in_turn(corpus, FIRST, SECOND, THIRD)
+    assert take_back(corpus, "tercera") == ("segunda", True)
+    assert take_back(corpus, "segunda") == ("primera", True)
+    before = promotions(corpus)
+    with pytest.raises(RollbackRefusedError, match="antes de «primera»"):
+        take_back(corpus, "primera")
+    assert promotions(corpus) == before
+
+
+def test_an_earlier_state_of_the_same_configuration_counts_as_another(corpus: Corpus) -> None:
+    """A file was edited and promoted: the rollback undoes the edit, and only that."""
+    edited = FIRST.model_copy(update={"retrieval": SECOND.retrieval})
+    served_in_turn(corpus, FIRST, edited)
+    assert take_back(corpus, "primera") == ("primera", True)
+    with corpus.database.transaction() as connection:
+        promotion = current_promotion(connection)
+    assert promotion
+    assert promotion.config_hash == FIRST.retrieval.config_hash
+    assert take_back(corpus, "primera") == ("primera", False)
+
+
+def test_a_name_that_never_served_changes_nothing(corpus: Corpus) -> None:
+    with pytest.raises(RollbackRefusedError, match="todavía no se ha promovido"):
+        take_back(corpus, "primera")
+    served_in_turn(corpus, FIRST, SECOND)
+    with pytest.raises(InvalidParameterError, match="«tercera» nunca ha servido"):
+        take_back(corpus, "tercera")
+    assert len(promotions(corpus)) == 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("UPDATE embedding_models SET retired_at = now() WHERE name = 'otro_modelo'", "retirado"),
+        ("DELETE FROM chunk_embeddings WHERE model = 'otro_modelo'", "embeddings/otro_modelo"),
+    ],
+    ids=["retired", "no_vectors"],
+)
+def test_one_that_cannot_serve_any_more_is_refused(corpus: Corpus, loss: str, said: str) -> None:
+    other = HashEmbedder("otro_modelo", dimension=16)
+    with corpus.database.transaction() as connection:
+        register_model(connection, other.info, embeds_chunks=True)
+    migrated(corpus, 2)
+    embed_chunks(corpus.database, other, ALWAYS)
+    old = NamedConfiguration(
+        name="antigua", description="La de antes.", retrieval=RetrievalConfig(model="otro_modelo")
+    )
+    served_in_turn(corpus, old, FIRST)
+    with corpus.database.transaction() as connection:
+        connection.execute(loss)
+    with pytest.raises(RollbackRefusedError, match=said):
+        take_back(corpus, "primera")
+    assert promotions(corpus) == [("antigua", None), ("primera", None)]
+
+
+def test_back_to_the_previous_model_and_forth(corpus: Corpus) -> None:
+    """The pointer moves with its model; a person moves it on again by name."""
+    other = HashEmbedder("otro_modelo", dimension=16)
+    with corpus.database.transaction() as connection:
+        register_model(connection, other.info, embeds_chunks=True)
+    migrated(corpus, 2)
+    embed_chunks(corpus.database, other, ALWAYS)
+    new = NamedConfiguration(
+        name="nueva", description="La nueva.", retrieval=RetrievalConfig(model="otro_modelo")
+    )
+    served_in_turn(corpus, FIRST, new)
+    assert take_back(corpus, "nueva") == ("primera", True)
+    with corpus.database.transaction() as connection:
+        promotion = current_promotion(connection)
+    assert promotion
+    assert promotion.model == MODEL
+    assert promote(corpus, FIRST, new, name="nueva") == ("nueva", True)
+
+
+# --- What is promoted afterwards ------------------------------------------------------------------
+
+
+def test_what_was_withdrawn_is_promoted_again_by_name_or_on_newer_evidence(
+    corpus: Corpus,
+) -> None:
+    served_in_turn(corpus, FIRST, SECOND)
+    take_back(corpus, "segunda")
+    assert promote(corpus, FIRST, SECOND) == ("primera", False)
+    with pytest.raises(GateNotPassedError, match="segunda: se retiró"):
+        promote(corpus, SECOND)
+    assert promote(corpus, FIRST, SECOND, name="segunda") == ("segunda", True)
+    take_back(corpus, "segunda")
+    evaluate(corpus, SECOND)
+    assert promote(corpus, FIRST, SECOND) == ("segunda", True)
+
+
+def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
+    """After the migration is resumed, evaluations of the chunks that were dropped do not count."""
+    migrated(corpus, 2)
+    served_in_turn(corpus, FIRST, SECOND)
+    evaluate(corpus, THIRD)
+    back(corpus.database)
+    candidates: Sequence[NamedConfiguration] = (FIRST, SECOND, THIRD)
+    with pytest.raises(MigrationHeldError, match="solo se promueve una candidata si"):
+        promote(corpus, *candidates)
+    assert serving(corpus.database) == "baseline"
+    assert promote(corpus, *candidates, name="primera") == ("primera", True)
+
+    assert back(corpus.database)
+    resume(corpus.database)
+    with pytest.raises(GateNotPassedError, match="tercera: se retiró"):
+        promote(corpus, *candidates)
+    evaluate(corpus, THIRD)
+    assert promote(corpus, *candidates) == ("tercera", True)

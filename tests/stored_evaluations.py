@@ -1,0 +1,63 @@
+"""Evaluations as a run would have stored them, made of the notes each question found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.database.pool import Database
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question by number, its relevant notes and those found, best first."""
+
+    number: int
+    relevant: Sequence[UUID]
+    found: Sequence[UUID]
+    category: str = "factual"
+    error: str | None = None
+
+    @property
+    def outcome(self) -> QueryOutcome:
+        """What an evaluation makes of it."""
+        entry = GoldenEntry(
+            query=f"¿pregunta {self.number}?",
+            relevant_note_ids=tuple(self.relevant),
+            expected_answer="sí",
+            category=self.category,
+            difficulty=1,
+            golden_id=UUID(int=self.number),
+        )
+        return QueryOutcome(
+            entry, tuple(self.found), float(10 + self.number), {"search": 5.0}, error=self.error
+        )
+
+
+def store_evaluation(
+    database: Database,
+    name: str,
+    asked: Sequence[Asked],
+    *,
+    config: RetrievalConfig | None = None,
+    golden: str = "golden",
+    digest: str = "digest",
+    index_version: int = 1,
+    created_at: datetime | None = None,
+) -> UUID:
+    """Store an evaluation, at some time if it is not to be now."""
+    outcomes = [item.outcome for item in asked]
+    context = EvaluationContext(
+        name, config or RetrievalConfig(), golden, digest, index_version=index_version
+    )
+    with database.transaction() as connection:
+        stored = insert_evaluation(connection, context, summarize(outcomes), outcomes)
+        if created_at:
+            connection.execute(
+                "UPDATE evaluation_results SET created_at = %s WHERE id = %s", (created_at, stored)
+            )
+    return stored

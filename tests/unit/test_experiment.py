@@ -1,0 +1,167 @@
+"""Grids of configurations, and choosing among them without judging on what chose."""
+
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.experiment import (
+    HOLD_OUT_FROM,
+    Point,
+    Selection,
+    choose,
+    expand,
+    pareto_front,
+    parse_experiment,
+    split_questions,
+)
+from rag_resources.core.golden import GoldenEntry
+
+BASE = RetrievalConfig()
+
+
+def entries(count: int) -> list[GoldenEntry]:
+    """Golden questions, a third of them causal."""
+    return [
+        GoldenEntry(
+            query=f"¿pregunta {number}?",
+            relevant_note_ids=(UUID(int=1),),
+            expected_answer="sí",
+            category="causal" if number % 3 == 0 else "factual",
+            difficulty=1,
+            golden_id=UUID(int=number),
+        )
+        for number in range(count)
+    ]
+
+
+def results(scores: dict[str, list[float]]) -> dict[str, dict[UUID, dict[str, float]]]:
+    """The MRR of each question, by configuration."""
+    return {
+        name: {UUID(int=number): {"mrr": value} for number, value in enumerate(values)}
+        for name, values in scores.items()
+    }
+
+
+def test_a_grid_is_all_combinations_and_the_base() -> None:
+    """The combination that is the base is tried once, as the base."""
+    raw = {
+        "name": "pesos",
+        "base": "b",
+        "grid": {"fusion.method": ["rrf", "weighted"], "fusion.semantic_weight": [0.3, 0.5]},
+        "configurations": {"sin contexto": {"contextual": False}},
+    }
+    made = expand(parse_experiment(raw, origin="x.yaml"), BASE)
+    assert list(made) == [
+        "b",
+        "method=rrf, semantic_weight=0.3",
+        "method=rrf, semantic_weight=0.5",
+        "method=weighted, semantic_weight=0.3",
+        "sin contexto",
+    ]
+    assert made["b"] == BASE
+    fusion = made["method=rrf, semantic_weight=0.3"].fusion
+    assert (fusion.method, fusion.semantic_weight) == ("rrf", 0.3)
+    assert made["sin contexto"].contextual is False
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        ({"name": "x", "base": "b"}, "configurations"),
+        ({"name": "x", "base": "b", "grid": {"top_k.final": []}}, "top_k.final"),
+        ({"name": "x", "grid": {"top_k.final": [3]}}, "base"),
+        ({"name": "x", "base": "b", "grid": {"a": [1]}, "folds": 3}, "folds"),
+        ({"name": "x", "base": "b", "grid": {"a": [1]}, "selection": {"metric": "f1"}}, "metric"),
+        (["no es un objeto"], ""),
+    ],
+)
+def test_a_bad_experiment_names_its_problem(raw: object, named: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        parse_experiment(raw, origin="x.yaml")
+    assert any(named in problem for problem in caught.value.problems)
+
+
+def test_every_bad_combination_is_named() -> None:
+    raw = {"name": "x", "base": "b", "grid": {"top_k.final": [3, 0, -1]}}
+    with pytest.raises(InvalidConfigurationError) as caught:
+        expand(parse_experiment(raw, origin="x.yaml"), BASE)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "final=0",
+        "final=-1",
+    ]
+
+
+def test_a_grid_that_would_take_for_ever_is_refused() -> None:
+    raw = {"name": "x", "base": "b", "grid": {"top_k.final": list(range(1, 300))}}
+    with pytest.raises(InvalidConfigurationError):
+        expand(parse_experiment(raw, origin="x.yaml"), BASE)
+
+
+def test_few_questions_take_turns_and_each_is_judged_once() -> None:
+    split = split_questions(entries(31), Selection())
+    assert not split.is_hold_out
+    assert sorted(key.int for part in split.parts for key in part) == list(range(31))
+    assert sorted(map(len, split.parts)) == [6, 6, 6, 6, 7]
+
+
+def test_enough_questions_are_halved_by_category() -> None:
+    asked = entries(HOLD_OUT_FROM)
+    split = split_questions(asked, Selection())
+    assert split.is_hold_out
+    (judging,) = split.parts
+    causal = {entry.golden_id for entry in asked if entry.category == "causal"}
+    assert len(judging) == HOLD_OUT_FROM // 2
+    assert len(judging & causal) == pytest.approx(len(causal) / 2, abs=1)
+
+
+def test_a_split_depends_on_texts_and_seed_alone() -> None:
+    asked = entries(40)
+    assert split_questions(asked, Selection()) == split_questions(asked[::-1], Selection())
+    assert split_questions(asked, Selection()) != split_questions(asked, Selection(seed=2))
+
+
+def test_what_is_judged_was_chosen_by_other_questions() -> None:
+    """Each part is won by what wins outside it: here always the one that is worse inside."""
+    split = split_questions(entries(10), Selection(folds=2))
+    first, second = split.parts
+    by_part = {
+        "a": [1.0 if UUID(int=n) in first else 0.0 for n in range(10)],
+        "b": [1.0 if UUID(int=n) in second else 0.0 for n in range(10)],
+    }
+    choice = choose(results(by_part), split, "mrr")
+    assert choice.by_part == ("b", "a")
+    assert {metrics["mrr"] for metrics in choice.judged.values()} == {0.0}
+
+
+def test_choosing_the_luckiest_of_equals_is_not_judged_better() -> None:
+    """Of thirty equal configurations the best looks better than it is; its judgement does not."""
+    generator = np.random.default_rng(3)
+    asked = entries(60)
+    split = split_questions(asked, Selection())
+    seen, judged = [], []
+    for _ in range(60):
+        noise = {f"c{n}": list(generator.random(60)) for n in range(30)}
+        choice = choose(results(noise), split, "mrr")
+        seen.append(np.mean(noise[choice.best]))
+        judged.append(np.mean([metrics["mrr"] for metrics in choice.judged.values()]))
+    assert np.mean(seen) > 0.56
+    assert np.mean(judged) == pytest.approx(0.5, abs=0.02)
+
+
+def test_ties_go_to_the_first() -> None:
+    split = split_questions(entries(10), Selection())
+    assert choose(results({"base": [0.5] * 10, "otra": [0.5] * 10}), split, "mrr").best == "base"
+
+
+def test_the_front_by_hand() -> None:
+    points = [
+        Point("lenta y buena", 0.9, 50),
+        Point("rápida", 0.7, 5),
+        Point("dominada", 0.7, 6),
+        Point("media", 0.8, 20),
+        Point("igual de buena y más lenta", 0.9, 51),
+    ]
+    assert pareto_front(points) == ["lenta y buena", "media", "rápida"]
