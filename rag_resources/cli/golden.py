@@ -1,19 +1,19 @@
-"""`rag golden import|export|validate`."""
+"""`rag golden …`: the golden questions. Files of them are here.
+
+Questions one by one are `cli.golden_entries`; their history and review, `cli.golden_review`.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import say
+from rag_resources.cli import golden_entries, golden_review
+from rag_resources.cli.golden_entries import warn_of_source
+from rag_resources.cli.output import note, say
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
-from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
-
-if TYPE_CHECKING:
-    from rag_resources.application import Application
-    from rag_resources.core.golden import GoldenEntry
 
 app = group("golden", Message.HELP_GOLDEN)
 
@@ -26,39 +26,58 @@ def import_file(
     merge: Annotated[bool, typer.Option("--merge", help=Message.HELP_MERGE)] = False,
 ) -> None:
     """Import a file, all of it or nothing."""
-    from rag_resources.store.golden import write_golden
+    from rag_resources.core.golden_changes import Operation, count_changes
+    from rag_resources.evaluation.golden_files import import_golden
 
     with application() as opened:
-        entries = _read(opened, path)
-        with opened.database.transaction() as connection:
-            write_golden(connection, entries, replace=not merge)
-    message = Message.GOLDEN_MERGED if merge else Message.GOLDEN_IMPORTED
-    say(message.format(count=len(entries), path=path))
+        changes = import_golden(
+            opened.database, path, tenant=opened.settings.tenant, replace=not merge
+        )
+        counts = count_changes(changes)
+        message = Message.GOLDEN_MERGED if merge else Message.GOLDEN_IMPORTED
+        say(
+            message.format(
+                path=path,
+                inserted=counts[Operation.INSERT],
+                updated=counts[Operation.UPDATE],
+                deleted=counts[Operation.DELETE],
+            )
+        )
+        if counts[Operation.DELETE]:
+            note(Message.GOLDEN_RECOVER)
+        warn_of_source(opened.settings, imported=path)
 
 
 @command(app, "export", Message.HELP_GOLDEN_EXPORT)
-def export_file(path: GoldenFile) -> None:
+def export_file(
+    path: GoldenFile,
+    moment: Annotated[
+        str | None, typer.Option("--at", metavar="MOMENTO", help=Message.HELP_GOLDEN_AT)
+    ] = None,
+) -> None:
     """Write the questions to a file."""
     from rag_resources.evaluation.golden_files import export_golden
 
     with application() as opened:
-        count = export_golden(opened.database, path)
+        count = export_golden(opened.database, path, moment=moment)
     say(Message.GOLDEN_EXPORTED.format(count=count, path=path))
 
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile) -> None:
     """Check a file against the notes there are."""
+    from rag_resources.evaluation.golden_files import read_golden
+
     with application() as opened:
-        entries = _read(opened, path)
+        entries = read_golden(opened.database, path, tenant=opened.settings.tenant)
     say(Message.GOLDEN_VALID.format(count=len(entries), path=path))
 
 
-def _read(opened: "Application", path: Path) -> "list[GoldenEntry]":
-    """Read a file; an empty one is an error, or importing it would delete everything."""
-    from rag_resources.evaluation.golden_files import read_golden
-
-    entries = read_golden(opened.database, path, tenant=opened.settings.tenant)
-    if not entries:
-        raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
-    return entries
+command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)
+command(app, "show", Message.HELP_GOLDEN_SHOW)(golden_entries.show)
+command(app, "add", Message.HELP_GOLDEN_ADD)(golden_entries.add)
+command(app, "update", Message.HELP_GOLDEN_UPDATE)(golden_entries.update)
+command(app, "delete", Message.HELP_GOLDEN_DELETE)(golden_entries.delete)
+command(app, "history", Message.HELP_GOLDEN_HISTORY)(golden_review.history)
+command(app, "drift", Message.HELP_GOLDEN_DRIFT)(golden_review.drift)
+command(app, "suggest", Message.HELP_GOLDEN_SUGGEST)(golden_review.suggest)

@@ -1,6 +1,7 @@
-"""Golden entries: their form, their validation, their JSON. Storing them is `store.golden`.
+"""Golden entries: their form, their validation, their JSON.
 
-Properties 30 to 33.
+What an import changes is `core.golden_changes`; storing entries is `store.golden`. Properties 30
+to 33.
 """
 
 import re
@@ -17,6 +18,8 @@ from rag_resources.core.text import is_blank, normalize_query
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
+CANDIDATE_TAG = "candidata"
+"""Of a suggested entry; it is refused until a person who has looked at it takes the tag away."""
 # PostgreSQL stores neither NUL nor a surrogate without its other half.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -108,24 +111,48 @@ def parse_golden(
         raise InvalidGoldenDatasetError(headline, [Message.GOLDEN_NOT_A_LIST], origin=origin)
     entries: list[GoldenEntry] = []
     problems: list[str] = []
-    first_seen: dict[str, int] = {}
+    first_seen: dict[str | UUID, int] = {}
     for position, row in enumerate(rows, start=1):
         reading = _Reading()
         entry = _parse_entry(row, reading, resolve_note)
         if entry and entry.query:
-            first = first_seen.setdefault(entry.normalized_query, position)
-            if first != position:
-                reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
+            _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
-        problems.extend(_located(position, row, problem) for problem in reading.problems)
+        query = str(row.get("query", "")) if isinstance(row, Mapping) else ""
+        problems.extend(locate_problem(position, query, problem) for problem in reading.problems)
     if problems:
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)
     return entries
 
 
-def _located(position: int, row: Any, reason: str) -> str:
-    query = str(row.get("query", "")) if isinstance(row, Mapping) else ""
+def parse_entry(row: Any, *, resolve_note: Callable[[str], UUID | None]) -> GoldenEntry:
+    """Read one entry, given as in a file.
+
+    Raises:
+        InvalidGoldenDatasetError: With every bad field named.
+    """
+    reading = _Reading()
+    entry = _parse_entry(row, reading, resolve_note)
+    if entry is None or reading.problems:
+        raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, reading.problems)
+    return entry
+
+
+def locate_problem(position: int, query: str, reason: str) -> str:
+    """Say which entry of a file has a problem."""
     return Message.GOLDEN_ENTRY.format(position=position, query=query[:60], reason=reason)
+
+
+def _refuse_repeats(
+    entry: GoldenEntry, position: int, first_seen: dict[str | UUID, int], reading: _Reading
+) -> None:
+    first = first_seen.setdefault(entry.normalized_query, position)
+    if first != position:
+        reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
+    elif entry.golden_id:
+        first = first_seen.setdefault(entry.golden_id, position)
+        if first != position:
+            reading.add(Message.GOLDEN_DUPLICATE_ID.format(first=first))
 
 
 def _parse_entry(
@@ -195,6 +222,8 @@ def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
     ):
         reading.add(Message.GOLDEN_FIELD.format(field="tags", value=value))
         return ()
+    if any(tag.strip().casefold() == CANDIDATE_TAG for tag in value):
+        reading.add(Message.GOLDEN_CANDIDATE.format(tag=CANDIDATE_TAG))
     return tuple(value)
 
 

@@ -5,13 +5,19 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidSourceError
+from rag_resources.core.errors import (
+    InvalidGoldenDatasetError,
+    InvalidParameterError,
+    InvalidSourceError,
+)
 from rag_resources.core.golden import GoldenEntry, parse_golden
+from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import list_golden, write_golden
+from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, note_id
 
 SQUAD_DIFFICULTY = 3
@@ -23,22 +29,18 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEn
 
     Raises:
         InvalidSourceError: The file cannot be read.
-        InvalidGoldenDatasetError: With every bad entry named.
+        InvalidGoldenDatasetError: With every bad entry named; or there is none at all.
 
     Properties: 30, 31, 32, 33.
     """
     raw = _load(path)
     with database.transaction() as connection:
-        return parse_golden(
-            raw,
-            origin=str(path),
-            resolve_note=lambda name: find_note(connection, name, tenant=tenant),
-        )
+        return _parse(connection, raw, path, tenant)
 
 
 def import_golden(
-    database: Database, path: Path, *, tenant: str, replace: bool = True
-) -> list[GoldenEntry]:
+    database: Database, path: Path, *, tenant: str, replace: bool = True, run_id: str | None = None
+) -> list[GoldenChange]:
     """Import a file, all of it or nothing. Same errors as `read_golden`.
 
     Args:
@@ -46,17 +48,33 @@ def import_golden(
         path: A JSON file.
         tenant: Whose notes the questions speak of.
         replace: Whether questions that are not in the file are deleted.
+        run_id: Dagster's, if one does this, for the history.
+
+    Returns:
+        What changed, deletions first.
     """
-    entries = read_golden(database, path, tenant=tenant)
+    raw = _load(path)
     with database.transaction() as connection:
-        write_golden(connection, entries, replace=replace)
-    return entries
+        entries = _parse(connection, raw, path, tenant)
+        origin = f"{path.name} ({run_id})" if run_id else path.name
+        return write_golden(connection, entries, replace=replace, origin=origin)
 
 
-def export_golden(database: Database, path: Path) -> int:
-    """Write the dataset to a file, whole or not at all. Returns how many questions it has."""
+def export_golden(database: Database, path: Path, *, moment: str | None = None) -> int:
+    """Write the dataset to a file, whole or not at all. Returns how many questions it has.
+
+    Args:
+        database: Open.
+        path: Where to.
+        moment: A version, golden hash or time of the history, as `find_version` takes it; None for
+            the dataset as it is.
+
+    Raises:
+        InvalidParameterError: The history has no such moment.
+        InvalidSourceError: The file cannot be written.
+    """
     with database.transaction() as connection:
-        entries = list_golden(connection)
+        entries = list_golden(connection) if moment is None else _entries_at(connection, moment)
     text = json.dumps(
         {"entries": [entry.to_json() for entry in entries]}, ensure_ascii=False, indent=1
     )
@@ -85,6 +103,24 @@ def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[Go
         for question in dataset.questions
         if not is_blank(question.query) and not is_blank(question.answer)
     ]
+
+
+def _parse(connection: Connection, raw: Any, path: Path, tenant: str) -> list[GoldenEntry]:
+    entries = parse_golden(
+        raw,
+        origin=str(path),
+        resolve_note=lambda name: find_note(connection, name, tenant=tenant),
+    )
+    if not entries:  # importing them would delete everything
+        raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
+    return entries
+
+
+def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
+    version = find_version(golden_versions(connection), moment)
+    if version is None:
+        raise InvalidParameterError(Message.GOLDEN_NO_HISTORY.format(moment=moment))
+    return sorted(version.entries, key=lambda entry: entry.normalized_query)
 
 
 def _load(path: Path) -> Any:

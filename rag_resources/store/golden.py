@@ -1,10 +1,16 @@
-"""Rows of `golden_dataset`. Their form and validation are `core.golden`."""
+"""Rows of `golden_dataset`. Their form and validation are `core.golden`.
 
-from collections.abc import Sequence
+Their history, which triggers write, is read in `store.golden_history`; what a review of them looks
+at, in `store.golden_review`.
+"""
+
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from uuid import UUID, uuid5
+from typing import Any
+from uuid import UUID, uuid4, uuid5
 
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_changes import GoldenChange, plan_changes
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -38,35 +44,92 @@ def list_golden(connection: Connection) -> list[GoldenEntry]:
     ]
 
 
-def write_golden(connection: Connection, entries: Sequence[GoldenEntry], *, replace: bool) -> None:
+def write_golden(
+    connection: Connection,
+    entries: Sequence[GoldenEntry],
+    *,
+    replace: bool,
+    origin: str = "",
+) -> list[GoldenChange]:
     """Write a validated dataset; unchanged questions are not touched.
 
     Args:
         connection: In a transaction: all of it or nothing.
-        entries: No two with the same normalised query.
+        entries: No two with the same id or normalised query.
         replace: Whether questions that are not among them are deleted.
+        origin: File, command or run, for the history and for messages.
+
+    Returns:
+        What changed, deletions first.
+
+    Raises:
+        InvalidGoldenDatasetError: An entry takes the question of another one that stays.
     """
-    for entry in entries:
-        queries().upsert_golden(
-            connection,
-            golden_id=entry.golden_id or uuid5(NAMESPACE, entry.normalized_query),
-            query=entry.query,
-            normalized_query=entry.normalized_query,
-            relevant_note_ids=list(entry.relevant_note_ids),
-            expected_answer=entry.expected_answer,
-            category=entry.category,
-            difficulty=entry.difficulty,
-            tags=list(entry.tags),
-            created_at=entry.created_at,
-            updated_at=entry.updated_at,
-        )
-    if replace:
-        queries().delete_other_golden(
-            connection, normalized_queries=[entry.normalized_query for entry in entries]
-        )
+    lock_golden(connection, origin=origin)
+    stored = list_golden(connection)
+    changes = plan_changes(stored, entries, replace_all=replace, origin=origin)
+    queries().defer_golden_repeats(connection)
+    taken = {entry.golden_id for entry in (*stored, *entries)}
+    delete_golden(connection, [change.before for change in changes if change.after is None])
+    queries().update_golden(
+        connection,
+        [
+            _row(change.after) | {"stored_id": change.before.golden_id}
+            for change in changes
+            if change.before and change.after
+        ],
+    )
+    queries().insert_golden(
+        connection,
+        [
+            _row(change.after)
+            | {"golden_id": change.after.golden_id or _new_id(change.after, taken)}
+            for change in changes
+            if change.before is None and change.after
+        ],
+    )
+    return changes
+
+
+def lock_golden(connection: Connection, *, origin: str) -> None:
+    """Keep the dataset as it is until commit, but for the caller.
+
+    Args:
+        connection: In a transaction.
+        origin: File, command or run, for the history.
+    """
+    queries().lock_golden(connection)
+    queries().set_transaction(connection, name="rag.golden_origin", value=origin)
+
+
+def delete_golden(connection: Connection, entries: Iterable[GoldenEntry | None]) -> None:
+    """Delete questions, in a transaction that called `lock_golden`."""
+    golden_ids = [entry.golden_id for entry in entries if entry]
+    queries().delete_golden(connection, golden_ids=golden_ids)
 
 
 def find_broken(connection: Connection) -> list[BrokenEntry]:
     """Return the questions with a relevant note that is gone. Property 31."""
     rows = queries().find_broken_golden(connection)
     return [BrokenEntry(row.query, tuple(row.missing)) for row in rows]
+
+
+def _row(entry: GoldenEntry) -> dict[str, Any]:
+    return {
+        "golden_id": entry.golden_id,
+        "query": entry.query,
+        "normalized_query": entry.normalized_query,
+        "relevant_note_ids": list(entry.relevant_note_ids),
+        "expected_answer": entry.expected_answer,
+        "category": entry.category,
+        "difficulty": entry.difficulty,
+        "tags": list(entry.tags),
+        "created_at": entry.created_at,
+        "updated_at": entry.updated_at,
+    }
+
+
+def _new_id(entry: GoldenEntry, taken: Container[UUID | None]) -> UUID:
+    """The question's own id, unless a reworded one still has it."""
+    own = uuid5(NAMESPACE, entry.normalized_query)
+    return uuid4() if own in taken else own

@@ -8,32 +8,96 @@ ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03
     g.id;
 
--- name: upsert_golden!
--- Insert a question or bring it up to date; the question itself, normalised, is its identity.
+-- name: lock_golden!
+-- One writer of the dataset at a time, by the lock that its triggers take.
+LOCK TABLE golden_history IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: defer_golden_repeats!
+-- Until commit two rows may have the same question, or no two could exchange theirs.
+SET CONSTRAINTS golden_dataset_normalized_query_key DEFERRED;
+
+-- name: insert_golden*!
 -- params:  golden_id uuid, query text, normalized_query text, relevant_note_ids uuid[], expected_answer text,
 --          category text, difficulty int, tags text[], created_at timestamptz or null, updated_at timestamptz or null
-INSERT INTO golden_dataset AS g (
+INSERT INTO golden_dataset (
     id, query, normalized_query, relevant_note_ids, expected_answer, category, difficulty, tags, created_at, updated_at
 )
 VALUES (
     :golden_id, :query, :normalized_query, :relevant_note_ids, :expected_answer, :category, :difficulty, :tags,
     coalesce(:created_at::timestamptz, now()), coalesce(:updated_at::timestamptz, now())
-)
-ON CONFLICT (normalized_query) DO UPDATE
-    SET
-        query = excluded.query, relevant_note_ids = excluded.relevant_note_ids,
-        expected_answer = excluded.expected_answer, category = excluded.category, difficulty = excluded.difficulty,
-        tags = excluded.tags, updated_at = coalesce(:updated_at::timestamptz, now())
-    WHERE (g.query, g.relevant_note_ids, g.expected_answer, g.category, g.difficulty, g.tags)
-    IS DISTINCT FROM (
-        excluded.query, excluded.relevant_note_ids, excluded.expected_answer, excluded.category,
-        excluded.difficulty, excluded.tags
-    );
+);
 
--- name: delete_other_golden!
--- Delete the questions that a replacing import no longer has.
--- params:  normalized_queries text[]
-DELETE FROM golden_dataset AS g WHERE g.normalized_query <> ALL(:normalized_queries);
+-- name: update_golden*!
+-- params:  stored_id uuid (as it was), and the parameters of insert_golden
+UPDATE golden_dataset
+SET
+    id = :golden_id, query = :query, normalized_query = :normalized_query, relevant_note_ids = :relevant_note_ids,
+    expected_answer = :expected_answer, category = :category, difficulty = :difficulty, tags = :tags,
+    created_at = coalesce(:created_at::timestamptz, created_at), updated_at = coalesce(:updated_at::timestamptz, now())
+WHERE id = :stored_id;
+
+-- name: delete_golden!
+-- params:  golden_ids uuid[]
+DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids);
+
+-- name: golden_history
+-- Every change of the dataset, oldest first.
+-- returns: version int, old_entry jsonb or null, new_entry jsonb or null, changed_at timestamptz, changed_by text,
+--          origin text
+SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
+FROM golden_history AS h ORDER BY h.id;
+
+-- name: golden_note_states
+-- Relevant notes that are gone, or expired, or of another content than when their question was last written.
+-- returns: golden_id uuid, note_id uuid, name text, gone bool
+-- index:   golden_history_question_idx
+SELECT g.id AS golden_id, r.note_id, coalesce(n.external_id, r.note_id::text) AS name, n.id IS NULL AS gone
+FROM golden_dataset AS g
+CROSS JOIN LATERAL unnest(g.relevant_note_ids) WITH ORDINALITY AS r (note_id, place)
+LEFT JOIN notes AS n ON n.id = r.note_id AND (n.expires_at IS NULL OR n.expires_at > now())
+WHERE
+    n.id IS NULL
+    OR encode(n.content_sha256, 'hex') IS DISTINCT FROM (
+        SELECT h.note_hashes ->> r.note_id::text FROM golden_history AS h
+        WHERE h.golden_id = g.id ORDER BY h.id DESC LIMIT 1
+    )
+ORDER BY g.id, r.place;
+
+-- name: golden_lexemes
+-- The stems of every question's words.
+-- returns: golden_id uuid, lexemes text[]
+SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexemes FROM golden_dataset AS g;
+
+-- name: golden_outcomes
+-- What the latest evaluation of every configuration found for the questions that are still as it asked them, and did
+-- not fail.
+-- returns: configuration text, golden_id uuid, first_relevant_rank int or null, retrieved_note_ids uuid[]
+SELECT l.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
+FROM (
+    SELECT DISTINCT ON (e.configuration) e.id, e.configuration FROM evaluation_results AS e
+    ORDER BY e.configuration, e.created_at DESC, e.id
+) AS l
+INNER JOIN evaluation_queries AS q ON q.evaluation_id = l.id
+INNER JOIN golden_dataset AS g
+    ON
+        g.id = q.golden_id AND g.query = q.query
+        AND g.relevant_note_ids @> q.relevant_note_ids AND g.relevant_note_ids <@ q.relevant_note_ids
+WHERE q.error IS NULL
+ORDER BY l.configuration, q.golden_id;
+
+-- name: reference_breakdown$
+-- What the numbers that count were measured on, question kind by question kind: those of what serves, or else the
+-- latest.
+-- returns: jsonb; nothing before the first evaluation
+SELECT e.breakdown FROM evaluation_results AS e
+ORDER BY
+    e.id = (
+        SELECT p.evaluation_id FROM promotions AS p
+        WHERE p.evaluation_id IS NOT NULL ORDER BY p.id DESC LIMIT 1
+    ) DESC NULLS LAST,
+    e.created_at DESC,
+    e.id
+LIMIT 1;
 
 -- name: find_broken_golden
 -- Golden questions with a relevant note that is gone.

@@ -93,6 +93,11 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
         ({"difficulty": 6}, "difficulty: 6 no es un entero de 1 a 5"),
         ({"difficulty": True}, "difficulty: True no es un entero de 1 a 5"),
         ({"tags": "una"}, "tags: valor no válido («una»)"),
+        (
+            {"tags": ["viaje", " Candidata"]},
+            "tags: la etiqueta «candidata» dice que nadie la ha revisado; decide qué notas"
+            " responden y bórrala",
+        ),
         ({"id": "x"}, "id: valor no válido («x»)"),
         (
             {"createdAt": "2024-05-01T10:00:00"},
@@ -103,7 +108,7 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
 )
 def test_a_bad_field_is_named_with_its_entry(change: dict[str, Any], reason: str) -> None:
     query = change.get("query", ROW["query"])
-    assert problems_of([ROW | {"query": "Otra"}, ROW | change]) == [
+    assert problems_of([ROW | {"query": "Otra", "id": None}, ROW | change]) == [
         f"entrada 2 («{query}»): {reason}"
     ]
 
@@ -121,6 +126,11 @@ def test_every_bad_field_of_every_entry_is_named() -> None:
         "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3",
     ]
+
+
+def test_two_questions_with_one_id_are_refused() -> None:
+    found = problems_of([ROW, ROW | {"query": "¿Quién viene?"}])
+    assert found == ["entrada 2 («¿Quién viene?»): id: es el mismo que el de la entrada 1"]
 
 
 def test_two_blank_questions_are_no_repeat() -> None:

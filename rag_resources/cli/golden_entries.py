@@ -1,0 +1,251 @@
+"""`rag golden list|show|add|update|delete`: golden questions one by one."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import JsonOption, console, say, table, warn, write_json
+from rag_resources.cli.session import application
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.golden import GoldenEntry
+    from rag_resources.settings import Settings
+
+ID_CHARS = 8
+"""Of an id in a list: enough to tell thousands apart, and `find_entry` takes any beginning."""
+
+GoldenId = Annotated[str, typer.Argument(metavar="ID", help=Message.HELP_GOLDEN_ID)]
+GoldenIds = Annotated[list[str], typer.Argument(metavar="ID...", help=Message.HELP_GOLDEN_ID)]
+Query = Annotated[
+    str | None, typer.Option("--query", metavar="PREGUNTA", help=Message.HELP_GOLDEN_QUERY)
+]
+Notes = Annotated[
+    list[str] | None, typer.Option("--note", metavar="NOTA", help=Message.HELP_GOLDEN_NOTE)
+]
+Answer = Annotated[
+    str | None, typer.Option("--answer", metavar="RESPUESTA", help=Message.HELP_GOLDEN_ANSWER)
+]
+Category = Annotated[
+    str | None, typer.Option("--category", metavar="CATEGORÍA", help=Message.HELP_GOLDEN_CATEGORY)
+]
+Difficulty = Annotated[
+    int | None, typer.Option("--difficulty", metavar="N", help=Message.HELP_GOLDEN_DIFFICULTY)
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_GOLDEN_TAG)
+]
+FromStdin = Annotated[bool, typer.Option("--stdin", help=Message.HELP_GOLDEN_STDIN)]
+
+
+def list_entries(
+    category: Annotated[
+        str | None,
+        typer.Option("--category", metavar="CATEGORÍA", help=Message.HELP_GOLDEN_ONLY_CATEGORY),
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_GOLDEN_ONLY_TAG)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the questions."""
+    from rag_resources.core.golden import CATEGORIES
+    from rag_resources.store.golden import list_golden
+
+    if category is not None and category not in CATEGORIES:
+        known = ", ".join(CATEGORIES)
+        raise InvalidParameterError(Message.GOLDEN_CATEGORY.format(value=category, known=known))
+    with application() as opened, opened.database.transaction() as connection:
+        entries = [
+            entry
+            for entry in list_golden(connection)
+            if category in {None, entry.category} and (tag is None or tag in entry.tags)
+        ]
+    if as_json:
+        write_json({"entries": [entry.to_json() for entry in entries]})
+        return
+    columns = (
+        Message.COLUMN_ID,
+        Message.COLUMN_QUESTION,
+        Message.COLUMN_CATEGORY,
+        Message.COLUMN_DIFFICULTY,
+        Message.COLUMN_NOTES,
+        Message.COLUMN_TAGS,
+    )
+    console().print(table(columns, [_columns(entry) for entry in entries], prose=True))
+    say(Message.GOLDEN_LISTED.format(count=len(entries)))
+
+
+def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
+    """Show a question with everything known of it."""
+    from rag_resources.evaluation.golden_editing import find_entry
+    from rag_resources.store.comparison import name_notes
+    from rag_resources.store.golden import list_golden
+
+    with application() as opened, opened.database.transaction() as connection:
+        entry = find_entry(list_golden(connection), golden_id)
+        names = name_notes(connection, entry.relevant_note_ids)
+    if as_json:
+        write_json(entry.to_json())
+        return
+    notes = (
+        names[note_id].name
+        if note_id in names
+        else Message.GOLDEN_NOTE_GONE.format(note_id=note_id)
+        for note_id in entry.relevant_note_ids
+    )
+    rows = [
+        (Message.COLUMN_ID, str(entry.golden_id)),
+        (Message.COLUMN_QUESTION, entry.query),
+        (Message.COLUMN_ANSWER, entry.expected_answer),
+        (Message.COLUMN_NOTES, "\n".join(notes)),
+        (Message.COLUMN_CATEGORY, entry.category),
+        (Message.COLUMN_DIFFICULTY, str(entry.difficulty)),
+        (Message.COLUMN_TAGS, ", ".join(entry.tags)),
+        (Message.COLUMN_CREATED, f"{entry.created_at:%Y-%m-%d %H:%M %Z}"),
+        (Message.COLUMN_UPDATED, f"{entry.updated_at:%Y-%m-%d %H:%M %Z}"),
+    ]
+    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+
+
+def add(
+    query: Query = None,
+    notes: Notes = None,
+    answer: Answer = None,
+    category: Category = None,
+    difficulty: Difficulty = None,
+    tags: Tags = None,
+    from_stdin: FromStdin = False,
+) -> None:
+    """Add a question."""
+    from rag_resources.evaluation.golden_editing import add_entry
+
+    fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
+    with application() as opened:
+        entry = add_entry(
+            opened.database, fields, tenant=opened.settings.tenant, origin="rag golden add"
+        )
+        say(Message.GOLDEN_ADDED.format(golden_id=entry.golden_id))
+        warn_of_source(opened.settings)
+
+
+def update(
+    golden_id: GoldenId,
+    query: Query = None,
+    notes: Notes = None,
+    answer: Answer = None,
+    category: Category = None,
+    difficulty: Difficulty = None,
+    tags: Tags = None,
+    from_stdin: FromStdin = False,
+    reviewed: Annotated[
+        bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
+    ] = False,
+) -> None:
+    """Change a question, or say that it still holds."""
+    from rag_resources.evaluation.golden_editing import update_entry
+
+    fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
+    if not fields and not reviewed:
+        raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
+    with application() as opened:
+        entry = update_entry(
+            opened.database,
+            golden_id,
+            fields,
+            tenant=opened.settings.tenant,
+            origin="rag golden update",
+        )
+        say(Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id))
+        warn_of_source(opened.settings)
+
+
+def delete(
+    golden_ids: GoldenIds,
+    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
+) -> None:
+    """Delete questions, once a person has confirmed it."""
+    from rag_resources.evaluation.golden_editing import delete_entries, find_entry
+    from rag_resources.store.golden import list_golden
+
+    with application() as opened:
+        with opened.database.transaction() as connection:
+            stored = list_golden(connection)
+        entries = list(dict.fromkeys(find_entry(stored, each) for each in golden_ids))
+        if not (yes or _confirmed(entries)):
+            raise InvalidParameterError(Message.GOLDEN_DELETE_UNCONFIRMED)
+        delete_entries(opened.database, entries, origin="rag golden delete")
+        say(Message.GOLDEN_DELETED.format(count=len(entries)))
+        warn_of_source(opened.settings)
+
+
+def warn_of_source(settings: "Settings", *, imported: Path | None = None) -> None:
+    """Say that the next materialisation takes what was changed here back to GOLDEN_SOURCE."""
+    source = settings.golden_source
+    if source and (imported is None or imported.resolve() != source.resolve()):
+        warn(Message.GOLDEN_SOURCE_RULES.format(path=source))
+
+
+def _confirmed(entries: "Sequence[GoldenEntry]") -> bool:
+    """Ask on a terminal; where there is none nobody can confirm anything."""
+    if not sys.stdin.isatty():
+        return False
+    for entry in entries:
+        say(f"{_short_id(entry)}  {entry.query}")
+    answer: str = typer.prompt(
+        Message.GOLDEN_CONFIRM.format(count=len(entries)), default="", show_default=False
+    )
+    return answer.strip().casefold() in Message.WORDS_YES
+
+
+def _fields(
+    query: str | None,
+    notes: list[str] | None,
+    answer: str | None,
+    category: str | None,
+    difficulty: int | None,
+    tags: list[str] | None,
+    *,
+    from_stdin: bool,
+) -> dict[str, Any]:
+    """Return the fields that were given, as a file would give them."""
+    options = {
+        "query": query,
+        "relevantNotes": notes,
+        "expectedAnswer": answer,
+        "category": category,
+        "difficulty": difficulty,
+        "tags": [tag for tag in tags if tag] if tags else None,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    if not from_stdin:
+        return given
+    if given:
+        raise InvalidParameterError(Message.GOLDEN_STDIN_ALONE)
+    try:
+        fields = json.load(sys.stdin)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidParameterError(Message.GOLDEN_STDIN_JSON) from error
+    if not isinstance(fields, dict):
+        raise InvalidParameterError(Message.GOLDEN_STDIN_JSON)
+    return fields
+
+
+def _columns(entry: "GoldenEntry") -> tuple[str, ...]:
+    return (
+        _short_id(entry),
+        entry.query,
+        entry.category,
+        str(entry.difficulty),
+        str(len(entry.relevant_note_ids)),
+        ", ".join(entry.tags),
+    )
+
+
+def _short_id(entry: "GoldenEntry") -> str:
+    return str(entry.golden_id)[:ID_CHARS]

@@ -1,0 +1,127 @@
+"""`rag golden history|drift|suggest`: how the golden questions came to be, and what they lack."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.session import application
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.golden_changes import GoldenChange, GoldenVersion
+
+SHOWN_VERSIONS = 20
+SUGGESTIONS = 20
+
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help=Message.HELP_GOLDEN_LIMIT)]
+
+
+def history(limit: Limit = SHOWN_VERSIONS, as_json: JsonOption = False) -> None:
+    """Show the newest versions of the dataset."""
+    from rag_resources.core.golden_changes import Operation
+    from rag_resources.store.golden_history import golden_versions
+
+    _check(limit)
+    with application() as opened, opened.database.transaction() as connection:
+        versions = golden_versions(connection)[::-1]
+    if as_json:
+        write_json({"versions": [_version_json(version) for version in versions[:limit]]})
+        return
+    columns = (
+        Message.COLUMN_VERSION,
+        Message.COLUMN_CHANGED,
+        Message.COLUMN_ORIGIN,
+        Message.COLUMN_INSERTED,
+        Message.COLUMN_UPDATED_COUNT,
+        Message.COLUMN_DELETED,
+        Message.COLUMN_QUERIES,
+        Message.COLUMN_HASH,
+    )
+    rows = [
+        (
+            str(version.number),
+            f"{version.changed_at:%Y-%m-%d %H:%M %Z}",
+            version.origin or Message.GOLDEN_BY_HAND.format(user=version.changed_by),
+            *(str(version.count(operation)) for operation in Operation),
+            str(len(version.entries)),
+            version.golden_hash,
+        )
+        for version in versions[:limit]
+    ]
+    console().print(table(columns, rows))
+    if versions[limit:]:
+        say(Message.GOLDEN_OLDER.format(count=len(versions[limit:])))
+
+
+def drift(as_json: JsonOption = False) -> None:
+    """Say which questions want looking at."""
+    from rag_resources.evaluation.golden_review import review_drift
+
+    with application() as opened:
+        found = review_drift(opened.database)
+    if as_json:
+        write_json(found.to_json())
+        return
+    for finding in found.findings:
+        say(f"- {finding}")
+    say(found.summary)
+
+
+def suggest(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
+    """Show notes to be judged; as JSON, a file to edit and import."""
+    from rag_resources.evaluation.golden_review import suggest_candidates
+
+    _check(limit)
+    with application() as opened:
+        candidates = suggest_candidates(opened.database, limit=limit)
+    if as_json:
+        write_json({"entries": candidates})
+        return
+    if not candidates:
+        say(Message.GOLDEN_NO_SUGGESTIONS)
+        return
+    columns = (
+        Message.COLUMN_QUESTION,
+        Message.COLUMN_NOTE,
+        Message.COLUMN_SNIPPET,
+        Message.COLUMN_CONFIGURATIONS,
+    )
+    rows = [
+        (
+            candidate["query"],
+            "\n".join(part for part in (found["name"], found["title"]) if part),
+            found["snippet"],
+            ", ".join(found["configurations"]),
+        )
+        for candidate in candidates
+        for found in candidate["candidateNotes"]
+    ]
+    console().print(table(columns, rows, prose=True))
+    say(Message.GOLDEN_SUGGESTED)
+
+
+def _check(limit: int) -> None:
+    if limit < 1:
+        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
+
+
+def _version_json(version: "GoldenVersion") -> dict[str, Any]:
+    return {
+        "version": version.number,
+        "changedAt": version.changed_at.isoformat(),
+        "changedBy": version.changed_by,
+        "origin": version.origin,
+        "questions": len(version.entries),
+        "goldenHash": version.golden_hash,
+        "changes": [_change_json(change) for change in version.changes],
+    }
+
+
+def _change_json(change: "GoldenChange") -> dict[str, Any]:
+    return {
+        "operation": change.operation.value,
+        "before": change.before.to_json() if change.before else None,
+        "after": change.after.to_json() if change.after else None,
+    }

@@ -1,0 +1,131 @@
+"""Notes that a golden question may lack: what retrieval finds first and nobody has judged.
+
+Pooling judges only what some retriever found when the questions were written; a better one finds
+more, and is counted as missing (Buckley and Voorhees, SIGIR 2004, doi:10.1145/1008992.1009000).
+Only a person can tell an answer from a miss: see `CANDIDATE_TAG` of `core.golden`.
+"""
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.golden import CANDIDATE_TAG, GoldenEntry
+from rag_resources.core.golden_drift import MIN_CONFIGURATIONS, Outcome
+from rag_resources.core.types import Note
+
+CANDIDATE_RANKS = 3
+SNIPPET_CHARS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateNote:
+    """A note to be judged.
+
+    Attributes:
+        configurations: Those that rank it among their first three and above every relevant note,
+            by name.
+    """
+
+    note_id: UUID
+    configurations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A question with the notes to be judged for it, those of most configurations first."""
+
+    entry: GoldenEntry
+    notes: tuple[CandidateNote, ...]
+
+    def to_json(self, names: Mapping[UUID, str], notes: Mapping[UUID, Note]) -> dict[str, Any]:
+        """Return it as an entry to import once a person has judged it.
+
+        Without the time of its last change, which the import is.
+
+        Args:
+            names: What people call the notes to be judged, by id.
+            notes: Those notes.
+        """
+        row = self.entry.to_json()
+        del row["updatedAt"]
+        return row | {
+            "relevantNoteIds": [
+                *row["relevantNoteIds"],
+                *(str(note.note_id) for note in self.notes),
+            ],
+            "tags": [*self.entry.tags, CANDIDATE_TAG],
+            "candidateNotes": [
+                {
+                    "id": str(note.note_id),
+                    "name": names[note.note_id],
+                    "title": notes[note.note_id].title,
+                    "snippet": snippet(notes[note.note_id].content),
+                    "configurations": list(note.configurations),
+                }
+                for note in self.notes
+            ],
+        }
+
+
+def find_candidates(
+    entries: Sequence[GoldenEntry], outcomes: Sequence[Outcome], *, existing: Container[UUID]
+) -> list[Candidate]:
+    """Find the notes that at least half of the configurations rank first and nobody judged.
+
+    A configuration speaks for a note that it ranks among the first three and above every relevant
+    one: under a relevant note there is no miss to explain. One alone does not do.
+
+    Args:
+        entries: Stored.
+        outcomes: Of the latest evaluation of every configuration.
+        existing: The notes there still are.
+
+    Returns:
+        Those of most configurations first, ties in the order of the entries; within a question by
+        configurations, best rank and id.
+    """
+    by_question: dict[UUID | None, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_question.setdefault(outcome.golden_id, []).append(outcome)
+    candidates = [
+        Candidate(entry, notes)
+        for entry in entries
+        if (notes := _unjudged(entry, by_question.get(entry.golden_id, []), existing))
+    ]
+    return sorted(candidates, key=lambda candidate: -len(candidate.notes[0].configurations))
+
+
+def snippet(content: str) -> str:
+    """Return the beginning of a note on one line."""
+    text = " ".join(content.split())
+    return text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1] + "…"
+
+
+def _unjudged(
+    entry: GoldenEntry, outcomes: Sequence[Outcome], existing: Container[UUID]
+) -> tuple[CandidateNote, ...]:
+    votes: dict[UUID, list[tuple[int, str]]] = {}
+    for outcome in outcomes:
+        for rank, note_id in _ahead(entry, outcome):
+            votes.setdefault(note_id, []).append((rank, outcome.configuration))
+    needed = max(MIN_CONFIGURATIONS, math.ceil(len(outcomes) / 2))
+    chosen = [
+        (note_id, found)
+        for note_id, found in votes.items()
+        if len(found) >= needed and note_id in existing
+    ]
+    chosen.sort(key=lambda item: (-len(item[1]), min(item[1]), str(item[0])))
+    return tuple(
+        CandidateNote(note_id, tuple(sorted(name for _, name in found)))
+        for note_id, found in chosen
+    )
+
+
+def _ahead(entry: GoldenEntry, outcome: Outcome) -> Iterator[tuple[int, UUID]]:
+    """Yield the first notes of a ranking, with their ranks, up to a relevant one."""
+    for rank, note_id in enumerate(outcome.retrieved_note_ids[:CANDIDATE_RANKS], start=1):
+        if note_id in entry.relevant_note_ids:
+            return
+        yield rank, note_id

@@ -1,0 +1,98 @@
+"""Golden questions one by one: add, find, change, delete. Whole files are `golden_files`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.golden import GoldenEntry, parse_entry
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Connection, Database
+from rag_resources.store.golden import delete_golden, list_golden, lock_golden, write_golden
+from rag_resources.store.notes import find_note
+
+Fields = Mapping[str, Any]
+"""Of an entry, as a file gives them."""
+
+
+def find_entry(entries: Sequence[GoldenEntry], prefix: str) -> GoldenEntry:
+    """Return the only entry whose id begins like this.
+
+    Raises:
+        InvalidParameterError: There is none, or more than one.
+    """
+    found = [entry for entry in entries if str(entry.golden_id).startswith(prefix.strip().lower())]
+    if len(found) == 1:
+        return found[0]
+    message = Message.GOLDEN_ID_AMBIGUOUS if found else Message.GOLDEN_ID_UNKNOWN
+    raise InvalidParameterError(message.format(prefix=prefix, count=len(found)))
+
+
+def add_entry(database: Database, fields: Fields, *, tenant: str, origin: str) -> GoldenEntry:
+    """Add a question.
+
+    Args:
+        database: Open.
+        fields: Of the entry.
+        tenant: Whose notes it speaks of.
+        origin: For the history.
+
+    Raises:
+        InvalidGoldenDatasetError: With every bad field named.
+    """
+    with database.transaction() as connection:
+        lock_golden(connection, origin=origin)
+        return _write(connection, fields, list_golden(connection), tenant, origin)
+
+
+def update_entry(
+    database: Database, prefix: str, fields: Fields, *, tenant: str, origin: str
+) -> GoldenEntry:
+    """Change some fields of a question, or none: it was looked at and still holds.
+
+    Args:
+        database: Open.
+        prefix: Of its id.
+        fields: Those to change.
+        tenant: Whose notes it speaks of.
+        origin: For the history.
+
+    Raises:
+        InvalidParameterError: No question has such an id, or several have.
+        InvalidGoldenDatasetError: With every bad field named.
+    """
+    with database.transaction() as connection:
+        lock_golden(connection, origin=origin)
+        entries = list_golden(connection)
+        stored = find_entry(entries, prefix)
+        row = stored.to_json()
+        if "relevantNotes" in fields:
+            del row["relevantNoteIds"]
+        others = [entry for entry in entries if entry is not stored]
+        row |= {"updatedAt": datetime.now(UTC).isoformat(), **fields, "id": row["id"]}
+        return _write(connection, row, others, tenant, origin)
+
+
+def delete_entries(database: Database, entries: Sequence[GoldenEntry], *, origin: str) -> None:
+    """Delete stored questions; one that is gone already is no error."""
+    with database.transaction() as connection:
+        lock_golden(connection, origin=origin)
+        delete_golden(connection, entries)
+
+
+def _write(
+    connection: Connection,
+    row: Fields,
+    others: Sequence[GoldenEntry],
+    tenant: str,
+    origin: str,
+) -> GoldenEntry:
+    """Write one entry, in a transaction that called `lock_golden`, beside the others."""
+    entry = parse_entry(row, resolve_note=lambda name: find_note(connection, name, tenant=tenant))
+    for other in others:
+        if entry.normalized_query == other.normalized_query or entry.golden_id == other.golden_id:
+            repeated = Message.GOLDEN_REPEATED.format(golden_id=other.golden_id)
+            raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, [repeated])
+    write_golden(connection, [entry], replace=False, origin=origin)
+    written = {each.normalized_query: each for each in list_golden(connection)}
+    return written[entry.normalized_query]

@@ -1,0 +1,52 @@
+"""Reviews the stored golden dataset: what has drifted, and which notes its questions may lack."""
+
+from typing import Any
+
+from rag_resources.core.golden_candidates import CANDIDATE_RANKS, find_candidates
+from rag_resources.core.golden_drift import GoldenDrift, measure_drift
+from rag_resources.database.pool import Database
+from rag_resources.store.comparison import name_notes
+from rag_resources.store.golden import list_golden
+from rag_resources.store.golden_review import (
+    latest_outcomes,
+    note_states,
+    question_lexemes,
+    reference_categories,
+)
+from rag_resources.store.notes import fetch_notes
+
+
+def review_drift(database: Database) -> GoldenDrift:
+    """Look at the whole dataset, of one moment."""
+    with database.snapshot() as connection:
+        return measure_drift(
+            list_golden(connection),
+            notes=note_states(connection),
+            categories_before=reference_categories(connection),
+            lexemes=question_lexemes(connection),
+            outcomes=latest_outcomes(connection),
+        )
+
+
+def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:
+    """Return questions with notes to be judged for them, as entries of a file of golden questions.
+
+    Imported as they are they are refused: it takes a person to judge the notes of each.
+
+    Args:
+        database: Open.
+        limit: Questions at most, >= 1.
+    """
+    with database.snapshot() as connection:
+        outcomes = latest_outcomes(connection)
+        found = {
+            note_id
+            for outcome in outcomes
+            for note_id in outcome.retrieved_note_ids[:CANDIDATE_RANKS]
+        }
+        known = name_notes(connection, list(found))
+        names = {note_id: note.name for note_id, note in known.items()}
+        candidates = find_candidates(list_golden(connection), outcomes, existing=names)[:limit]
+        chosen = {note.note_id for candidate in candidates for note in candidate.notes}
+        notes = fetch_notes(connection, chosen)
+    return [candidate.to_json(names, notes) for candidate in candidates]

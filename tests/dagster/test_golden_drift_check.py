@@ -1,0 +1,52 @@
+"""The check of what has drifted among the questions, and what an import takes away."""
+
+import dagster as dg
+import pytest
+from dagster_project import GOLDEN, Project, evaluation, failure_texts, materialised
+
+from rag_resources.core.messages import Message
+
+
+def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> None:
+    """Until then there is nothing to look at; it warns in the run of the questions too."""
+    assert indexed.check(GOLDEN, "golden_drift").passed
+    question = indexed.corpus.questions()[0]
+    indexed.query(
+        "UPDATE notes SET content = content || ' Y algo más.' WHERE external_id = %s",
+        question["relevantNotes"][0],
+    )
+    result = indexed.run(GOLDEN)
+    assert result.success, failure_texts(result)
+    said = evaluation(result, GOLDEN, "golden_drift")
+    assert (said.passed, said.severity, said.blocking) == (
+        False,
+        dg.AssetCheckSeverity.WARN,
+        False,
+    )
+    assert said.metadata["notes_edited"].value >= 1
+    assert f"«{question['query']}»" in str(said.metadata["findings"].value)
+
+
+def test_what_the_source_takes_away_is_named(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question added by hand is the table's as long as no file rules."""
+    added = "¿Quién añadió esta pregunta?"
+    indexed.query(
+        "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids, expected_answer,"
+        " category, difficulty) SELECT %s, lower(%s), relevant_note_ids, 'Una persona.', category,"
+        " difficulty FROM golden_dataset LIMIT 1",
+        *(added, added),
+    )
+    total = len(indexed.corpus.questions()) + 1
+    with monkeypatch.context() as patch:
+        patch.setenv("GOLDEN_SOURCE", "")
+        kept = materialised(indexed.run(GOLDEN), GOLDEN)[None]
+    assert (kept["questions"], kept["deleted"]) == (total, 0)
+
+    result = indexed.run(GOLDEN)
+    taken = materialised(result, GOLDEN)[None]
+    assert (taken["questions"], taken["deleted"], taken["inserted"]) == (total - 1, 1, 0)
+    assert taken["deleted_questions"] == f"- {added}\n\n{Message.GOLDEN_RECOVER}"
+    origins = indexed.query("SELECT origin FROM golden_history ORDER BY id DESC LIMIT 1")
+    assert origins == [(f"{indexed.corpus.golden.name} ({result.run_id})",)]

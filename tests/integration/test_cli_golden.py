@@ -1,0 +1,361 @@
+"""`rag golden …` against a real database, question by question."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+import structlog
+
+from rag_resources.cli import main
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.golden import golden_hash
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.settings import Settings
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
+from rag_resources.store.golden import list_golden
+from rag_resources.store.notes import note_id, upsert_notes
+
+NOTES = ("gata", "furgo", "viaje", "tren")
+QUESTION = "¿Por dónde se escapó la gata?"
+OPTIONS = (
+    *("--query", QUESTION, "--note", "gata", "--answer", "Por la ventana"),
+    *("--category", "factual", "--difficulty", "2"),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout, all of it, as JSON."""
+        return json.loads(self.out)
+
+
+Rag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database: Database,
+    database_url: str,
+) -> Iterator[Rag]:
+    """Call `rag golden` on a database of four notes; no file rules over its questions."""
+    written = [
+        NoteRecord(name, name.title(), f"La nota de {name}.", datetime(2025, 1, 1, tzinfo=UTC))
+        for name in NOTES
+    ]
+    with database.transaction() as connection:
+        upsert_notes(connection, written, tenant="default", source="notes")
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in {
+        "RAG_HOME": str(tmp_path / "home"),
+        "DATABASE_URL": database_url,
+        "GOLDEN_SOURCE": "",
+        "COLUMNS": "200",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    def call(*arguments: str | Path, stdin: str | TextIO = "") -> Outcome:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
+        with pytest.raises(SystemExit) as exited:
+            main(["golden", *(str(argument) for argument in arguments)])
+        captured = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Outcome(exited.value.code, captured.out, captured.err)
+
+    yield call
+    structlog.reset_defaults()
+
+
+def added(rag: Rag, *options: str) -> str:
+    """Add a question; return its id."""
+    outcome = rag("add", *OPTIONS, *options)
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome.out.split()[-1]
+
+
+def entries(rag: Rag, *options: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = rag("list", "--json", *options).json["entries"]
+    return rows
+
+
+def test_a_question_from_its_birth_to_its_end(rag: Rag) -> None:
+    golden_id = added(rag, "--tag", "casa")
+    (row,) = entries(rag)
+    assert (row["id"], row["tags"], row["difficulty"]) == (golden_id, ["casa"], 2)
+    assert row["relevantNoteIds"] == [str(note_id("default", "notes", "gata"))]
+
+    changed = rag("update", golden_id[:6], "--note", "tren", "--note", "viaje", "--tag", "")
+    assert changed.code == 0
+    after = rag("show", golden_id[:6], "--json").json
+    assert after["relevantNoteIds"] == [
+        str(note_id("default", "notes", name)) for name in ("tren", "viaje")
+    ]
+    assert (after["tags"], after["query"], after["createdAt"]) == ([], QUESTION, row["createdAt"])
+    assert after["updatedAt"] > row["updatedAt"]
+    shown = rag("show", golden_id).out
+    for text in (QUESTION, "Por la ventana", "tren", "viaje", "factual"):
+        assert text in shown
+
+    assert rag("delete", golden_id[:6], "--yes").code == 0
+    assert entries(rag) == []
+    origins = [version["origin"] for version in rag("history", "--json").json["versions"]]
+    assert origins == ["rag golden delete", "rag golden update", "rag golden add"]
+
+
+def test_fields_come_as_json_too(rag: Rag) -> None:
+    fields = {
+        "query": QUESTION,
+        "relevantNotes": ["gata"],
+        "expectedAnswer": "Por la ventana",
+        "category": "causal",
+        "difficulty": 4,
+    }
+    outcome = rag("add", "--stdin", stdin=json.dumps(fields))
+    assert outcome.code == 0
+    golden_id = outcome.out.split()[-1]
+    assert rag("update", golden_id, "--stdin", stdin='{"difficulty": 5}').code == 0
+    (row,) = entries(rag)
+    assert (row["difficulty"], row["category"]) == (5, "causal")
+    for text in ("", "[1]", "{"):
+        refused = rag("add", "--stdin", stdin=text)
+        assert (refused.code, refused.err.strip()) == (2, f"Error: {Message.GOLDEN_STDIN_JSON}")
+    both = rag("update", golden_id, "--stdin", "--difficulty", "1", stdin="{}")
+    assert Message.GOLDEN_STDIN_ALONE in both.err
+
+
+def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
+    wrong = rag("add", "--query", " ", "--note", "nada", "--category", "otra", "--difficulty", "7")
+    assert (wrong.code, wrong.out) == (2, "")
+    for reason in ("la pregunta está vacía", "nada no existe", "expectedAnswer", "«otra»", "7 no"):
+        assert reason in wrong.err
+    assert entries(rag) == []
+
+
+def test_no_question_is_asked_twice(rag: Rag) -> None:
+    """Neither added nor reworded into another, nor under its id."""
+    golden_id = added(rag)
+    other = added(rag, "--query", "¿Cuándo volvió?")
+    again = rag("add", *OPTIONS, "--query", QUESTION.upper())
+    reworded = rag("update", other, "--query", QUESTION.lower())
+    row = json.dumps(entries(rag)[0] | {"query": "¿Quién?"})
+    same_id = rag("add", "--stdin", stdin=row)
+    for outcome in (again, reworded, same_id):
+        assert outcome.code == 2
+        assert "la pregunta ya está en el conjunto" in outcome.err
+    assert golden_id in again.err
+    assert len(entries(rag)) == 2
+
+
+def test_ids_are_given_by_their_beginning(rag: Rag, database: Database) -> None:
+    added(rag)
+    added(rag, "--query", "¿Cuándo volvió?")
+    with database.transaction() as connection:
+        connection.execute(
+            "UPDATE golden_dataset SET id = overlay(id::text placing 'abcd' from 1)::uuid"
+        )
+    for call in (("show", "abcd"), ("update", "abcd", "--reviewed"), ("delete", "abcd", "--yes")):
+        outcome = rag(*call)
+        assert (outcome.code, "Hay 2 preguntas" in outcome.err) == (2, True)
+    assert "Ninguna pregunta" in rag("show", "ffff").err
+    longer = entries(rag)[0]["id"][:12].upper()
+    assert rag("show", longer, "--json").json["id"].startswith(longer.lower())
+
+
+def test_a_question_that_still_holds_is_marked_as_reviewed(rag: Rag) -> None:
+    golden_id = added(rag)
+    (before,) = entries(rag)
+    assert rag("update", golden_id).err.strip().endswith(Message.GOLDEN_NOTHING_TO_CHANGE)
+    assert entries(rag) == [before]
+    assert rag("update", golden_id, "--reviewed").code == 0
+    (after,) = entries(rag)
+    assert after.pop("updatedAt") > before.pop("updatedAt")
+    assert after == before
+
+
+def test_lists_are_by_category_and_tag(rag: Rag) -> None:
+    added(rag, "--tag", "casa")
+    added(rag, "--query", "¿Cuándo volvió?", "--category", "temporal")
+    assert [row["category"] for row in entries(rag, "--category", "temporal")] == ["temporal"]
+    assert [row["query"] for row in entries(rag, "--tag", "casa")] == [QUESTION]
+    assert entries(rag, "--category", "temporal", "--tag", "casa") == []
+    shown = rag("list").out
+    assert "Preguntas: 2." in shown
+    assert "temporal" in shown
+    assert "«otra» no es una de" in rag("list", "--category", "otra").err
+
+
+def test_without_a_terminal_nothing_is_deleted_unasked(rag: Rag) -> None:
+    golden_id = added(rag)
+    refused = rag("delete", golden_id, stdin="s\n")
+    assert (refused.code, Message.GOLDEN_DELETE_UNCONFIRMED in refused.err) == (2, True)
+    assert len(entries(rag)) == 1
+
+
+@pytest.mark.parametrize(("answer", "left"), [("sí", 0), ("S", 0), ("n", 1), ("", 1)])
+def test_on_a_terminal_a_person_confirms(rag: Rag, answer: str, left: int) -> None:
+    golden_id = added(rag)
+    ours, theirs = os.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    with os.fdopen(theirs, encoding="utf-8") as terminal:
+        outcome = rag("delete", golden_id, stdin=terminal)
+    os.close(ours)
+    assert QUESTION in outcome.out
+    assert outcome.code == (2 if left else 0)
+    assert len(entries(rag)) == left
+
+
+def test_who_changes_what_a_file_rules_is_told(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next materialisation undoes it; the file itself may be imported without a word."""
+    golden_id = added(rag)
+    source = tmp_path / "oro.json"
+    rag("export", source)
+    monkeypatch.setenv("GOLDEN_SOURCE", str(source))
+    told = Message.GOLDEN_SOURCE_RULES.format(path=source)
+    for call in (
+        ("update", golden_id, "--reviewed"),
+        ("delete", golden_id, "--yes"),
+        ("add", *OPTIONS),
+    ):
+        outcome = rag(*call)
+        assert (outcome.code, outcome.err.strip()) == (0, told)
+    assert told not in rag("import", source).err
+    other = tmp_path / "otro.json"
+    rag("export", other)
+    assert told in rag("import", other).err
+
+
+def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_path: Path) -> None:
+    added(rag)
+    first, second = tmp_path / "uno.json", tmp_path / "dos.json"
+    rag("export", first)
+    added(rag, "--query", "¿Cuándo volvió?")
+    rag("export", second)
+    replaced = rag("import", first)
+    assert "0 preguntas nuevas, 0 cambiadas y 1 borradas" in replaced.out
+    assert Message.GOLDEN_RECOVER in replaced.err
+    back = tmp_path / "vuelta.json"
+    assert rag("export", back, "--at", "2").code == 0
+    assert json.loads(back.read_text()) == json.loads(second.read_text())
+    assert "1 preguntas nuevas y 0 cambiadas" in rag("import", back, "--merge").out
+    unknown = rag("export", back, "--at", "77")
+    assert (unknown.code, "«77»" in unknown.err) == (2, True)
+
+
+def test_the_history_shows_the_newest_versions(rag: Rag, database: Database) -> None:
+    golden_id = added(rag)
+    with database.transaction() as connection:
+        connection.execute("UPDATE golden_dataset SET difficulty = 3")
+        now = golden_hash(list_golden(connection))
+    newest, oldest = rag("history", "--json").json["versions"]
+    assert (newest["goldenHash"], newest["origin"]) == (now, "")
+    (change,) = newest["changes"]
+    assert (change["operation"], change["before"]["difficulty"]) == ("update", 2)
+    assert (change["after"]["difficulty"], change["after"]["id"]) == (3, golden_id)
+    assert (oldest["version"], oldest["questions"]) == (1, 1)
+    shown = rag("history").out
+    assert now in shown
+    assert "(sin «rag», por rag)" in shown
+    assert "Hay 1 versiones anteriores" in rag("history", "--limit", "1").out
+    assert rag("history", "--limit", "0").code == 2
+
+
+def test_drift_is_said_in_words_and_json(rag: Rag, database: Database) -> None:
+    golden_id = added(rag)
+    sound = rag("drift")
+    assert (sound.code, "Por mirar: 0." in sound.out) == (0, True)
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = 'Otra cosa.' WHERE external_id = 'gata'")
+    drifted = rag("drift")
+    assert (drifted.code, drifted.out.count("\n- ")) == (0, 0)
+    assert drifted.out.startswith("- Notas relevantes editadas")
+    assert rag("drift", "--json").json["edited"] == [
+        {"id": golden_id, "query": QUESTION, "notes": ["gata"]}
+    ]
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM notes WHERE external_id = 'gata'")
+    assert rag("drift").out.startswith("- Notas relevantes que ya no existen")
+    assert "(ya no existe)" in rag("show", golden_id).out
+
+
+def evaluated(database: Database, configuration: str, *found: str) -> None:
+    """An evaluation of the stored questions, all of which find the same notes."""
+    with database.transaction() as connection:
+        golden = list_golden(connection)
+        notes = tuple(note_id("default", "notes", name) for name in found)
+        outcomes = [QueryOutcome(entry, notes, 1.0, {}) for entry in golden]
+        context = EvaluationContext(
+            configuration=configuration,
+            config=RetrievalConfig(model="m"),
+            golden_hash=golden_hash(golden),
+            model_digest="",
+            index_version=1,
+        )
+        insert_evaluation(connection, context, summarize(outcomes), outcomes)
+
+
+def test_candidates_are_refused_until_a_person_has_judged_them(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
+    golden_id = added(rag, "--tag", "casa")
+    assert rag("suggest").out.strip().endswith(Message.GOLDEN_NO_SUGGESTIONS)
+    evaluated(database, "una", "tren", "furgo", "viaje", "gata")
+    evaluated(database, "otra", "furgo", "gata")
+    evaluated(database, "más", "gata")
+    shown = rag("suggest")
+    assert "La nota de furgo." in shown.out
+    assert "La nota de tren." not in shown.out
+
+    path = tmp_path / "candidatas.json"
+    path.write_text(rag("suggest", "--json").out)
+    for call in (("validate",), ("import", "--merge"), ("import",)):
+        refused = rag(*call, path)
+        assert (refused.code, "«candidata»" in refused.err) == (2, True)
+
+    (row,) = json.loads(path.read_text())["entries"]
+    assert row["id"] == golden_id
+    (note,) = row["candidateNotes"]
+    assert (note["name"], note["configurations"]) == ("furgo", ["otra", "una"])
+    path.write_text(json.dumps([row | {"tags": ["casa"]}]))
+    assert "0 preguntas nuevas y 1 cambiadas" in rag("import", path, "--merge").out
+    (accepted,) = entries(rag)
+    assert accepted["relevantNoteIds"] == [
+        str(note_id("default", "notes", name)) for name in ("gata", "furgo")
+    ]
+    assert rag("suggest", "--json").json == {"entries": []}
+    assert rag("suggest", "--limit", "0").code == 2
+
+
+@pytest.mark.parametrize(
+    "command", ["list", "show", "add", "update", "delete", "history", "drift", "suggest", "export"]
+)
+def test_every_help_page_is_in_spanish(rag: Rag, command: str) -> None:
+    outcome = rag(command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith("Uso: rag golden")
+    english = ("Usage", "Options", "Arguments", "Commands", "Show this", "required", "default:")
+    assert not [word for word in english if word in outcome.out]

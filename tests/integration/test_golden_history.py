@@ -1,0 +1,433 @@
+"""Every change of the golden dataset is kept, and what it was can be had back."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.golden_changes import GoldenVersion, Operation
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.database.queries import SQL
+from rag_resources.evaluation.golden_editing import add_entry, update_entry
+from rag_resources.evaluation.golden_files import export_golden, import_golden
+from rag_resources.evaluation.golden_review import review_drift
+from rag_resources.store.golden import list_golden, write_golden
+from rag_resources.store.golden_history import golden_versions
+from rag_resources.store.notes import note_id, upsert_notes
+from tests.strategies import uuid_number
+from tests.waiting import wait_until
+
+TENANT = "default"
+NOTES = {name: note_id(TENANT, "diario", name) for name in ("gata", "tren", "huerto")}
+
+
+@pytest.fixture
+def notes(database: Database) -> None:
+    """Three notes."""
+    write_notes(database, {name: f"La nota de {name}." for name in NOTES})
+
+
+def write_notes(database: Database, texts: dict[str, str]) -> None:
+    written = [
+        NoteRecord(name, "", text, datetime(2025, 1, 1, tzinfo=UTC)) for name, text in texts.items()
+    ]
+    with database.transaction() as connection:
+        upsert_notes(connection, written, tenant=TENANT, source="diario")
+
+
+def entry(query: str, **changes: Any) -> GoldenEntry:
+    return replace(GoldenEntry(query, (NOTES["gata"],), "Sí.", "factual", 1), **changes)
+
+
+def row(query: str, note: str = "gata") -> dict[str, Any]:
+    return {
+        "query": query,
+        "relevantNotes": [note],
+        "expectedAnswer": "Sí.",
+        "category": "factual",
+        "difficulty": 1,
+    }
+
+
+def write(database: Database, entries: Sequence[GoldenEntry], **options: Any) -> None:
+    with database.transaction() as connection:
+        write_golden(connection, entries, **{"replace": True} | options)
+
+
+def stored(database: Database) -> list[GoldenEntry]:
+    with database.transaction() as connection:
+        return list_golden(connection)
+
+
+def versions(database: Database) -> list[GoldenVersion]:
+    with database.transaction() as connection:
+        return golden_versions(connection)
+
+
+def by_hand(database: Database, *statements: str) -> None:
+    """As a person with psql: without `rag`."""
+    with database.transaction() as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def counts(version: GoldenVersion) -> tuple[int, ...]:
+    return tuple(version.count(operation) for operation in Operation)
+
+
+def test_a_transaction_is_a_version(database: Database) -> None:
+    """With who and what made it; one that changes nothing makes none."""
+    write(database, [entry("¿A?"), entry("¿B?")], origin="oro.json")
+    write(database, [entry("¿A?"), entry("¿B?")], origin="otra vez")
+    write(database, [entry("¿A?", difficulty=3), entry("¿C?")], origin="nuevo.json")
+    first, second = versions(database)
+    assert (first.number, first.origin, counts(first)) == (1, "oro.json", (2, 0, 0))
+    assert (second.number, second.origin, counts(second)) == (2, "nuevo.json", (1, 1, 1))
+    assert first.changed_by == "rag"
+    assert first.changed_at < second.changed_at
+    assert second.golden_hash == golden_hash(stored(database))
+    assert golden_hash(first.entries) == golden_hash([entry("¿A?"), entry("¿B?")])
+
+
+def test_whoever_changes_the_table_is_recorded(database: Database) -> None:
+    """By psql, whole rows or none, and emptied at once too."""
+    write(database, [entry(query) for query in ("¿A?", "¿B?", "¿C?")], origin="oro.json")
+    by_hand(database, "UPDATE golden_dataset SET difficulty = 5 WHERE query = '¿A?'")
+    by_hand(database, "UPDATE golden_dataset SET difficulty = 5 WHERE query = '¿A?'")
+    by_hand(
+        database,
+        "DELETE FROM golden_dataset WHERE query = '¿B?'",
+        "UPDATE golden_dataset SET tags = '{x}' WHERE query = '¿A?'",
+    )
+    by_hand(database, "TRUNCATE golden_dataset")
+    assert stored(database) == []
+    assert [counts(version) for version in versions(database)] == [
+        (3, 0, 0),
+        (0, 1, 0),
+        (0, 1, 1),
+        (0, 0, 2),
+    ]
+    assert [version.origin for version in versions(database)] == ["oro.json", "", "", ""]
+    assert [len(version.entries) for version in versions(database)] == [3, 3, 2, 0]
+
+
+def test_what_was_rolled_back_never_was(database: Database) -> None:
+    with database.transaction() as connection:
+        write_golden(connection, [entry("¿A?")], replace=True)
+        connection.rollback()
+    assert versions(database) == []
+
+
+def test_who_may_only_write_questions_is_recorded_too(database: Database) -> None:
+    """Without any right on the history or the notes; and cannot forge it."""
+    write(database, [entry("¿A?")])
+    by_hand(
+        database,
+        "CREATE ROLE golden_editor",
+        "GRANT SELECT, UPDATE ON golden_dataset TO golden_editor",
+    )
+    try:
+        by_hand(
+            database,
+            "SET LOCAL ROLE golden_editor",
+            "UPDATE golden_dataset SET difficulty = 2",
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            by_hand(database, "SET LOCAL ROLE golden_editor", "SELECT FROM golden_history")
+    finally:
+        by_hand(database, "DROP OWNED BY golden_editor", "DROP ROLE golden_editor")
+    assert counts(versions(database)[-1]) == (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM golden_history",
+        "UPDATE golden_history SET origin = 'x'",
+        "TRUNCATE golden_history",
+    ],
+)
+def test_the_history_only_grows(database: Database, statement: str) -> None:
+    write(database, [entry("¿A?")])
+    with pytest.raises(psycopg.errors.RaiseException, match="only added to"):
+        by_hand(database, statement)
+
+
+def test_versions_follow_each_other_as_their_commits_do(database: Database) -> None:
+    """A second writer, with rag or without, waits for the first to end."""
+    write(database, [entry("¿A?"), entry("¿B?")])
+    waiting = "SELECT FROM pg_locks WHERE relation = 'golden_history'::regclass AND NOT granted"
+
+    def waiters() -> int:
+        with database.transaction() as connection:
+            return len(connection.execute(waiting).fetchall())
+
+    with ThreadPoolExecutor(2) as threads:
+        with database.transaction() as connection:
+            connection.execute("UPDATE golden_dataset SET difficulty = 4 WHERE query = '¿A?'")
+            hand = "UPDATE golden_dataset SET difficulty = 3 WHERE query = '¿B?'"
+            others = [threads.submit(by_hand, database, hand)]
+            wait_until(lambda: waiters() == 1)
+            others.append(threads.submit(write, database, [entry("¿C?")], replace=False))
+            wait_until(lambda: waiters() == 2)
+            connection.execute("UPDATE golden_dataset SET difficulty = 5 WHERE query = '¿B?'")
+        for other in others:
+            other.result()
+    assert [(version.number, len(version.changes)) for version in versions(database)] == [
+        (1, 2),
+        (2, 2),
+        (3, 1),
+        (4, 1),
+    ]
+    assert {e.query: e.difficulty for e in stored(database)} == {"¿A?": 4, "¿B?": 3, "¿C?": 1}
+
+
+def test_the_questions_there_were_are_the_first_version(database: Database) -> None:
+    """After the migration of a database that had some; of the time of their last change."""
+    write(database, [entry("¿A?", updated_at=datetime(2025, 3, 1, tzinfo=UTC))])
+    before = stored(database)
+    by_hand(
+        database,
+        "DROP TABLE golden_history",
+        "DROP FUNCTION golden_changed, golden_truncated CASCADE",
+        "DROP FUNCTION refuse_change",
+        (SQL / "migrations" / "0009_golden_history.sql").read_text("utf-8"),
+    )
+    write(database, [entry("¿B?")])
+    first, second = versions(database)
+    assert list(first.entries) == before
+    assert first.changed_at == datetime(2025, 3, 1, tzinfo=UTC)
+    assert (second.number, counts(second)) == (2, (1, 0, 1))
+
+
+# Identity and property 33, over the database
+
+
+ENTRIES = st.builds(
+    GoldenEntry,
+    query=st.sampled_from(["¿A?", "¿a?", "¿B?", "¿C?"]),
+    relevant_note_ids=st.sampled_from([(uuid_number(1),), (uuid_number(1), uuid_number(2))]),
+    expected_answer=st.sampled_from(["Sí.", "No."]),
+    category=st.sampled_from(["factual", "causal"]),
+    difficulty=st.integers(1, 2),
+    tags=st.sampled_from([(), ("x", "x")]),
+    golden_id=st.none() | st.integers(1, 3).map(uuid_number),
+    created_at=st.none() | st.integers(1, 3).map(lambda day: datetime(2025, 1, day, tzinfo=UTC)),
+    updated_at=st.none() | st.integers(1, 3).map(lambda day: datetime(2025, 1, day, tzinfo=UTC)),
+)
+DATASETS = st.lists(
+    ENTRIES,
+    max_size=3,
+    unique_by=(lambda each: each.normalized_query, lambda each: each.golden_id or object()),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.lists(st.tuples(DATASETS, st.booleans()), min_size=1, max_size=4))
+def test_property_33_what_was_written_can_be_had_back(
+    database: Database, imports: list[tuple[list[GoldenEntry], bool]]
+) -> None:
+    """Whatever is reworded, exchanged or renamed; an import refused changes nothing."""
+    by_hand(database, "DELETE FROM golden_dataset")
+    states = [stored(database)]
+    for wanted, replace_all in imports:
+        refused = False
+        try:
+            write(database, wanted, replace=replace_all)
+        except InvalidGoldenDatasetError:
+            refused = True
+        if refused:
+            assert not replace_all
+            assert stored(database) == states[-1]
+            continue
+        states.append(stored(database))
+        found = {each.normalized_query: each for each in states[-1]}
+        for each in wanted:
+            kept = found[each.normalized_query]
+            given_ = {"golden_id", "created_at", "updated_at"}
+            blanks = {n: getattr(kept, n) for n in given_ if getattr(each, n) is None}
+            assert replace(each, **blanks) == kept
+        if replace_all:
+            assert len(found) == len(wanted)
+    for state in states:
+        write(database, state)
+        assert stored(database) == state
+    last = versions(database)
+    if last:
+        assert sorted(last[-1].entries, key=lambda e: e.normalized_query) == states[-1]
+
+
+def test_two_questions_change_places(database: Database) -> None:
+    """Though no two may ever ask the same."""
+    first, second = uuid_number(1), uuid_number(2)
+    write(database, [entry("¿A?", golden_id=first), entry("¿B?", golden_id=second)])
+    write(database, [entry("¿B?", golden_id=first), entry("¿A?", golden_id=second)])
+    assert [(each.query, each.golden_id) for each in stored(database)] == [
+        ("¿A?", second),
+        ("¿B?", first),
+    ]
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        by_hand(database, "UPDATE golden_dataset SET normalized_query = 'x'")
+
+
+def test_a_refused_import_names_the_entry(database: Database, notes: None, tmp_path: Path) -> None:
+    write(database, [entry("¿A?", golden_id=uuid_number(1)), entry("¿B?")])
+    path = tmp_path / "oro.json"
+    path.write_text(json.dumps([row("¿C?"), row("¿b?") | {"id": str(uuid_number(1))}]))
+    before = stored(database)
+    with pytest.raises(InvalidGoldenDatasetError, match=r"entrada 2.*ya está en el conjunto"):
+        import_golden(database, path, tenant=TENANT, replace=False)
+    assert stored(database) == before
+
+
+# Restoring
+
+
+def test_the_questions_of_any_evaluation_can_be_exported(
+    database: Database, notes: None, tmp_path: Path
+) -> None:
+    """By the golden hash it was stored with; what comes out can be imported again."""
+    path = tmp_path / "oro.json"
+    path.write_text(json.dumps([row("¿A?"), row("¿B?", "tren")]))
+    import_golden(database, path, tenant=TENANT, run_id="1234")
+    evaluated, old = golden_hash(stored(database)), stored(database)
+    write(database, [entry("¿C?")])
+    assert versions(database)[0].origin == "oro.json (1234)"
+
+    assert export_golden(database, path, moment=evaluated) == 2
+    changes = import_golden(database, path, tenant=TENANT)
+    assert stored(database) == old
+    assert len(changes) == 3
+    assert export_golden(database, path, moment="2") == 1
+    assert export_golden(database, path) == 2
+
+
+def test_a_moment_before_the_history_is_refused(database: Database, tmp_path: Path) -> None:
+    write(database, [entry("¿A?")])
+    with pytest.raises(InvalidParameterError, match="1999"):
+        export_golden(database, tmp_path / "oro.json", moment="1999-01-01")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Drift
+
+
+def drifted(database: Database) -> tuple[list[str], list[str]]:
+    """The queries whose notes are gone, and whose notes were edited."""
+    drift = review_drift(database)
+    return [item.entry.query for item in drift.gone], [item.entry.query for item in drift.edited]
+
+
+def test_an_edited_note_is_told_until_its_question_is_looked_at(
+    database: Database, notes: None
+) -> None:
+    """What matters is the content: neither its tags nor when it was ingested."""
+    old = datetime(2020, 1, 1, tzinfo=UTC)
+    tren = entry("¿Tren?", relevant_note_ids=(NOTES["tren"],))
+    write(database, [entry("¿Gata?", updated_at=old), tren])
+    by_hand(database, "UPDATE notes SET tags = '{viaje}', updated_at = now()")
+    assert drifted(database) == ([], [])
+
+    write_notes(database, {"gata": "La gata se llama Nube."})
+    assert drifted(database) == ([], ["¿Gata?"])
+    (item,) = review_drift(database).edited
+    assert item.notes == ("gata",)
+
+    updated = update_entry(database, str(item.entry.golden_id), {}, tenant=TENANT, origin="x")
+    assert drifted(database) == ([], [])
+    assert updated.updated_at
+    assert updated.updated_at > old
+
+
+def test_a_note_that_is_gone_or_has_expired_is_told(database: Database, notes: None) -> None:
+    write(
+        database,
+        [
+            entry("¿Gata?"),
+            entry("¿Tren?", relevant_note_ids=(NOTES["huerto"], NOTES["tren"])),
+        ],
+    )
+    by_hand(
+        database,
+        "DELETE FROM notes WHERE external_id = 'gata'",
+        "UPDATE notes SET expires_at = now() WHERE external_id = 'tren'",
+    )
+    assert drifted(database) == (["¿Gata?", "¿Tren?"], [])
+
+
+def test_near_duplicates_are_told_however_they_are_accented(
+    database: Database, notes: None
+) -> None:
+    """Stems decide, and the question word is one: asking when is not asking where."""
+    questions = [
+        "¿Cuándo volvió de Lisboa la organización?",
+        "cuándo volvio la organizacion de Lisboa",
+        "¿Dónde volvió a reunirse en otoño la organización de Lisboa?",
+        "¿Cuándo se escapó la gata?",
+        "¿Dónde se escapó la gata?",
+    ]
+    for question in questions:
+        add_entry(database, row(question), tenant=TENANT, origin="x")
+    (pair,) = review_drift(database).near_duplicates
+    assert {pair.first.query, pair.second.query} == set(questions[:2])
+
+
+def test_the_mix_is_compared_with_what_serves(database: Database, notes: None) -> None:
+    """With the promoted evaluation, though there are newer ones; before any, with the latest."""
+    write(database, [entry("¿A?"), entry("¿B?", category="causal")])
+    assert review_drift(database).mix is None
+    promoted = insert_evaluation(database, {"factual": 1, "causal": 1}, "2025-01-01")
+    insert_evaluation(database, {"factual": 2}, "2025-01-02")
+    assert mix_distance(database) == 0.5
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
+            " VALUES ('m', 3, 'x', 'x', 0.1)"
+        )
+        connection.execute(
+            "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
+            " VALUES ('c', '{}', 'x', 'm', %s)",
+            (promoted,),
+        )
+    assert mix_distance(database) == 0
+
+
+def mix_distance(database: Database) -> float:
+    mix = review_drift(database).mix
+    assert mix
+    return mix.distance
+
+
+def insert_evaluation(database: Database, categories: dict[str, int], created_at: str) -> UUID:
+    """An evaluation as far as the category mix needs one."""
+    breakdown = {f"category:{name}": {"queries": n} for name, n in categories.items()}
+    breakdown["difficulty:1"] = {"queries": 99}
+    columns = (
+        "total_queries, failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3,"
+        " hit_rate_at_5, hit_rate_at_10, hit_rate_at_10_low, hit_rate_at_10_high, mrr,"
+        " precision_at_10, recall_at_10, ndcg_at_10, latency_p50_ms, latency_p95_ms,"
+        " latency_p99_ms, index_version"
+    )
+    with database.transaction() as connection:
+        row_ = connection.execute(
+            "INSERT INTO evaluation_results (id, configuration, config, config_hash, golden_hash,"
+            f" model, model_digest, gate, created_at, breakdown, {columns})"
+            " VALUES (gen_random_uuid(), 'c', '{}', 'x', 'x', 'm', 'x', 'pass', %s, %s,"
+            f" {', '.join(['1'] * 17)}) RETURNING id",
+            (created_at, json.dumps(breakdown)),
+        ).fetchone()
+    assert row_
+    evaluation_id: UUID = row_[0]
+    return evaluation_id
