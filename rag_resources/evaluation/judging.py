@@ -1,0 +1,143 @@
+"""Answers and their judgements for a whole evaluation: missing where one fails, and counted."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import structlog
+
+from rag_resources.core.answers import Answer
+from rag_resources.core.errors import (
+    DeadlineExceededError,
+    InvalidParameterError,
+    ProviderUnavailableError,
+    RagError,
+)
+from rag_resources.core.evaluation import QueryOutcome
+from rag_resources.core.judging import (
+    JudgedAnswer,
+    JudgeInfo,
+    Judgement,
+    JudgeSummary,
+    summarize_judgements,
+)
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.answering import (
+    Answerer,
+    ExtractiveAnswerer,
+    LanguageModelAnswerer,
+)
+from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
+from rag_resources.providers.protocols import Embedder, LanguageModel
+from rag_resources.providers.rerank_llm import MAX_CALLS
+from rag_resources.providers.resilience import CircuitBreaker
+
+JUDGE_MODEL = "use_multilingual"
+"""Of the embedded judge, whatever is evaluated: else configurations could not be compared."""
+
+_NOTHING_CLAIMED = Judgement(faithfulness=None, answer_relevance=0.0)
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Who answers, who judges, and how many questions at a time.
+
+    After five questions in a row for want of a server the rest are not asked for a minute: without
+    it each would wait for its retries.
+    """
+
+    answerer: Answerer
+    judge: Judge
+    concurrency: int = 1
+    breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("judge"))
+
+    @property
+    def info(self) -> JudgeInfo:
+        """What is stored with the results."""
+        return JudgeInfo(self.judge.name, self.judge.model, self.judge.version, self.answerer.name)
+
+
+def build_judging(
+    name: str | None,
+    *,
+    embedder: Callable[[str], Embedder],
+    language_model: LanguageModel | None,
+    samples: int = 1,
+) -> Judging | None:
+    """Return the judging of a judge's name; None for no name.
+
+    A language model, if there is one, writes the answers for either judge.
+
+    Args:
+        name: `embedded` or `llm`; None or empty for none.
+        embedder: Of a model's name.
+        language_model: None if none is configured.
+        samples: How many times the judge `llm` judges an answer.
+
+    Raises:
+        InvalidParameterError: The name is none of these, or needs a language model.
+    """
+    if not name:
+        return None
+    answerer = LanguageModelAnswerer(language_model) if language_model else ExtractiveAnswerer()
+    concurrency = MAX_CALLS if language_model else 1
+    if name == EmbeddedJudge.name:
+        return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency)
+    if name != LanguageModelJudge.name:
+        raise InvalidParameterError(Message.JUDGE_UNKNOWN.format(name=name), judge=name)
+    if language_model is None:
+        raise InvalidParameterError(Message.JUDGE_NEEDS_LANGUAGE_MODEL, judge=name)
+    return Judging(answerer, LanguageModelJudge(language_model, samples), concurrency)
+
+
+def judge_outcomes(
+    judging: Judging,
+    outcomes: Sequence[QueryOutcome],
+    progress: Callable[[int], None] = lambda _: None,
+) -> JudgeSummary:
+    """Answer every question that found passages from them, and judge the answers.
+
+    An answer that cannot be made or judged is a missing value with its reason.
+
+    Args:
+        judging: Who does it.
+        outcomes: Of all questions, with what they retrieved.
+        progress: Called with 1 after each outcome.
+    """
+    answers: dict[str, JudgedAnswer] = {}
+    with ThreadPoolExecutor(judging.concurrency, thread_name_prefix="judging") as threads:
+        judged = threads.map(lambda outcome: _judged(judging, outcome), outcomes)
+        for outcome, item in zip(outcomes, judged, strict=True):
+            if item:
+                answers[outcome.key] = item
+            progress(1)
+    return summarize_judgements(judging.info, answers)
+
+
+def _judged(judging: Judging, outcome: QueryOutcome) -> JudgedAnswer | None:
+    if not outcome.context:
+        return None
+    question = outcome.golden.query
+    passages = [result.expanded_content for result in outcome.context]
+    answer: Answer | None = None
+    try:
+        with judging.breaker.guard(_is_away):
+            answer = judging.answerer.answer(question, passages)
+            if not answer.found:
+                return JudgedAnswer(answer, _NOTHING_CLAIMED)
+            return JudgedAnswer(answer, judging.judge.judge(question, answer.text, passages))
+    except RagError as error:
+        _log.warning(
+            "judging_failed",
+            judge=judging.judge.name,
+            answered=answer is not None,
+            error=type(error).__name__,
+        )
+        reason = Message.JUDGE_FAILED if answer else Message.ANSWER_FAILED
+        return JudgedAnswer(answer, None, reason.format(reason=error.message))
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, ProviderUnavailableError | DeadlineExceededError)
