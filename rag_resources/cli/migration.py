@@ -1,14 +1,32 @@
-"""`rag migration status`: from whole notes to chunks, month by month."""
+"""`rag migration status`: from whole notes to chunks, month by month and model by model."""
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rag_resources.cli.output import JsonOption, console, say, table, write_json
-from rag_resources.cli.session import application
+import typer
+
+from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
+from rag_resources.cli.session import read_settings
+from rag_resources.cli.status import existing_database, find_server
 from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
-    from rag_resources.store.status import MonthProgress
+    from rag_resources.core.migration_status import ModelProgress, MonthProgress, Quality
+    from rag_resources.settings import Settings
+    from rag_resources.store.migration import StoredBatch
+    from rag_resources.store.migration_status import ErrorKind, MigrationStatus
+
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", metavar="FICHERO.png", help=Message.HELP_MIGRATION_PLOT)
+]
+
+_KEYS = (
+    *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "baseline"),
+    *("floor", "pace", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving", "hold"),
+)
+"""Of the JSON, after `database`, in this order."""
 
 app = group("migration", Message.HELP_MIGRATION)
 
@@ -19,59 +37,171 @@ def options() -> None:
 
 
 @command(app, "status", Message.HELP_MIGRATION_STATUS)
-def status(as_json: JsonOption = False) -> None:
-    """Say how far the notes of each month have come."""
-    from rag_resources.store.status import month_progress, total_progress
-
-    with application() as opened, opened.database.transaction() as connection:
-        months = month_progress(connection)
-    total = total_progress(months, Message.COLUMN_TOTAL) if months else None
+def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
+    """Say how far the migration has come, without starting or changing anything."""
+    settings = read_settings()
+    server, url = find_server(settings)
+    found = _read(url, settings) if url else None
+    if found and plot:
+        _write_plot(found, settings, plot)
     if as_json:
-        write_json(
-            {
-                "months": [{"month": item.month, **_as_json(item)} for item in months],
-                "total": _as_json(total) if total else None,
-            }
-        )
-    elif total:
-        _show(months, total)
+        state = "ready" if found else "schemaMissing" if url else "stopped"
+        contents = _as_json(found, settings) if found else dict.fromkeys(_KEYS) | {"months": []}
+        write_json({"database": state} | {key: contents[key] for key in _KEYS})
+    elif found:
+        _show(found, settings)
+    elif url:
+        say(Message.SERVER_SCHEMA_MISSING)
     else:
-        say(Message.MIGRATION_NO_NOTES)
+        say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
 
 
-def _show(months: "list[MonthProgress]", total: "MonthProgress") -> None:
-    columns = (
-        Message.COLUMN_MONTH,
-        Message.COLUMN_NOTES,
-        Message.COLUMN_CHUNKED,
-        "%",
-        *(Message.COLUMN_PENDING_OF.format(model=model) for model in total.pending),
-        Message.COLUMN_FAILURES,
-    )
-    rows = [
-        (
-            item.month,
-            str(item.notes),
-            str(item.chunked),
-            f"{item.percent_chunked:.1f}",
-            *(str(count) for count in item.pending.values()),
-            str(item.failures),
-        )
-        for item in (*months, total)
-    ]
-    console().print(table(columns, rows))
-    say(
-        Message.MIGRATION_TOTAL.format(
-            chunked=total.chunked, notes=total.notes, percent=total.percent_chunked
-        )
-    )
+def _read(url: str, settings: "Settings") -> "MigrationStatus | None":
+    """Read the status; None if the schema is not there, or not up to date."""
+    from rag_resources.indexing.chunk import chunking_hash
+    from rag_resources.store.migration_status import read_migration_status
+
+    with existing_database(url) as database:
+        if database is None:
+            return None
+        with database.snapshot() as connection:
+            return read_migration_status(
+                connection,
+                settings.embedding_models,
+                chunking_hash=chunking_hash(settings.chunking),
+            )
 
 
-def _as_json(item: "MonthProgress") -> dict[str, Any]:
+def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
+    from rag_resources.plots import migration_plot
+
+    drawn = migration_plot(found, floor=settings.migration_floor)
+    try:
+        path.write_bytes(drawn)
+    except OSError as error:
+        raise InvalidParameterError(
+            Message.MIGRATION_PLOT_REFUSED.format(path=path, reason=error.strerror), path=path
+        ) from error
+    note(Message.MIGRATION_PLOTTED.format(path=path))
+
+
+def _show(found: "MigrationStatus", settings: "Settings") -> None:
+    from rag_resources.evaluation.migration_report import summary, tables
+
+    if found.months:
+        for item in tables(found):
+            console().print(table(item.columns, item.rows, title=item.title, prose=item.is_prose))
+    for line in summary(found, first_month=settings.first_month):
+        say(line)
+
+
+def _as_json(found: "MigrationStatus", settings: "Settings") -> dict[str, Any]:
+    serving, hold = found.serving, found.hold
     return {
-        "notes": item.notes,
-        "chunked": item.chunked,
-        "percentChunked": round(item.percent_chunked, 2),
-        "pendingNotes": dict(item.pending),
-        "failures": item.failures,
+        "readAt": found.read_at.isoformat(),
+        "months": [{"month": month.month, **_month(month)} for month in found.months],
+        "total": _month(found.total) if found.months else None,
+        "models": [_model(model) for model in found.models],
+        "errors": [_error(kind) for kind in found.errors],
+        "lastBatches": [_batch(batch) for batch in found.last_batches.values()],
+        "quality": _quality(found.quality),
+        "baseline": _quality(found.baseline_quality),
+        "floor": settings.migration_floor,
+        "pace": {
+            "notesPerMinute": found.pace.notes_per_minute,
+            "vectorsPerMinute": dict(found.pace.vectors_per_minute),
+        },
+        "isWorking": found.is_working,
+        "isComplete": found.is_complete,
+        "minutesLeft": found.minutes_left,
+        "readyAt": found.ready_at.isoformat() if found.ready_at else None,
+        "serving": {
+            "configuration": serving.configuration,
+            "model": serving.model,
+            "since": serving.promoted_at.isoformat(),
+        }
+        if serving
+        else None,
+        "hold": {
+            "kind": hold.kind,
+            "reason": hold.reason,
+            "runId": hold.run_id,
+            "setAt": hold.set_at.isoformat(),
+        }
+        if hold
+        else None,
+    }
+
+
+def _month(month: "MonthProgress") -> dict[str, Any]:
+    return {
+        "notes": month.notes,
+        "chunked": month.chunked,
+        "percentChunked": month.percent_chunked,
+        "pendingNotes": dict(month.pending),
+        "failures": month.failures,
+        "migrated": month.migrated,
+        "remaining": month.remaining,
+        "percentMigrated": month.percent_migrated,
+        "failedNotes": month.failed,
+        "expired": month.expired,
+    }
+
+
+def _model(model: "ModelProgress") -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "state": model.state,
+        "serves": model.serves,
+        "currentChunks": model.current_chunks,
+        "chunks": model.chunks,
+        "percent": model.percent,
+        "pendingNotes": model.pending_notes,
+    }
+
+
+def _error(kind: "ErrorKind") -> dict[str, Any]:
+    return {
+        "stage": kind.stage,
+        "model": kind.model,
+        "count": kind.count,
+        "examples": [
+            {
+                "noteId": str(example.note_id),
+                "externalId": example.external_id,
+                "reason": example.reason,
+            }
+            for example in kind.examples
+        ],
+    }
+
+
+def _batch(batch: "StoredBatch") -> dict[str, Any]:
+    return {
+        "model": batch.model,
+        "finishedAt": batch.finished_at.isoformat(),
+        "months": batch.months,
+        "runId": batch.run_id,
+        "gate": batch.gate,
+        "reason": batch.reason,
+        "overrideReason": batch.override_reason,
+        "overriddenAt": batch.overridden_at.isoformat() if batch.overridden_at else None,
+        "totalQueries": batch.total_queries,
+        "hitRateAt10": batch.hit_rate_at_10,
+        "mrr": batch.mrr,
+        "latencyP95Ms": batch.latency_p95_ms,
+    }
+
+
+def _quality(quality: "Quality | None") -> dict[str, Any] | None:
+    if quality is None:
+        return None
+    return {
+        "configuration": quality.configuration,
+        "model": quality.model,
+        "measuredAt": quality.measured_at.isoformat(),
+        "totalQueries": quality.total_queries,
+        "hitRateAt10": quality.hit_rate_at_10,
+        "mrr": quality.mrr,
+        "latencyP95Ms": quality.latency_p95_ms,
     }

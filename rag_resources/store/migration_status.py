@@ -1,0 +1,301 @@
+"""Everything there is to say of a migration, read in a fixed number of statements.
+
+What follows from it is `core.migration_status`; how much there is of everything is `store.status`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.migration_status import (
+    ChunkingWork,
+    EmbeddingWork,
+    ModelProgress,
+    MonthProgress,
+    Pace,
+    Quality,
+    minutes_left,
+    notes_per_minute,
+    total_progress,
+    vectors_per_minute,
+)
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.store.evaluations import (
+    Promotion,
+    current_promotion,
+    fetch_evaluation,
+    latest_evaluation,
+)
+from rag_resources.store.holds import Hold, current_hold
+from rag_resources.store.migration import StoredBatch, latest_batches
+
+SHOWN_BATCHES = 48
+EXAMPLES = 3
+PACE_TRANSACTIONS = 50
+WORK_MEMORY = "64MB"
+RECENT = timedelta(minutes=10)
+"""A migration goes on if it did something in this time, or has something in hand now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorExample:
+    """A text that could not be indexed; a note without an external id is called by its id."""
+
+    note_id: UUID
+    external_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """Texts that could not be indexed at one stage.
+
+    Attributes:
+        stage: `chunk`, `embed_note` or `embed_chunk`.
+        model: None of chunking.
+        count: Of all, not of the examples.
+        examples: The latest, newest first.
+    """
+
+    stage: str
+    model: str | None
+    count: int
+    examples: tuple[ErrorExample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStatus:
+    """How far a migration has come, how well it goes, and what keeps it from going on.
+
+    The migration is the one of the configured way of chunking and the configured models.
+
+    Attributes:
+        read_at: Of the database's clock.
+        months: Those with notes, oldest first.
+        models: The configured ones, and others that still get vectors of every chunk.
+        configured_models: Names of those whose vectors are assets.
+        errors: By stage and model.
+        batches: The latest of each configured model, oldest first.
+        serving: What is promoted; None before the first promotion.
+        evaluation: The latest of what is promoted, if it was ever evaluated.
+        baseline: What batches are compared with, or the next one would be.
+        hold: What a person put in the way; None if nobody did.
+        pace: Of the latest work, whenever that was.
+        is_working: Whether anything was done just now, or is in hand.
+    """
+
+    read_at: datetime
+    months: tuple[MonthProgress, ...]
+    models: tuple[ModelProgress, ...]
+    configured_models: tuple[str, ...]
+    errors: tuple[ErrorKind, ...]
+    batches: tuple[StoredBatch, ...]
+    serving: Promotion | None
+    evaluation: StoredEvaluation | None
+    baseline: StoredEvaluation | None
+    hold: Hold | None
+    pace: Pace
+    is_working: bool
+
+    @property
+    def total(self) -> MonthProgress:
+        """All months together."""
+        return total_progress(self.months, "total")
+
+    @property
+    def last_batches(self) -> Mapping[str, StoredBatch]:
+        """The last batch of each model that has any."""
+        return {batch.model: batch for batch in self.batches}
+
+    @property
+    def closed(self) -> tuple[StoredBatch, ...]:
+        """The last batches that keep the next one from starting."""
+        return tuple(
+            batch
+            for batch in self.last_batches.values()
+            if batch.gate == "closed" and batch.overridden_at is None
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every note is migrated and has its vectors of every configured model."""
+        return not self.total.remaining and all(
+            model.state and not model.pending_notes
+            for model in self.models
+            if model.name in self.configured_models
+        )
+
+    @property
+    def quality(self) -> Quality | None:
+        """The latest measurement: after the last batch, or of what is promoted."""
+        found = [_quality_of_batch(batch) for batch in self.batches[-1:]]
+        if self.evaluation:
+            found.append(quality_of(self.evaluation))
+        return max(found, key=lambda quality: quality.measured_at, default=None)
+
+    @property
+    def baseline_quality(self) -> Quality | None:
+        """What the current quality is compared with."""
+        return quality_of(self.baseline) if self.baseline else None
+
+    @property
+    def minutes_left(self) -> float | None:
+        """How long it will take; None if nothing goes on, or its pace is not known."""
+        if not self.is_working or self.hold or self.closed:
+            return None
+        configured = [model for model in self.models if model.name in self.configured_models]
+        return minutes_left(self.total, configured, self.pace)
+
+    @property
+    def ready_at(self) -> datetime | None:
+        """When that is over; None likewise."""
+        left = self.minutes_left
+        return None if left is None else self.read_at + timedelta(minutes=left)
+
+
+def read_migration_status(
+    connection: Connection, models: Sequence[str], *, chunking_hash: str
+) -> MigrationStatus:
+    """Read how far a migration has come.
+
+    The numbers of one moment want a connection of `Database.snapshot`.
+
+    Args:
+        connection: Of a migrated database.
+        models: The configured ones.
+        chunking_hash: Of the configured way of chunking.
+    """
+    # Queues and notes are hashed as a whole; the default puts them on the disk.
+    queries().set_transaction(connection, name="work_mem", value=WORK_MEMORY)
+    serving = current_promotion(connection)
+    activity = queries().migration_activity(connection)
+    queues = list(queries().queues_by_month(connection))
+    found = _models(connection, models, queues, activity.chunks, serving)
+    batches = latest_batches(connection, models, chunking_hash=chunking_hash, limit=SHOWN_BATCHES)
+    chunking = _chunking_work(connection)
+    embedding = _embedding_work(connection, models)
+    done_at = [
+        *(item.started_at for item in chunking),
+        *(item.finished_at for item in embedding),
+        *(batch.finished_at for batch in batches[-1:]),
+    ]
+    return MigrationStatus(
+        read_at=activity.read_at,
+        months=_months(connection, [model.name for model in found], queues, chunking_hash),
+        models=found,
+        configured_models=tuple(models),
+        errors=_errors(connection),
+        batches=tuple(batches),
+        serving=serving,
+        evaluation=latest_evaluation(connection, serving.configuration) if serving else None,
+        baseline=_baseline(connection, batches, activity.read_at),
+        hold=current_hold(connection),
+        pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
+        is_working=activity.is_working
+        or any(activity.read_at - moment <= RECENT for moment in done_at),
+    )
+
+
+def quality_of(evaluation: StoredEvaluation) -> Quality:
+    """Return the quality that an evaluation measured."""
+    return Quality(
+        evaluation.configuration,
+        evaluation.model,
+        evaluation.created_at,
+        evaluation.total_queries,
+        evaluation.hit_rate_at_10,
+        evaluation.mrr,
+        evaluation.latency_p95_ms,
+    )
+
+
+def _quality_of_batch(batch: StoredBatch) -> Quality:
+    return Quality(
+        None,
+        batch.model,
+        batch.finished_at,
+        batch.total_queries,
+        batch.hit_rate_at_10,
+        batch.mrr,
+        batch.latency_p95_ms,
+    )
+
+
+def _months(
+    connection: Connection, models: Sequence[str], queues: Sequence[Any], chunking_hash: str
+) -> tuple[MonthProgress, ...]:
+    pending: dict[tuple[datetime, str], int] = {(row.month, row.model): row.notes for row in queues}
+    return tuple(
+        MonthProgress(
+            month=f"{row.month.astimezone(UTC):%Y-%m}",
+            notes=row.notes,
+            chunked=row.chunked,
+            migrated=row.migrated,
+            sound=row.sound,
+            failed=row.failed,
+            refused=row.refused,
+            expired=row.expired,
+            failures=row.failures,
+            pending={model: pending.get((row.month, model), 0) for model in models},
+        )
+        for row in queries().migration_by_month(connection, chunking_hash=chunking_hash)
+    )
+
+
+def _models(
+    connection: Connection,
+    names: Sequence[str],
+    queues: Sequence[Any],
+    chunks: int,
+    serving: Promotion | None,
+) -> tuple[ModelProgress, ...]:
+    """Return the configured models, known or not, then the others that get vectors."""
+    states = {row.name: row.state for row in queries().list_chunk_models(connection)}
+    return tuple(
+        ModelProgress(
+            name,
+            chunks,
+            state=states.get(name),
+            serves=serving is not None and serving.model == name,
+            pending_notes=sum(row.notes for row in queues if row.model == name),
+            pending_chunks=sum(row.chunks for row in queues if row.model == name),
+            pending_sound_chunks=sum(row.sound_chunks for row in queues if row.model == name),
+        )
+        for name in dict.fromkeys((*names, *states))
+    )
+
+
+def _errors(connection: Connection) -> tuple[ErrorKind, ...]:
+    examples: dict[tuple[str, str | None, int], list[ErrorExample]] = {}
+    for row in queries().errors_by_kind(connection, examples=EXAMPLES):
+        kind = (row.stage, row.model, row.total)
+        examples.setdefault(kind, []).append(ErrorExample(row.note_id, row.external_id, row.error))
+    return tuple(ErrorKind(*kind, tuple(found)) for kind, found in examples.items())
+
+
+def _chunking_work(connection: Connection) -> list[ChunkingWork]:
+    rows = queries().latest_chunking_work(connection, row_limit=PACE_TRANSACTIONS)
+    return [ChunkingWork(*row) for row in rows]
+
+
+def _embedding_work(connection: Connection, models: Sequence[str]) -> list[EmbeddingWork]:
+    rows = queries().latest_embedding_work(
+        connection, models=list(models), row_limit=PACE_TRANSACTIONS
+    )
+    return [EmbeddingWork(*row) for row in rows]
+
+
+def _baseline(
+    connection: Connection, batches: Sequence[StoredBatch], now: datetime
+) -> StoredEvaluation | None:
+    """Return what the last batch was compared with, or the first one would be."""
+    if batches:
+        found = batches[-1].baseline_id
+    else:
+        row = queries().baseline_of_migration(connection, started_at=now)
+        found = row.id if row else None
+    return fetch_evaluation(connection, found) if found else None

@@ -1,0 +1,550 @@
+"""The status of a migration, from the states that indexing leaves, and as `rag` tells it."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+import structlog
+from PIL import Image
+
+from rag_resources.cli import main
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.batches import record_batch
+from rag_resources.evaluation.runner import Evaluation
+from rag_resources.indexing.chunk import chunk_window, chunking_hash
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.retrieval.profile import Profile
+from rag_resources.settings import Settings
+from rag_resources.store.embeddings import claim_pending
+from rag_resources.store.evaluations import (
+    EvaluationContext,
+    insert_evaluation,
+    latest_evaluation,
+    promote,
+)
+from rag_resources.store.holds import hold_migration, resume_migration
+from rag_resources.store.migration import BatchRun, closed_batches, override_batches
+from rag_resources.store.migration_status import MigrationStatus, read_migration_status
+from rag_resources.store.models import register_model
+from tests.embedders import HashEmbedder
+
+MODEL = "hash_model"
+CONFIG = RetrievalConfig(model=MODEL)
+WAY = chunking_hash(ChunkingConfig())
+MONTHS = ("2025-01", "2025-02", "2025-03")
+NOTES_A_MONTH = 12
+ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+GOOD, BAD = [1] * 20, [0] * 20
+FOUND, OTHER = UUID(int=1), UUID(int=2)
+KEYS = [
+    *("database", "readAt", "months", "total", "models", "errors", "lastBatches", "quality"),
+    *("baseline", "floor", "pace", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving"),
+    "hold",
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Rag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database_url: str,
+) -> Iterator[Rag]:
+    """Call `rag migration status` with the test's model and database."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("EMBEDDING_MODELS", MODEL)
+    monkeypatch.setenv("FIRST_MONTH", MONTHS[0])
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main(["migration", "status", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Outcome(exited.value.code, captured.out, captured.err)
+
+    yield call
+    structlog.reset_defaults()
+
+
+def window(*months: str) -> TimeWindow:
+    first, last = datetime.fromisoformat(f"{min(months)}-01"), int(max(months)[5:])
+    return TimeWindow(first.replace(tzinfo=UTC), datetime(2025, last + 1, 1, tzinfo=UTC))
+
+
+def write_notes(database: Database, *months: str) -> None:
+    records = [
+        NoteRecord(
+            f"{month}-{number}",
+            f"Nota {number}",
+            f"El día {number} de {month} Lola hizo mermelada número {number}.",
+            datetime.fromisoformat(f"{month}-{number + 1:02}T12:00:00+00:00"),
+        )
+        for month in months
+        for number in range(NOTES_A_MONTH)
+    ]
+    ingest(database, records, tenant="default", source="diario")
+
+
+def register(database: Database, embedder: HashEmbedder | None = None) -> HashEmbedder:
+    embedder = embedder or HashEmbedder()
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+    return embedder
+
+
+def migrate_months(database: Database, embedder: HashEmbedder, *months: str) -> None:
+    """What a batch does before its quality is checked."""
+    for month in sorted(months, reverse=True):
+        chunk_window(database, window(month), ChunkingConfig())
+    embed_chunks(database, embedder, window(*months))
+
+
+def outcomes(found: Sequence[int]) -> tuple[QueryOutcome, ...]:
+    return tuple(
+        QueryOutcome(
+            GoldenEntry(f"p{n}", (FOUND,), "r", "factual", 1, golden_id=UUID(int=100 + n)),
+            (FOUND if hit else OTHER,),
+            latency_ms=float(n),
+            stages={},
+        )
+        for n, hit in enumerate(found)
+    )
+
+
+def measure(database: Database, found: Sequence[int], run_id: str, *, floor: float = 0) -> None:
+    """Record the quality after a batch."""
+    made = outcomes(found)
+    record_batch(
+        database,
+        BatchRun(MODEL, WAY, run_id, MONTHS),
+        CONFIG,
+        Evaluation(None, summarize(made), made, Profile().summary()),
+        planned=4,
+        floor=floor,
+    )
+
+
+def store(database: Database, name: str, found: Sequence[int]) -> None:
+    """Store an evaluation."""
+    made = outcomes(found)
+    context = EvaluationContext(name, CONFIG, "golden", "digest", index_version=1)
+    with database.transaction() as connection:
+        insert_evaluation(connection, context, summarize(made), made)
+
+
+def read(
+    database: Database, *, way: str = WAY, models: Sequence[str] = (MODEL,)
+) -> MigrationStatus:
+    with database.snapshot() as connection:
+        return read_migration_status(connection, models, chunking_hash=way)
+
+
+def execute(database: Database, statement: str, *values: object) -> None:
+    with database.transaction() as connection:
+        connection.execute(statement, values)
+
+
+# --- What is read -------------------------------------------------------------------------------
+
+
+def test_months_are_counted_as_indexing_leaves_them(database: Database) -> None:
+    """One complete, one chunked and waiting for its vectors, one untouched."""
+    write_notes(database, *MONTHS)
+    embedder = register(database)
+    migrate_months(database, embedder, MONTHS[2])
+    chunk_window(database, window(MONTHS[1]), ChunkingConfig())
+    status = read(database)
+    assert [
+        (month.month, month.notes, month.migrated, month.remaining, month.pending[MODEL])
+        for month in status.months
+    ] == [("2025-01", 12, 0, 12, 0), ("2025-02", 12, 12, 0, 12), ("2025-03", 12, 12, 0, 0)]
+    assert (status.total.percent_migrated, status.is_complete) == (66.66, False)
+    [model] = status.models
+    assert (model.chunks, model.current_chunks, model.pending_notes) == (24, 12, 12)
+    assert (model.percent, model.state, model.serves) == (50, "building", False)
+    migrate_months(database, embedder, *MONTHS)
+    assert read(database).is_complete
+
+
+def test_notes_chunked_another_way_remain(database: Database) -> None:
+    """They are chunked, and found by their chunks, but not migrated to what is configured."""
+    write_notes(database, MONTHS[0])
+    migrate_months(database, register(database), MONTHS[0])
+    total = read(database, way="otra").total
+    assert (total.chunked, total.migrated, total.remaining) == (12, 0, 12)
+
+
+def test_expired_notes_are_not_waited_for(database: Database) -> None:
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    execute(database, "UPDATE notes SET expires_at = now() WHERE created_at < '2025-02-01'")
+    status = read(database)
+    assert (status.total.notes, status.total.expired, status.total.remaining) == (24, 12, 0)
+    assert status.is_complete
+
+
+def test_errors_are_told_by_kind_with_examples(database: Database) -> None:
+    """The model refuses the texts of one month's notes: they wait, and no time is waited out."""
+    write_notes(database, *MONTHS[:2])
+    register(database)
+    migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS[:2])
+    status = read(database)
+    [kind] = status.errors
+    assert (kind.stage, kind.model, kind.count, len(kind.examples)) == ("embed_chunk", MODEL, 12, 3)
+    assert all(example.external_id.startswith(MONTHS[1]) for example in kind.examples)
+    assert {example.reason for example in kind.examples} == {"El texto no se puede representar."}
+    first, second = status.months
+    assert (first.failed, first.sound) == (0, 12)
+    assert (second.failed, second.sound, second.refused, second.migrated) == (12, 0, 0, 12)
+    assert (status.models[0].pending_notes, status.models[0].pending_sound_chunks) == (12, 0)
+    assert status.minutes_left is None
+
+
+def test_every_model_has_its_own_progress(database: Database) -> None:
+    """A configured one that was never used has everything to do; so has one that is new."""
+    write_notes(database, MONTHS[0])
+    migrate_months(database, register(database), MONTHS[0])
+    register(database, HashEmbedder("nuevo", 16))
+    status = read(database, models=(MODEL, "futuro"))
+    assert [(model.name, model.state, model.percent) for model in status.models] == [
+        (MODEL, "building", 100),
+        ("futuro", None, 0),
+        ("nuevo", "building", 0),
+    ]
+    assert status.months[0].pending == {MODEL: 0, "futuro": 0, "nuevo": 12}
+    assert not status.is_complete
+    assert read(database).is_complete
+
+
+# --- Pace and time left -------------------------------------------------------------------------
+
+
+def test_pace_and_time_left_come_from_the_work_itself(database: Database) -> None:
+    """What embedding writes down and when notes were chunked; idle times do not count."""
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    status = read(database)
+    assert status.is_working
+    assert status.pace.notes_per_minute
+    assert status.pace.vectors_per_minute[MODEL] > 0
+    assert status.minutes_left
+    assert status.ready_at
+    assert status.ready_at > status.read_at
+    execute(database, "UPDATE embedding_work SET finished_at = started_at + interval '2 seconds'")
+    with database.transaction() as connection:
+        done = connection.execute("SELECT model, notes, chunks FROM embedding_work").fetchall()
+    assert done == [(MODEL, 24, 24)]
+    assert read(database).pace.vectors_per_minute == {MODEL: pytest.approx(60 * 48 / 2)}
+
+
+def test_nothing_going_on_has_no_end(database: Database) -> None:
+    """Until a run has notes of the queue in hand."""
+    write_notes(database, *MONTHS)
+    register(database)
+    migrate_months(database, HashEmbedder(), *MONTHS[1:])
+    chunk_window(database, window(MONTHS[0]), ChunkingConfig())
+    for table in (
+        "notes SET chunked_at = chunked_at",
+        "embedding_work SET finished_at = started_at",
+    ):
+        execute(database, f"UPDATE {table} - interval '1 day'")
+    execute(database, "UPDATE embedding_work SET started_at = finished_at - interval '1 second'")
+    idle = read(database)
+    assert (idle.is_working, idle.minutes_left, idle.ready_at) == (False, None, None)
+    assert idle.pace.vectors_per_minute
+    with database.transaction() as connection:
+        assert claim_pending(connection, MODEL, ALWAYS, skipped=set(), batch_size=1)
+        working = read(database)
+    assert working.is_working
+    assert working.minutes_left
+    assert not read(database).is_working
+
+
+def test_a_hold_or_a_closed_gate_has_no_end_either(database: Database) -> None:
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    assert read(database).minutes_left
+    with database.transaction() as connection:
+        hold_migration(connection, "stopped", reason="vacaciones", run_id=None)
+    held = read(database)
+    assert held.hold
+    assert (held.hold.reason, held.minutes_left) == ("vacaciones", None)
+    with database.transaction() as connection:
+        resume_migration(connection, reason="vuelta", run_id=None)
+    assert read(database).minutes_left
+    measure(database, BAD, "r1", floor=0.5)
+    closed = read(database)
+    assert [batch.run_id for batch in closed.closed] == ["r1"]
+    assert closed.minutes_left is None
+    with database.transaction() as connection:
+        batches = closed_batches(connection, [MODEL], chunking_hash=WAY)
+        override_batches(connection, batches, reason="se acepta", run_id="r2")
+    assert read(database).closed == ()
+    assert read(database).minutes_left
+
+
+# --- Quality ------------------------------------------------------------------------------------
+
+
+def test_quality_is_the_latest_measurement_and_stands_beside_its_baseline(
+    database: Database,
+) -> None:
+    assert (read(database).quality, read(database).baseline_quality) == (None, None)
+    register(database)
+    store(database, "baseline", BAD)
+    before = read(database)
+    assert before.quality is None
+    assert before.baseline_quality
+    assert before.baseline_quality.configuration == "baseline"
+    measure(database, [*GOOD[:15], *BAD[:5]], "r1")
+    during = read(database)
+    assert during.quality
+    assert (during.quality.configuration, during.quality.hit_rate_at_10) == (None, 0.75)
+    assert (during.quality.mrr, during.quality.latency_p95_ms) == (0.75, 18.0)
+    store(database, "hybrid", GOOD)
+    with database.transaction() as connection:
+        evaluation = latest_evaluation(connection, "hybrid")
+        assert evaluation
+        promote(connection, evaluation, CONFIG, run_id=None)
+    after = read(database)
+    assert after.quality
+    assert (after.quality.configuration, after.quality.hit_rate_at_10) == ("hybrid", 1)
+    assert after.baseline_quality == before.baseline_quality
+    assert after.models[0].serves
+    assert after.models[0].state == "serving"
+
+
+def test_batches_of_another_way_of_chunking_are_another_migration(database: Database) -> None:
+    register(database)
+    measure(database, GOOD, "r1")
+    assert list(read(database).last_batches) == [MODEL]
+    assert not read(database, way="otra").last_batches
+    assert not read(database, models=("otro",)).last_batches
+
+
+# --- What is said -------------------------------------------------------------------------------
+
+
+def test_an_empty_database_says_where_to_begin(rag: Rag) -> None:
+    said = rag()
+    assert (said.code, said.out.strip()) == (0, Message.MIGRATION_NO_NOTES)
+    result = json.loads(rag("--json").out)
+    assert list(result) == KEYS
+    assert (result["database"], result["months"], result["total"]) == ("ready", [], None)
+
+
+def test_a_database_without_our_schema_is_left_alone(
+    rag: Rag, create_database: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither migrated nor drawn: the answer says what to do."""
+    url = create_database()
+    monkeypatch.setenv("DATABASE_URL", url)
+    said = rag("--plot", tmp_path / "p.png")
+    assert (said.code, said.out.strip()) == (0, Message.SERVER_SCHEMA_MISSING)
+    result = json.loads(rag("--json").out)
+    assert list(result) == KEYS
+    assert (result["database"], result["months"]) == ("schemaMissing", [])
+    assert not (tmp_path / "p.png").exists()
+    with psycopg.connect(url) as connection:
+        tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert connection.execute(tables).fetchone() == (0,)
+
+
+def test_a_database_that_is_behind_is_left_alone(rag: Rag, database: Database) -> None:
+    """Another version of the program is yet to migrate it."""
+    execute(database, "DELETE FROM _yoyo_migration WHERE migration_id = '0011_embedding_work'")
+    assert rag().out.strip() == Message.SERVER_SCHEMA_MISSING
+
+
+def test_a_server_that_is_down_is_not_started(
+    rag: Rag, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATABASE_URL")
+    said = rag()
+    assert said.code == 0
+    assert "rag up" in said.out
+    result = json.loads(rag("--json").out)
+    assert list(result) == KEYS
+    assert result["database"] == "stopped"
+
+
+def test_a_migration_in_the_middle_is_told_in_tables_and_words(
+    rag: Rag, database: Database
+) -> None:
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    store(database, "baseline", GOOD)
+    measure(database, GOOD, "r1")
+    said = rag()
+    assert said.code == 0
+    assert "24 de 36 notas migradas (66.66 %); quedan 12." in said.out
+    assert "2025-01, 2025-02, 2025-03" in said.out
+    assert Message.MIGRATION_GATE_OPEN in said.out
+    assert "punto de partida" in said.out
+    assert "Falta 1 min" in said.out
+    result = json.loads(rag("--json").out)
+    assert list(result) == KEYS
+    assert result["months"][0] == {
+        "month": "2025-01",
+        "notes": 12,
+        "chunked": 0,
+        "percentChunked": 0.0,
+        "pendingNotes": {MODEL: 0},
+        "failures": 0,
+        "migrated": 0,
+        "remaining": 12,
+        "percentMigrated": 0.0,
+        "failedNotes": 0,
+        "expired": 0,
+    }
+    assert result["total"]["percentMigrated"] == 66.66
+    assert result["models"][0]["percent"] == 100
+    assert result["lastBatches"][0]["gate"] == "open"
+    assert result["quality"]["hitRateAt10"] == result["baseline"]["hitRateAt10"] == 1
+    assert result["isWorking"] is True
+    assert 0 < result["minutesLeft"] < 10
+    assert result["readyAt"] > result["readAt"]
+
+
+def test_a_complete_migration_has_nothing_left_to_say(rag: Rag, database: Database) -> None:
+    write_notes(database, MONTHS[0])
+    migrate_months(database, register(database), MONTHS[0])
+    said = rag()
+    assert Message.MIGRATION_COMPLETE in said.out
+    assert Message.MIGRATION_SERVES_NOTHING in said.out
+    assert json.loads(rag("--json").out)["isComplete"] is True
+
+
+def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
+    rag: Rag, database: Database
+) -> None:
+    """Nothing running; a closed gate; an override; a hold; errors; months in no partition."""
+    write_notes(database, *MONTHS)
+    register(database)
+    assert Message.MIGRATION_IDLE in rag().out
+    measure(database, BAD, "r1", floor=0.5)
+    closed = rag().out
+    assert "override_quality_gate" in closed
+    assert "MIGRATION_FLOOR = 0.500" in closed
+    assert Message.MIGRATION_IDLE not in closed
+    with database.transaction() as connection:
+        batches = closed_batches(connection, [MODEL], chunking_hash=WAY)
+        override_batches(connection, batches, reason="se acepta la caída", run_id="r2")
+    overridden = rag().out
+    assert "cerrado, y abierto por una persona: se acepta la caída" in overridden
+    assert "override_quality_gate" not in overridden
+    with database.transaction() as connection:
+        hold_migration(connection, "stopped", reason="vacaciones", run_id="r3")
+    held = rag().out
+    assert "motivo: vacaciones" in held
+    assert "resume_migration" in held
+    assert json.loads(rag("--json").out)["hold"]["kind"] == "stopped"
+    with database.transaction() as connection:
+        resume_migration(connection, reason="vuelta", run_id="r4")
+    migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS)
+    failed = rag().out
+    assert Message.MIGRATION_FAILED_NOTES.format(count=12) in failed
+    assert "El texto no se puede representar." in failed
+
+
+def test_months_that_no_partition_processes_are_named(rag: Rag, database: Database) -> None:
+    """Before the first one; after the current one."""
+    write_notes(database, "2024-06", MONTHS[0])
+    early = rag().out
+    assert Message.INGEST_BEFORE_FIRST.format(first=MONTHS[0], month="2024-06") in early
+    write_notes(database, "2099-01")
+    assert Message.INGEST_AFTER_LAST.format(months="2099-01") in rag().out
+
+
+def test_a_narrow_terminal_loses_nothing(
+    rag: Rag, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS)
+    measure(database, GOOD, "r1")
+    monkeypatch.setenv("COLUMNS", "60")
+    said = rag()
+    assert said.code == 0
+    assert all(month in said.out for month in MONTHS)
+    tables = said.out[: said.out.index("36 de 36 notas")]
+    assert max(len(line) for line in tables.splitlines()) <= 60
+
+
+def test_the_plot_is_written_where_it_is_asked_for(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
+    """Beside the JSON, which stays alone on stdout; a folder that is not there is bad input."""
+    write_notes(database, *MONTHS)
+    migrate_months(database, register(database), *MONTHS[1:])
+    measure(database, GOOD, "r1")
+    path = tmp_path / "progreso.png"
+    said = rag("--json", "--plot", path)
+    assert json.loads(said.out)["total"]["notes"] == 36
+    assert str(path) in said.err
+    with Image.open(BytesIO(path.read_bytes())) as picture:
+        picture.load()
+        assert picture.format == "PNG"
+    refused = rag("--plot", tmp_path / "no" / "x.png")
+    assert refused.code == 2
+    assert str(tmp_path / "no" / "x.png") in refused.err
+
+
+def test_another_shape_of_the_json_would_be_noticed(rag: Rag, database: Database) -> None:
+    """Who reads it relies on what every part holds."""
+    write_notes(database, MONTHS[0])
+    register(database)
+    migrate_months(database, HashEmbedder(refuses="Lola"), MONTHS[0])
+    store(database, "baseline", GOOD)
+    measure(database, GOOD, "r1")
+    result: dict[str, Any] = json.loads(rag("--json").out)
+    shapes = {
+        key: list(value[0] if isinstance(value, list) else value)
+        for key, value in result.items()
+        if isinstance(value, list | dict)
+    }
+    assert shapes["models"] == [
+        *("name", "state", "serves", "currentChunks", "chunks", "percent", "pendingNotes"),
+    ]
+    assert shapes["errors"] == ["stage", "model", "count", "examples"]
+    assert list(result["errors"][0]["examples"][0]) == ["noteId", "externalId", "reason"]
+    assert shapes["lastBatches"] == [
+        *("model", "finishedAt", "months", "runId", "gate", "reason", "overrideReason"),
+        *("overriddenAt", "totalQueries", "hitRateAt10", "mrr", "latencyP95Ms"),
+    ]
+    assert shapes["quality"] == [
+        *("configuration", "model", "measuredAt", "totalQueries", "hitRateAt10", "mrr"),
+        "latencyP95Ms",
+    ]
+    assert shapes["pace"] == ["notesPerMinute", "vectorsPerMinute"]

@@ -1,0 +1,85 @@
+"""Whatever is counted, shares are shares, the parts make the whole, and no time is nonsense."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_resources.core.migration_status import (
+    LONGEST_MINUTES,
+    ChunkingWork,
+    EmbeddingWork,
+    ModelProgress,
+    MonthProgress,
+    Pace,
+    minutes_left,
+    notes_per_minute,
+    total_progress,
+    vectors_per_minute,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+moments = st.floats(0, 1e7).map(lambda seconds: START + timedelta(seconds=seconds))
+
+chunking = st.builds(ChunkingWork, moments, st.integers(1, 25))
+
+
+@st.composite
+def months(draw: st.DrawFn) -> MonthProgress:
+    notes = draw(st.integers(0, 10**6))
+    chunked = draw(st.integers(0, notes))
+    migrated = draw(st.integers(0, chunked))
+    refused = draw(st.integers(0, notes - migrated))
+    pending = {"a": draw(st.integers(0, chunked))}
+    return MonthProgress("2026-01", notes, chunked, migrated, refused=refused, pending=pending)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> ModelProgress:
+    chunks = draw(st.integers(0, 10**6))
+    pending = draw(st.integers(0, chunks))
+    sound = draw(st.integers(0, pending))
+    state = draw(st.sampled_from([None, "building", "serving"]))
+    return ModelProgress("a", chunks, state, False, pending, pending, sound)
+
+
+@st.composite
+def work(draw: st.DrawFn) -> EmbeddingWork:
+    start, end = sorted((draw(moments), draw(moments)))
+    return EmbeddingWork(draw(st.sampled_from("ab")), draw(st.integers(0, 1000)), start, end)
+
+
+@given(st.lists(months(), max_size=30))
+def test_the_parts_make_the_whole(found: list[MonthProgress]) -> None:
+    total = total_progress(found, "total")
+    assert total.migrated + total.remaining == total.notes
+    for month in (*found, total):
+        assert 0 <= month.percent_migrated <= month.percent_chunked <= 100
+        assert (month.percent_migrated == 100) == (month.remaining == 0)
+
+
+@given(models())
+def test_a_model_has_some_share_of_the_chunks(model: ModelProgress) -> None:
+    assert 0 <= model.current_chunks <= model.chunks
+    assert 0 <= model.percent <= 100
+
+
+@given(st.lists(chunking, max_size=60), st.lists(work(), max_size=30), months(), models())
+def test_a_time_left_is_of_work_left(
+    chunked: list[ChunkingWork],
+    done: list[EmbeddingWork],
+    total: MonthProgress,
+    model: ModelProgress,
+) -> None:
+    pace = Pace(notes_per_minute(chunked), vectors_per_minute(done))
+    assert pace.notes_per_minute is None or pace.notes_per_minute >= 1
+    assert all(rate > 0 for rate in pace.vectors_per_minute.values())
+    left = minutes_left(total, [model], pace)
+    assert left is None or 0 < left <= LONGEST_MINUTES
+    if total.remaining == total.refused and not model.pending_sound_chunks and model.state:
+        assert left is None
+
+
+@given(st.lists(work(), min_size=1, max_size=30))
+def test_the_order_of_the_work_does_not_matter(done: list[EmbeddingWork]) -> None:
+    assert vectors_per_minute(done) == vectors_per_minute(done[::-1])

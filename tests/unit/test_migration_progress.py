@@ -1,0 +1,217 @@
+"""How far a migration is: values computed by hand."""
+
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from rag_resources.core.migration_status import (
+    ChunkingWork,
+    EmbeddingWork,
+    ModelProgress,
+    MonthProgress,
+    Pace,
+    minutes_left,
+    notes_per_minute,
+    percent,
+    total_progress,
+    vectors_per_minute,
+)
+from rag_resources.evaluation.migration_report import ReportTable, duration
+from rag_resources.plots import migration_plot
+from rag_resources.store.migration import StoredBatch
+from rag_resources.store.migration_status import MigrationStatus
+
+START = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def work(model: str, vectors: int, start: float, end: float) -> EmbeddingWork:
+    return EmbeddingWork(model, vectors, after(start), after(end))
+
+
+def month(name: str = "2026-05", **counts: int) -> MonthProgress:
+    return MonthProgress(name, **{"notes": 0, "chunked": 0, "migrated": 0} | counts)
+
+
+# --- Shares -------------------------------------------------------------------------------------
+
+
+def test_only_all_of_it_is_100_percent() -> None:
+    assert percent(1, 3) == 33.33
+    assert percent(99_999, 100_000) == 99.99
+    assert percent(7, 7) == 100
+    assert percent(0, 7) == 0
+    assert percent(0, 0) == 100
+
+
+def test_months_add_up_model_by_model() -> None:
+    total = total_progress(
+        [
+            MonthProgress("2026-04", 10, 8, 6, 5, 2, 1, 3, 4, {"a": 1, "b": 0}),
+            MonthProgress("2026-05", 20, 9, 7, 6, 1, 0, 1, 1, {"a": 2, "b": 5}),
+        ],
+        "total",
+    )
+    assert total == MonthProgress("total", 30, 17, 13, 11, 3, 1, 4, 5, {"a": 3, "b": 5})
+    assert (total.remaining, total.percent_chunked, total.percent_migrated) == (17, 56.66, 43.33)
+    assert total_progress([], "total").percent_migrated == 100
+
+
+def test_chunks_of_queued_notes_have_no_current_vectors() -> None:
+    model = ModelProgress("a", 200, "building", pending_notes=10, pending_chunks=50)
+    assert (model.current_chunks, model.percent) == (150, 75)
+    unknown = ModelProgress("b", 200)
+    assert (unknown.current_chunks, unknown.percent) == (0, 0)
+
+
+# --- Pace ---------------------------------------------------------------------------------------
+
+
+def chunked(*starts: float, notes: int = 1, day: int = 0) -> list[ChunkingWork]:
+    return [ChunkingWork(after(start) + timedelta(days=day), notes) for start in starts]
+
+
+def test_a_night_between_two_notes_does_not_slow_the_pace_down() -> None:
+    """Twelve notes every two seconds, then a night, then as many: still 30 a minute."""
+    evening, morning = chunked(*range(0, 24, 2)), chunked(*range(0, 24, 2), day=1)
+    assert notes_per_minute(evening) == pytest.approx(30)
+    assert notes_per_minute([*morning, *evening]) == pytest.approx(30)
+
+
+def test_notes_of_a_transaction_took_until_the_next_one() -> None:
+    """25 in 2 s and 5 in 4 s; how long the last 7 took is not known."""
+    work = [*chunked(0, notes=25), *chunked(2, notes=5), *chunked(6, notes=7)]
+    assert notes_per_minute(work) == pytest.approx(60 * 30 / 6)
+
+
+def test_a_handful_of_notes_says_nothing_of_a_pace() -> None:
+    assert notes_per_minute([]) is None
+    assert notes_per_minute(chunked(0, notes=500)) is None
+    assert notes_per_minute(chunked(*range(10))) is None
+    assert notes_per_minute(chunked(*range(11))) == pytest.approx(60)
+    assert notes_per_minute(chunked(*range(0, 5000, 90))) is None
+    assert notes_per_minute(chunked(*[0] * 50)) is None
+
+
+def test_vectors_are_counted_by_the_time_of_work_alone() -> None:
+    """300 vectors in 10 + 20 s, an hour apart; of two runs at once the time counts once."""
+    apart = [work("a", 100, 0, 10), work("a", 200, 3600, 3620)]
+    assert vectors_per_minute(apart) == {"a": pytest.approx(600)}
+    at_once = [work("b", 100, 0, 10), work("b", 100, 2, 8), work("b", 100, 5, 15)]
+    assert vectors_per_minute(at_once) == {"b": pytest.approx(1200)}
+    assert vectors_per_minute([*at_once, *apart]) == {
+        "a": pytest.approx(600),
+        "b": pytest.approx(1200),
+    }
+
+
+def test_no_vectors_or_no_time_is_no_pace() -> None:
+    assert vectors_per_minute([]) == {}
+    assert vectors_per_minute([work("a", 0, 0, 5), work("b", 5, 3, 3)]) == {}
+
+
+# --- Time left ----------------------------------------------------------------------------------
+
+
+def test_the_rest_takes_its_chunks_and_its_vectors() -> None:
+    """100 notes to chunk at 50 a minute; 2 chunks a note, so 2 × (30 + 200) vectors at 230."""
+    total = month(notes=300, chunked=200, migrated=200)
+    model = ModelProgress("a", 400, "building", False, 20, 35, 30)
+    pace = Pace(50.0, {"a": 230.0})
+    assert minutes_left(total, [model], pace) == pytest.approx(2 + 2)
+    other = ModelProgress("b", 400)
+    both = Pace(50.0, {"a": 230.0, "b": 1200.0})
+    assert minutes_left(total, [model, other], both) == pytest.approx(4 + 1)
+    assert minutes_left(total, [model, other], pace) is None
+
+
+def test_what_has_an_error_is_not_waited_for() -> None:
+    total = month(notes=10, chunked=8, migrated=8, sound=8, failed=2, refused=2)
+    model = ModelProgress("a", 16, "building", False, 1, 2, 0)
+    assert minutes_left(total, [model], Pace(10.0, {"a": 10.0})) is None
+
+
+def test_nothing_left_needs_no_pace_and_has_no_end() -> None:
+    total = month(notes=8, chunked=8, migrated=8)
+    assert minutes_left(total, [ModelProgress("a", 16, "building")], Pace(None, {})) is None
+    waiting = ModelProgress("a", 16, "building", False, 4, 8, 8)
+    assert minutes_left(total, [waiting], Pace(None, {"a": 8.0})) == pytest.approx(2)
+    assert minutes_left(month(notes=8), [waiting], Pace(None, {"a": 8.0})) is None
+
+
+# --- In words -----------------------------------------------------------------------------------
+
+
+def test_durations_read_as_people_say_them() -> None:
+    assert [duration(minutes) for minutes in (0.1, 59.4, 60, 200, 2879, 2881, 6000)] == [
+        "1 min",
+        "59 min",
+        "1 h 0 min",
+        "3 h 20 min",
+        "47 h 59 min",
+        "2 d 0 h",
+        "4 d 4 h",
+    ]
+
+
+def test_no_cell_breaks_out_of_a_markdown_table() -> None:
+    table = ReportTable("T", ("a", "b"), (("x|y", "dos\nlíneas"),))
+    assert table.markdown() == "**T**\n\n| a | b |\n| --- | --- |\n| x\\|y | dos líneas |"
+
+
+# --- The plot -----------------------------------------------------------------------------------
+
+
+def batch(number: int, *, model: str = "a", gate: str = "open") -> StoredBatch:
+    finished = after(3600 * number)
+    return StoredBatch(
+        *(number, model, "c", f"r{number}", ["2026-05"], finished, 20, 0.8, 0.6, 90.0),
+        *(None, None, None, 0.01, gate, "porque sí", None, None, None),
+    )
+
+
+def status(months: tuple[MonthProgress, ...], batches: tuple[StoredBatch, ...]) -> MigrationStatus:
+    return MigrationStatus(
+        read_at=START,
+        months=months,
+        models=(),
+        configured_models=(),
+        errors=(),
+        batches=batches,
+        serving=None,
+        evaluation=None,
+        baseline=None,
+        hold=None,
+        pace=Pace(None, {}),
+        is_working=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("months", "batches"),
+    [(0, 0), (1, 1), (120, 96)],
+    ids=["nothing", "one of each", "ten years"],
+)
+def test_the_plot_is_a_small_opaque_picture(months: int, batches: int) -> None:
+    """Whatever there is to draw; five models share four styles."""
+    drawn = migration_plot(
+        status(
+            tuple(month(f"2026-{n}", notes=100 + n, sound=50, failed=n) for n in range(months)),
+            tuple(
+                batch(n, model=f"m{n % 5}", gate="closed" if n == 7 else "open")
+                for n in range(batches)
+            ),
+        ),
+        floor=0.5,
+    )
+    assert len(drawn) < 60_000
+    with Image.open(BytesIO(drawn)) as picture:
+        picture.load()
+        assert (picture.format, picture.size) == ("PNG", (900, 640))
+        assert "transparency" not in picture.info
+        assert picture.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
