@@ -15,6 +15,8 @@ MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
 CONNECT_TIMEOUT_S = 5
 LOCK_TIMEOUT_S = 60
+TABLE_TIMEOUT_S = 10
+"""Whoever uses a table after us waits behind us, as long as we wait for it."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -47,6 +49,10 @@ def migrate(dsn: str) -> list[str]:
                 Message.MIGRATION_NAME_TAKEN.format(
                     database=connection.info.dbname, reason=first_line(error)
                 )
+            ) from error
+        except psycopg.errors.LockNotAvailable as error:
+            raise DatabaseUnavailableError(
+                Message.MIGRATION_TABLE_IN_USE.format(seconds=TABLE_TIMEOUT_S)
             ) from error
         except psycopg.Error as error:
             raise DatabaseNotReadyError(
@@ -113,10 +119,15 @@ def _apply_missing(dsn: str) -> list[str]:
     with get_backend(uri) as backend:
         backend.break_lock()
         pending = backend.to_apply(read_migrations(str(SQL / "migrations")))
-        for migration in pending:
-            # Applied and recorded in one transaction; yoyo's own loop takes two, and a process
-            # killed between them leaves a database that can never be migrated again.
-            with backend.transaction():
+        # Applied and recorded in one transaction, all of them. Yoyo's own loop takes two of each: a
+        # process killed between them leaves a database that can never be migrated again. And an
+        # application that writes to the notes must not meet them half adopted.
+        with backend.transaction():
+            queries().set_transaction(
+                backend.connection, name="lock_timeout", value=f"{TABLE_TIMEOUT_S}s"
+            )
+            queries().lock_legacy_notes(backend.connection)
+            for migration in pending:
                 migration.process_steps(backend, "apply")
                 backend.mark_one(migration, log=False)
         return [migration.id for migration in pending]

@@ -1,0 +1,94 @@
+"""Takes over the whole-note vectors of the application that wrote the notes before us.
+
+They make its search a configuration to evaluate like any other; notes without one that is of use
+are embedded by the same model, as `embed` does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.providers.protocols import Embedder
+from rag_resources.store.legacy_vectors import (
+    UnusableVector,
+    adopt_legacy_vectors,
+    has_legacy_vectors,
+    list_unusable_vectors,
+    sample_legacy_vectors,
+)
+from rag_resources.store.models import keep_model
+
+BATCH_NOTES = 1000
+SAMPLE_NOTES = 8
+SAMPLE_CHARS = 2000
+MIN_AGREEMENT = 0.5
+"""Median cosine of the old vectors with those the model makes now. Of another model's it is near 0;
+under 1 it may be: another prefix, another version of the server, a note edited since."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptReport:
+    """What became of a window's legacy vectors.
+
+    Attributes:
+        adopted: Taken over now.
+        unusable: Of another dimension than the model's, or zero.
+    """
+
+    adopted: int
+    unusable: Sequence[UnusableVector]
+
+
+def adopt_vectors(database: Database, embedder: Embedder, window: TimeWindow) -> AdoptReport:
+    """Make the old application's vectors of a window whole-note vectors of the model they are of.
+
+    Vectors that it goes on writing come along next time; what was taken over is not touched again
+    unless the note and its vector have both changed. Killed at any moment, the next call goes on.
+
+    Args:
+        database: Open; the model is registered.
+        embedder: The model that made them.
+        window: Of the notes' creation time.
+
+    Raises:
+        InvalidParameterError: There is no column of vectors, or another model made them.
+        ProviderError: The model cannot be asked.
+        DatabaseUnavailableError: The database was lost; what is committed stays.
+    """
+    _check_model(database, embedder, window)
+    adopted = 0
+    while batch := _adopt_batch(database, embedder, window):
+        adopted += batch
+    with database.transaction() as connection:
+        return AdoptReport(adopted, list_unusable_vectors(connection, embedder.info, window))
+
+
+def _adopt_batch(database: Database, embedder: Embedder, window: TimeWindow) -> int:
+    with database.bulk() as connection:
+        keep_model(connection, embedder.info.name)
+        return adopt_legacy_vectors(connection, embedder.info, window, batch_size=BATCH_NOTES)
+
+
+def _check_model(database: Database, embedder: Embedder, window: TimeWindow) -> None:
+    """Have some notes embedded again: many models have the same dimension."""
+    model = embedder.info.name
+    with database.transaction() as connection:
+        if not has_legacy_vectors(connection):
+            raise InvalidParameterError(Message.LEGACY_VECTORS_MISSING.format(model=model))
+        samples = sample_legacy_vectors(
+            connection, embedder.info, window, max_chars=SAMPLE_CHARS, limit=SAMPLE_NOTES
+        )
+    if not samples:
+        return
+    made = embedder.embed_passages([sample.content for sample in samples])
+    stored = np.stack([sample.embedding for sample in samples])
+    agreement = float(np.median((made * stored).sum(axis=1)))
+    if agreement < MIN_AGREEMENT:
+        raise InvalidParameterError(
+            Message.LEGACY_MODEL_DIFFERS.format(model=model, cosine=agreement), model=model
+        )

@@ -1,0 +1,74 @@
+"""The column `notes.embedding` of a database that was adopted: the old application's, only read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+
+@dataclass(frozen=True, slots=True)
+class LegacySample:
+    """The text of a note and its vector, `(dimension,)` float32, L2-normalised."""
+
+    content: str
+    embedding: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableVector:
+    """A note whose vector is of another dimension, or zero."""
+
+    note_id: UUID
+    dimension: int
+
+
+def has_legacy_vectors(connection: Connection) -> bool:
+    """Whether there is such a column."""
+    found: bool = queries().has_legacy_vectors(connection)
+    return found
+
+
+def sample_legacy_vectors(
+    connection: Connection, info: ModelInfo, window: TimeWindow, *, max_chars: int, limit: int
+) -> Sequence[LegacySample]:
+    """Return some notes of a window with vectors that `adopt_legacy_vectors` would take."""
+    rows = queries().sample_legacy_vectors(
+        connection,
+        model=info.name,
+        dimension=info.dimension,
+        month_start=window.start,
+        month_end=window.end,
+        max_chars=max_chars,
+        row_limit=limit,
+    )
+    return [LegacySample(row.content, row.embedding.to_numpy().astype(np.float32)) for row in rows]
+
+
+def adopt_legacy_vectors(
+    connection: Connection, info: ModelInfo, window: TimeWindow, *, batch_size: int
+) -> int:
+    """Make vectors of the column whole-note vectors of a model; return how many, 0 at the end."""
+    rows = queries().adopt_legacy_vectors(
+        connection,
+        model=info.name,
+        dimension=info.dimension,
+        month_start=window.start,
+        month_end=window.end,
+        batch_size=batch_size,
+    )
+    return len(list(rows))
+
+
+def list_unusable_vectors(
+    connection: Connection, info: ModelInfo, window: TimeWindow
+) -> list[UnusableVector]:
+    """Return the notes of a window whose vectors cannot be the model's, newest first."""
+    rows = queries().select_unusable_vectors(
+        connection, dimension=info.dimension, month_start=window.start, month_end=window.end
+    )
+    return [UnusableVector(row.id, row.dimension) for row in rows]

@@ -1,0 +1,55 @@
+"""The deletion of expired notes as Dagster runs it, by hand and by the clock."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import pytest
+from dagster_project import QUIET, Project, defs, failure_texts
+
+
+def purge(project: Project) -> dg.ExecuteInProcessResult:
+    return defs.resolve_job_def("purge_expired").execute_in_process(
+        instance=project.instance, raise_on_error=False, run_config=QUIET
+    )
+
+
+def counts(result: dg.ExecuteInProcessResult) -> dict[str, object]:
+    (output,) = (event for event in result.all_events if event.is_successful_output)
+    metadata = output.step_output_data.metadata
+    return {name: metadata[name].value for name in ("deleted", "left", "grace_hours")}
+
+
+def test_the_job_deletes_what_expired_and_says_how_much(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the grace of the settings; a second run has nothing to do."""
+    (total,) = indexed.query("SELECT count(*) FROM notes")[0]
+    for hours, place in ((50, 0), (30, 1)):
+        indexed.query(
+            "UPDATE notes SET expires_at = now() - make_interval(hours => %s)"
+            " WHERE id = (SELECT id FROM notes ORDER BY id LIMIT 1 OFFSET %s)",
+            *(hours, place),
+        )
+    monkeypatch.setenv("EXPIRED_GRACE_HOURS", "40")
+    first = purge(indexed)
+    assert first.success, failure_texts(first)
+    assert counts(first) == {"deleted": 1, "left": 0, "grace_hours": 40}
+    monkeypatch.setenv("EXPIRED_GRACE_HOURS", "24")
+    assert counts(purge(indexed)) == {"deleted": 1, "left": 0, "grace_hours": 24}
+    assert counts(purge(indexed))["deleted"] == 0
+    assert indexed.query("SELECT count(*) FROM notes") == [(total - 2,)]
+    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    assert indexed.query(orphans) == []
+
+
+def test_the_clock_starts_it_every_hour() -> None:
+    """Switched on: a note only expires because somebody asked for it."""
+    schedule = defs.resolve_schedule_def("hourly_purge")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    noon = datetime(2026, 5, 1, 12, 17, tzinfo=UTC)
+    context = dg.build_schedule_context(
+        scheduled_execution_time=noon, repository_def=defs.get_repository_def()
+    )
+    (request,) = schedule.evaluate_tick(context).run_requests
+    assert schedule.job_name == "purge_expired"
+    assert request.run_config == {}

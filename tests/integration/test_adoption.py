@@ -1,0 +1,433 @@
+"""A database of 5,000 notes that another application wrote, from its dump to an answer.
+
+That application goes on writing. What keeps a table from being adopted is `test_migrations`.
+"""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+import psycopg
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
+from rag_resources.core.errors import (
+    DatabaseNotReadyError,
+    DatabaseUnavailableError,
+    InvalidParameterError,
+)
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.text import is_blank
+from rag_resources.core.types import TimeWindow
+from rag_resources.database import migrations
+from rag_resources.database.binaries import find_binaries
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.indexing.adopt import adopt_vectors
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.providers.ollama import OllamaEmbedder
+from rag_resources.providers.protocols import Embedder
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.chunks import find_broken, refresh_statistics, stream_spans
+from rag_resources.store.embeddings import count_gaps
+from rag_resources.store.models import register_model
+from tests.embedders import HashEmbedder
+from tests.legacy import BLANK, WEIRD, create_legacy, fingerprint
+from tests.ollama_server import OllamaServer
+from tests.waiting import wait_until
+
+NOTES = 5_000
+EVER = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+CONFIG = ChunkingConfig()
+PATIENT_MS = 60_000.0
+OLD_MODEL = "ollama_nomic_embed_text"
+OLD_SEARCH = RetrievalConfig(model=OLD_MODEL, unit="notes", strategy=Strategy.SEMANTIC)
+
+CreateDatabase = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """A restored dump that was adopted, and what was in it before."""
+
+    template: str
+    before: list[tuple[Any, ...]]
+
+
+def run(program: str, *arguments: str) -> None:
+    command = [str(find_binaries(None) / program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def adopted(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
+    """The old database, dumped, restored somewhere else, and adopted there."""
+    old, restored = f"old_{uuid4().hex}", f"restored_{uuid4().hex}"
+    dump = tmp_path_factory.mktemp("dump") / "legacy.dump"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        for name in (old, restored):
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        create_legacy(server.dsn(old), NOTES)
+        run("pg_dump", "--format=custom", f"--file={dump}", server.dsn(old))
+        run("pg_restore", "--exit-on-error", f"--dbname={server.dsn(restored)}", str(dump))
+        before = fingerprint(server.dsn(restored))
+        assert before == fingerprint(server.dsn(old))
+        migrate(server.dsn(restored))
+        yield Adopted(restored, before)
+        for name in (old, restored):
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def url(server: EmbeddedServer, adopted: Adopted) -> Iterator[str]:
+    """A copy of it."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {adopted.template}")
+        yield server.dsn(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def small(create_database: CreateDatabase) -> str:
+    """A smaller old database, not yet adopted."""
+    created = create_database()
+    create_legacy(created, 300)
+    return created
+
+
+@pytest.fixture
+def old_model() -> Iterator[tuple[OllamaServer, OllamaEmbedder]]:
+    """The model of the old application, where it always was."""
+    with OllamaServer() as running, OllamaEmbedder("nomic-embed-text", host=running.host) as model:
+        yield running, model
+
+
+def fetch(url: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def register(database: Database, embedder: Embedder, *, embeds_chunks: bool = True) -> None:
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=embeds_chunks)
+
+
+def index(database: Database, embedder: Embedder) -> None:
+    """All months, and the time before and after them."""
+    assert chunk_window(database, EVER, CONFIG).failed == []
+    assert embed_notes(database, embedder, EVER).failed == []
+    assert embed_chunks(database, embedder, EVER).failed == []
+
+
+def assert_all_indexed(database: Database, embedder: Embedder) -> set[UUID]:
+    """Every note that says anything is covered by its chunks, and those have vectors."""
+    with database.transaction() as connection:
+        assert find_broken(connection, EVER, limit=10) == []
+        assert count_gaps(connection, embedder.info, EVER).total == 0
+        covered = set()
+        for note in stream_spans(connection, EVER):
+            left = "".join(
+                note.content[before:after]
+                for (_, before), (after, _) in zip(
+                    [(0, 0), *note.spans], [*note.spans, (len(note.content), 0)], strict=True
+                )
+                if after > before
+            )
+            assert is_blank(left), note.note_id
+            covered.add(note.note_id)
+        waiting = connection.execute("SELECT note_id FROM pending_embeddings").fetchall()
+        assert waiting == []
+    return covered
+
+
+def test_adoption_leaves_what_the_old_application_wrote_as_it_was(
+    adopted: Adopted, url: str
+) -> None:
+    """Ids, contents, times, vectors to the byte; its column, view and trigger are still of use."""
+    assert adopted.before[0][0] == NOTES
+    assert fingerprint(url) == adopted.before
+    fetch(url, "INSERT INTO notes (content) VALUES ('Hola.')")
+    assert fetch(url, "SELECT content FROM recent WHERE content = 'Hola.'") == [("Hola.",)]
+    assert fetch(url, "SELECT count(*) FROM written WHERE at > now() - interval '1 minute'")[0][0]
+    assert fetch(url, "SELECT 1 FROM pg_indexes WHERE indexname = 'notes_embedding_old'")
+    assert fetch(url, "SELECT name FROM embedding_models") == []
+
+
+def test_every_note_of_the_dump_is_found_or_blank(adopted: Adopted, url: str) -> None:
+    """Indexed in all months and outside them, asked for by its own words, weird or not."""
+    embedder = HashEmbedder()
+    with Database(url) as database:
+        register(database, embedder)
+        index(database, embedder)
+        with database.bulk() as connection:
+            refresh_statistics(connection)
+        covered = assert_all_indexed(database, embedder)
+        contents = dict(fetch(url, "SELECT id, content FROM notes"))
+        assert covered == {note for note, content in contents.items() if not is_blank(content)}
+        assert len(contents) - len(covered) == len(BLANK)
+
+        pipeline = RetrievalPipeline(
+            database,
+            embedder=lambda _: embedder,
+            tenant="default",
+            note_model=embedder.info.name,
+        )
+        words = RetrievalConfig(model=embedder.info.name, strategy=Strategy.FULLTEXT)
+        both = RetrievalConfig(model=embedder.info.name, strategy=Strategy.HYBRID)
+        numbers = range(100, NOTES, 137)
+        plain = {f"palabra{number}única" for number in numbers if number % 50}
+        for word in plain:
+            response = pipeline.retrieve(word, words, deadline_ms=PATIENT_MS)
+            assert word.capitalize() in response.results[0].content, word
+        weird = [note for note, content in contents.items() if content in WEIRD]
+        assert len(weird) == len(WEIRD)
+        for note in weird:
+            response = pipeline.retrieve(
+                contents[note][:200],
+                both,
+                filters=RetrievalFilters(note_ids=(note,)),
+                deadline_ms=PATIENT_MS,
+            )
+            assert response.results[0].note_id == note
+    assert fingerprint(url) == adopted.before
+
+
+# --- Its vectors --------------------------------------------------------------------------------
+
+
+def stored(url: str) -> dict[UUID, tuple[Any, ...]]:
+    rows = fetch(url, "SELECT note_id, xmin::text, embedding::text FROM note_embeddings")
+    return {note: rest for note, *rest in rows}  # type: ignore[misc]
+
+
+def test_the_old_search_is_a_configuration_to_evaluate(
+    url: str, old_model: tuple[OllamaServer, OllamaEmbedder]
+) -> None:
+    """Its vectors are taken over, those of no use are named, and the answers are the old ones."""
+    server, embedder = old_model
+    usable = "vector_dims(embedding) = 768 AND vector_norm(embedding) > 0"
+    said = "content ~ '[^\\s\\x1c-\\x1f]'"
+    with Database(url) as database:
+        register(database, embedder, embeds_chunks=False)
+        asked = len(server.requests)
+        report = adopt_vectors(database, embedder, EVER)
+        assert len(server.requests) == asked + 1
+        assert [(report.adopted,)] == fetch(
+            url, f"SELECT count(*) FROM notes WHERE {usable} AND {said}"
+        )
+        assert {item.note_id for item in report.unusable} == {
+            row[0] for row in fetch(url, f"SELECT id FROM notes WHERE NOT ({usable})")
+        }
+        assert {item.dimension for item in report.unusable} == {3, 768}
+
+        before = stored(url)
+        assert adopt_vectors(database, embedder, EVER).adopted == 0
+        embedded = embed_notes(database, embedder, EVER)
+        assert stored(url).items() >= before.items()
+        assert [(report.adopted + embedded.vectors,)] == fetch(
+            url, f"SELECT count(*) FROM notes WHERE {said}"
+        )
+
+        pipeline = RetrievalPipeline(
+            database, embedder=lambda _: embedder, tenant="default", note_model=OLD_MODEL
+        )
+        fetch(url, f"DELETE FROM notes WHERE ({usable}) IS NOT TRUE")
+        for question in ("¿quién tiene el acta de Teruel?", "comprar leche", "palabra4321única"):
+            response = pipeline.retrieve(question, OLD_SEARCH, top_k=10, deadline_ms=PATIENT_MS)
+            (vector,) = embedder.embed_queries([question])
+            old = fetch(
+                url,
+                f"SELECT 1 - (embedding <=> %s::vector) FROM notes WHERE {said}"
+                " ORDER BY 1 DESC LIMIT 10",
+                str(vector.tolist()),
+            )
+            scores = [result.score for result in response.results]
+            expected = [max(0.0, row[0]) for row in old if row[0] >= 0.5]
+            np.testing.assert_allclose(scores, expected[: len(scores)], atol=2e-3)
+            assert len(scores) == len(expected)
+
+
+def test_vectors_the_old_application_goes_on_writing_come_along(
+    small: str, old_model: tuple[OllamaServer, OllamaEmbedder]
+) -> None:
+    """New ones, and new ones of edited notes; a vector older than the text it is of does not."""
+    _, embedder = old_model
+    migrate(small)
+    with Database(small) as database:
+        register(database, embedder, embeds_chunks=False)
+        adopt_vectors(database, embedder, EVER)
+        embed_notes(database, embedder, EVER)
+        usable = "vector_dims(embedding) = 768 AND vector_norm(embedding) > 0 AND content <> ''"
+        both, text, vector = (
+            row[0] for row in fetch(small, f"SELECT id FROM notes WHERE {usable} LIMIT 3")
+        )
+        before = stored(small)
+        made = [str(row.tolist()) for row in embedder.embed_passages(["Nueva.", "Otra."])]
+        (new,) = fetch(
+            small,
+            "INSERT INTO notes (content, embedding) VALUES ('Nueva.', %s) RETURNING id",
+            made[0],
+        )[0]
+        edit = "UPDATE notes SET content = 'Otra.' WHERE id = %s"
+        fetch(small, edit, both)
+        fetch(small, edit, text)
+        change = "UPDATE notes SET embedding = %s WHERE id = ANY(%s)"
+        fetch(small, change, made[1], [both, vector])
+
+        assert adopt_vectors(database, embedder, EVER).adopted == 2
+        assert embed_notes(database, embedder, EVER).notes == 1
+        after = stored(small)
+    changed = {note for note in after if after[note] != before.get(note)}
+    assert changed == {new, both, text}
+    assert after[both][1] == after[text][1]
+
+
+def test_vectors_of_another_model_are_refused(
+    small: str, old_model: tuple[OllamaServer, OllamaEmbedder]
+) -> None:
+    """Many models have the same dimension: nothing is taken over, and the cosine is told."""
+    _, embedder = old_model
+    migrate(small)
+    fetch(
+        small,
+        "UPDATE notes SET embedding = (SELECT array_agg(x.v ORDER BY x.i DESC)"
+        " FROM unnest(embedding::real[]) WITH ORDINALITY AS x (v, i))::vector"
+        " WHERE vector_dims(embedding) = 768",
+    )
+    with Database(small) as database:
+        register(database, embedder, embeds_chunks=False)
+        with pytest.raises(InvalidParameterError, match=r"no son de ollama_nomic.*0\.\d\d"):
+            adopt_vectors(database, embedder, EVER)
+    assert stored(small) == {}
+
+
+def test_a_database_without_old_vectors_says_so(database: Database) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    with pytest.raises(InvalidParameterError, match="no tiene la columna «embedding»"):
+        adopt_vectors(database, embedder, EVER)
+
+
+# --- While it goes on writing -------------------------------------------------------------------
+
+
+class OldApplication:
+    """Writes, edits and deletes notes until it is told to stop, knowing its own columns only."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.notes: dict[UUID, str | None] = dict(fetch(url, "SELECT id, content FROM notes"))  # type: ignore[arg-type]
+        self.rounds = 0
+        self.error: Exception | None = None
+        self._ended = Event()
+        self._thread = Thread(target=self._work)
+
+    def __enter__(self) -> "OldApplication":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+
+    def _work(self) -> None:
+        try:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                # At the pace of people: whoever writes faster than notes are chunked never waits.
+                while not self._ended.wait(0.05):
+                    self._round(connection)
+        except Exception as error:  # noqa: BLE001 -- told to the test
+            self.error = error
+
+    def _round(self, connection: psycopg.Connection[Any]) -> None:
+        number, notes = self.rounds, list(self.notes)
+        new, edited, deleted = uuid4(), notes[number % len(notes)], notes[-1 - number % 7]
+        content = f"Ronda{number}única en Teruel. Vera no vino." if number % 5 else None
+        connection.execute(
+            "INSERT INTO notes (id, content, embedding, created_at) VALUES (%s, %s, NULL, %s)",
+            (new, content, datetime.now(UTC) if number % 3 else None),
+        )
+        self.notes[new] = content
+        changed = f"Editada en la ronda {number}. " * (1 + number % 90)
+        connection.execute("UPDATE notes SET content = %s WHERE id = %s", (changed, edited))
+        self.notes[edited] = changed
+        if number % 4 == 0:
+            connection.execute("DELETE FROM notes WHERE id = %s", (deleted,))
+            del self.notes[deleted]
+        self.rounds += 1
+
+    def goes_on(self, rounds: int) -> None:
+        """Wait until it has done so many rounds more."""
+        until = self.rounds + rounds
+        wait_until(lambda: self.rounds >= until or self.error)
+        assert self.error is None
+
+
+def test_the_old_application_writes_all_the_time(small: str) -> None:
+    """While its table is adopted, chunked and embedded: no error, and its last word is indexed."""
+    embedder = HashEmbedder()
+    with OldApplication(small) as application:
+        application.goes_on(5)
+        migrate(small)
+        application.goes_on(5)
+        with Database(small) as database:
+            register(database, embedder)
+            for _ in range(4):
+                index(database, embedder)
+                application.goes_on(20)
+    assert application.error is None
+
+    with Database(small) as database:
+        index(database, embedder)
+        covered = assert_all_indexed(database, embedder)
+        rows = fetch(small, "SELECT id, content FROM notes")
+        assert dict(rows) == {note: text or "" for note, text in application.notes.items()}
+        assert covered == {note for note, text in rows if not is_blank(text)}
+
+
+def test_waiting_for_the_old_applications_transaction_ends(
+    small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a migration that waits for a table nobody gets to it: it gives up, and says why."""
+    monkeypatch.setattr(migrations, "TABLE_TIMEOUT_S", 1)
+    before = fingerprint(small)
+    with psycopg.connect(small) as application:
+        application.execute("SELECT count(*) FROM notes")
+        with pytest.raises(DatabaseUnavailableError, match="No se ha cambiado nada"):
+            migrate(small)
+    assert fingerprint(small) == before
+    assert migrate(small)
+
+
+@pytest.mark.parametrize(
+    ("around", "named"),
+    [
+        ("CREATE VIEW days AS SELECT created_at::date FROM notes", "view days"),
+        (
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';"
+            "CREATE TRIGGER stamped BEFORE UPDATE OF created_at ON notes"
+            " FOR EACH ROW EXECUTE FUNCTION f()",
+            "trigger stamped",
+        ),
+    ],
+)
+def test_what_keeps_a_time_from_becoming_one_with_a_zone_is_named(
+    create_database: CreateDatabase, around: str, named: str
+) -> None:
+    """A view or trigger over a `timestamp`: nothing is changed until it is out of the way."""
+    url = create_database()
+    fetch(url, "CREATE TABLE notes (id uuid PRIMARY KEY, content text, created_at timestamp)")
+    fetch(url, around)
+    with pytest.raises(DatabaseNotReadyError, match=f"hay timestamp without.*{named}"):
+        migrate(url)
+    assert fetch(url, "SELECT to_regclass('chunks')") == [(None,)]

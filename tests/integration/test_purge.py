@@ -1,0 +1,190 @@
+"""Expired notes go, with everything that was made of them, and nothing else does."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from rag_resources.core.types import Vectors
+from rag_resources.database.pool import Database
+from rag_resources.indexing import purge as module
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.purge import PurgeReport, purge
+from rag_resources.store.chunks import claim_notes
+from tests.corpus import ALWAYS, SMALL, Corpus, Draft
+from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
+
+GRACE_HOURS = 24
+DERIVED = ("chunks", "note_embeddings", "pending_embeddings", "indexing_failures")
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    return Corpus(database)
+
+
+def expire(corpus: Corpus, hours_ago: dict[UUID, float]) -> None:
+    with corpus.database.transaction() as connection:
+        for note, hours in hours_ago.items():
+            connection.execute(
+                "UPDATE notes SET expires_at = now() - make_interval(secs => 3600 * %s::float8)"
+                " WHERE id = %s",
+                (hours, note),
+            )
+
+
+def notes_in(corpus: Corpus, table: str = "notes") -> set[UUID]:
+    column = "id" if table == "notes" else "note_id"
+    return {row[0] for row in corpus.fetch(f"SELECT {column} FROM {table}")}
+
+
+def test_what_expired_before_the_grace_goes_whole(corpus: Corpus) -> None:
+    """Of every tenant and state; who expired just now, later or never stays as it was."""
+    drafts = [
+        Draft("Secretísimo fue lo del sótano. Nadie más lo sabe, ni Vera."),
+        Draft("Lo mismo de otra persona.", tenant="blas"),
+        Draft("Una nota fragmentada sin vectores.", state="pending"),
+        Draft("Una nota nueva.", state="new"),
+        Draft("Caducó hace poco."),
+        Draft("Caduca mañana."),
+        Draft("No caduca nunca."),
+    ]
+    notes = corpus.fill(drafts)
+    with corpus.database.transaction() as connection:
+        for note in notes:
+            connection.execute(
+                "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('chunk', %s, 'no')",
+                (note,),
+            )
+    by_text = {row.content: row.id for row in corpus.fetch("SELECT id, content FROM notes")}
+    ids = [by_text[draft.text] for draft in drafts]
+    ages = [1000, 25, 24.01, 48, 23, -24]
+    expire(corpus, dict(zip(ids, ages, strict=False)))
+    kept = corpus.fetch("SELECT xmin::text, * FROM notes WHERE id = ANY(%s) ORDER BY id", ids[4:])
+
+    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=4, left=0)
+
+    assert corpus.fetch("SELECT xmin::text, * FROM notes ORDER BY id") == kept
+    for table in DERIVED:
+        assert notes_in(corpus, table) <= set(ids[4:]), table
+    assert notes_in(corpus, "chunks") == set(ids[4:])
+    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    assert corpus.fetch(orphans) == []
+    words = {row.lexeme for row in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
+    assert not {word for word in words if word.startswith(("secret", "sotan", "sótan"))}
+    assert "caduc" in words
+
+
+def test_nothing_is_written_where_nothing_expired(corpus: Corpus) -> None:
+    """A second run, like one over notes without expiry, leaves even the statistics alone."""
+    ids = corpus.fill([Draft("Una nota."), Draft("Otra nota.")])
+    expire(corpus, {ids[0]: 30})
+    purge(corpus.database, grace_hours=GRACE_HOURS)
+    version = "SELECT last_value FROM index_version"
+    before = corpus.fetch(version)
+    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
+    assert corpus.fetch(version) == before
+
+
+def test_without_grace_a_note_goes_when_it_expires(corpus: Corpus) -> None:
+    now, later = corpus.fill([Draft("Ya."), Draft("Luego.")])
+    expire(corpus, {now: 0, later: -0.01})
+    assert purge(corpus.database, grace_hours=0).deleted == 1
+    assert notes_in(corpus) == {later}
+
+
+def test_a_run_that_dies_has_deleted_the_oldest_and_the_next_one_goes_on(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch by batch, first what expired first; a batch that fails is undone whole."""
+    monkeypatch.setattr(module, "BATCH_NOTES", 2)
+    ids = corpus.fill([Draft(f"La nota {number}.") for number in range(7)])
+    expire(corpus, {note: 100 - number for number, note in enumerate(ids)})
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN RAISE EXCEPTION 'no'; END$$"
+        )
+        connection.execute(
+            "CREATE TRIGGER refused BEFORE DELETE ON notes FOR EACH ROW"
+            f" WHEN (old.id = '{ids[3]}') EXECUTE FUNCTION refuse()"
+        )
+    with pytest.raises(psycopg.errors.RaiseException):
+        purge(corpus.database, grace_hours=GRACE_HOURS)
+    assert notes_in(corpus) == notes_in(corpus, "chunks") == set(ids[2:])
+
+    with corpus.database.transaction() as connection:
+        connection.execute("DROP TRIGGER refused ON notes")
+    assert purge(corpus.database, grace_hours=GRACE_HOURS).deleted == 5
+    assert notes_in(corpus) == set()
+
+
+def test_two_runs_at_once_share_the_work(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_NOTES", 3)
+    ids = corpus.fill([Draft(f"La nota {number}.") for number in range(40)])
+    expire(corpus, dict.fromkeys(ids, 30))
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(purge, corpus.database, grace_hours=GRACE_HOURS) for _ in range(2)]
+        assert sum(run.result(timeout=60).deleted for run in runs) == 40
+    assert notes_in(corpus) == set()
+
+
+def test_a_note_whose_expiry_is_being_moved_stays(corpus: Corpus, database_url: str) -> None:
+    """Whether the move is committed before or after the run looks at the note."""
+    moved, gone = corpus.fill([Draft("Se queda."), Draft("Se va.")])
+    expire(corpus, {moved: 30, gone: 30})
+    with psycopg.connect(database_url) as owner:
+        owner.execute("UPDATE notes SET expires_at = now() + '1 day' WHERE id = %s", (moved,))
+        report = purge(corpus.database, grace_hours=GRACE_HOURS)
+        assert report == PurgeReport(deleted=1, left=1)
+    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
+    assert notes_in(corpus) == {moved}
+
+
+def test_a_note_that_is_being_chunked_goes_next_time(corpus: Corpus) -> None:
+    (note,) = corpus.fill([Draft("Una nota.", state="new")])
+    expire(corpus, {note: 30})
+    with corpus.database.transaction() as connection:
+        assert claim_notes(connection, [note], chunking_hash="y")
+        assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=1)
+    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=1, left=0)
+
+
+class PausingEmbedder(HashEmbedder):
+    """Stops before its first batch until it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.go_on = Event(), Event()
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        self.reached.set()
+        assert self.go_on.wait(30)
+        return super().embed_passages(texts)
+
+
+def test_notes_go_while_their_chunks_are_being_embedded(corpus: Corpus) -> None:
+    """The deletion waits for the batch in hand; neither run fails, and no vector is left."""
+    ids = corpus.fill([Draft(f"La nota {number}.", state="new") for number in range(5)])
+    chunk_window(corpus.database, ALWAYS, SMALL)
+    expire(corpus, dict.fromkeys(ids[:3], 30))
+    slow = PausingEmbedder()
+    waiting = (
+        "SELECT FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    with ThreadPoolExecutor() as pool:
+        embedding = pool.submit(embed_chunks, corpus.database, slow, ALWAYS)
+        assert slow.reached.wait(20)
+        purging = pool.submit(purge, corpus.database, grace_hours=GRACE_HOURS)
+        wait_until(lambda: corpus.fetch(waiting))
+        slow.go_on.set()
+        assert embedding.result(timeout=30).failed == []
+        assert purging.result(timeout=30).deleted == 3
+    assert notes_in(corpus) == notes_in(corpus, "chunks") == set(ids[3:])
+    assert notes_in(corpus, "pending_embeddings") == set()

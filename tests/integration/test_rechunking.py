@@ -1,0 +1,201 @@
+"""Chunking again, after an edit or in another way, redoes what comes out otherwise and no more."""
+
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
+from rag_resources.core.contextual import contextual_text
+from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from tests.corpus import ALWAYS, SMALL, Corpus, Draft
+
+LARGER = ChunkingConfig(max_tokens=40, overlap_tokens=0, min_tokens=0)
+SHORT = [f"El día {number} llovió en Teruel." for number in range(4)]
+LONG = [
+    " ".join(f"El día {number} a las {hour} fuimos a Orriols con Vera." for hour in range(8))
+    for number in range(10, 13)
+]
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    return Corpus(database)
+
+
+def filled(corpus: Corpus) -> tuple[list[UUID], list[UUID]]:
+    """Index notes of one chunk in both ways and notes of several; returns the ids of both."""
+    corpus.fill([Draft(text) for text in SHORT + LONG])
+    corpus.index(SMALL)
+    ids = {row.content: row.id for row in corpus.fetch("SELECT id, content FROM notes")}
+    return [ids[text] for text in SHORT], [ids[text] for text in LONG]
+
+
+def rows(corpus: Corpus, notes: list[UUID], *, versions: bool = True) -> dict[str, list[Any]]:
+    """The chunks and vectors of some notes; with their versions, equal if nothing was written."""
+    version = "t.xmin::text" if versions else "NULL"
+    return {
+        "chunks": corpus.fetch(
+            f"SELECT {version}, t.id, t.note_id, t.content, t.context, t.start_char, t.end_char"
+            " FROM chunks AS t WHERE t.note_id = ANY(%s) ORDER BY t.id",
+            notes,
+        ),
+        "vectors": corpus.fetch(
+            f"SELECT {version}, t.chunk_id, t.embedding::text, t.contextual_embedding::text"
+            " FROM chunk_embeddings AS t JOIN chunks AS c ON c.id = t.chunk_id"
+            " WHERE c.note_id = ANY(%s) ORDER BY t.chunk_id",
+            notes,
+        ),
+    }
+
+
+def texts_of(corpus: Corpus, notes: list[UUID]) -> set[str]:
+    """Both texts of every chunk of some notes."""
+    chunks = corpus.fetch("SELECT content, context FROM chunks WHERE note_id = ANY(%s)", notes)
+    return {c.content for c in chunks} | {contextual_text(c.context, c.content) for c in chunks}
+
+
+def pending(corpus: Corpus) -> set[UUID]:
+    return {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+
+
+def test_another_way_of_chunking_redoes_the_notes_that_it_cuts_otherwise(corpus: Corpus) -> None:
+    """The others are looked at, marked, and keep chunks, vectors and being searched by chunks."""
+    short, long = filled(corpus)
+    before = rows(corpus, short)
+
+    report = chunk_window(corpus.database, ALWAYS, LARGER)
+    assert (report.notes, report.failed) == (len(short + long), [])
+    assert pending(corpus) == set(long)
+    chunked, embedded, whole = corpus.index(LARGER)
+
+    assert (chunked.notes, embedded.notes, whole.notes) == (0, len(long), 0)
+    assert rows(corpus, short) == before
+    assert set(corpus.embedder.texts) <= texts_of(corpus, long)
+    assert len(corpus.embedder.texts) == len(set(corpus.embedder.texts)) == embedded.embedded > 0
+
+
+def test_the_old_way_again_gives_the_old_chunks_and_vectors(corpus: Corpus) -> None:
+    short, long = filled(corpus)
+    before = rows(corpus, short + long, versions=False)
+    kept = rows(corpus, short)
+    corpus.index(LARGER)
+    assert rows(corpus, short + long, versions=False) != before
+    corpus.index(SMALL)
+    assert rows(corpus, short + long, versions=False) == before
+    assert rows(corpus, short) == kept
+
+
+def test_a_run_that_ends_halfway_is_finished_in_the_new_way(corpus: Corpus) -> None:
+    """Only the notes that are still cut in the old way are taken up."""
+    _, long = filled(corpus)
+    chunk_window(corpus.database, ALWAYS, LARGER)
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "UPDATE notes SET chunking_hash = 'before' WHERE id = ANY(%s)", (long[:1],)
+        )
+    assert chunk_window(corpus.database, ALWAYS, LARGER).notes == 1
+
+
+def test_an_edit_redoes_one_note_and_of_it_what_changed(corpus: Corpus) -> None:
+    """A sentence added at the end: the chunks before it keep their ids, contents and vectors."""
+    short, long = filled(corpus)
+    edited, others = long[0], short + long[1:]
+    before, kept = rows(corpus, others), rows(corpus, [edited], versions=False)
+    corpus.fetch(
+        "UPDATE notes SET content = content || ' Y al final volvimos.' WHERE id = %s RETURNING id",
+        edited,
+    )
+    chunked, embedded, _ = corpus.index(SMALL)
+    assert (chunked.notes, embedded.notes) == (1, 1)
+    assert rows(corpus, others) == before
+    after = rows(corpus, [edited], versions=False)
+    old, new = ({row.id: row.content for row in r["chunks"]} for r in (kept, after))
+    assert len(old.items() & new.items()) >= len(old) - 1
+    contents = set(new.values())
+    assert contents & set(corpus.embedder.texts) == contents - set(old.values())
+
+
+def test_an_edit_of_nothing_but_blanks_at_the_end_embeds_no_chunk(corpus: Corpus) -> None:
+    _, long = filled(corpus)
+    before = rows(corpus, long)
+    corpus.fetch(
+        "UPDATE notes SET content = content || E'\\n \\n' WHERE id = %s RETURNING id", long[0]
+    )
+    chunked, embedded, whole = corpus.index(SMALL)
+    assert (chunked.notes, embedded.notes, whole.notes) == (1, 0, 1)
+    assert rows(corpus, long) == before
+
+
+def test_a_new_title_changes_contexts_only(corpus: Corpus) -> None:
+    """The chunks and their own vectors stay; what is embedded is their contextual text."""
+    _, long = filled(corpus)
+    before = rows(corpus, long)
+    contents = {row.content for row in before["chunks"]}
+    corpus.fetch("UPDATE notes SET title = 'Viajes' WHERE id = %s RETURNING id", long[0])
+    chunked, embedded, whole = corpus.index(SMALL)
+    assert (chunked.notes, embedded.notes, whole.notes) == (1, 1, 0)
+    assert not contents & set(corpus.embedder.texts)
+    assert all("Viajes" in text for text in corpus.embedder.texts)
+    after = rows(corpus, long)
+    assert [row.id for row in after["chunks"]] == [row.id for row in before["chunks"]]
+    vectors = [{r.chunk_id: r.embedding for r in found["vectors"]} for found in (before, after)]
+    assert vectors[0] == vectors[1]
+
+
+def test_a_deleted_note_takes_everything_with_it(corpus: Corpus) -> None:
+    """Chunks, vectors of both kinds, its place in the queue and what was said of its failures."""
+    short, long = filled(corpus)
+    chunk_window(corpus.database, ALWAYS, LARGER)
+    deleted, others = long[0], short + long[1:]
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)"
+            " SELECT 'embed_chunk', note_id, id, 'hash_model', 'no' FROM chunks"
+        )
+        connection.execute("DELETE FROM notes WHERE id = %s", (deleted,))
+    for table in ("chunks", "note_embeddings", "indexing_failures"):
+        left = {row.note_id for row in corpus.fetch(f"SELECT note_id FROM {table}")}
+        assert left == set(others), table
+    assert pending(corpus) == set(long[1:])
+    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    assert corpus.fetch(orphans) == []
+
+
+@pytest.mark.parametrize("strategy", [Strategy.FULLTEXT, Strategy.HYBRID])
+def test_every_note_is_found_at_every_moment(corpus: Corpus, strategy: Strategy) -> None:
+    """By a word only it has, while the notes are cut in one way and another, and embedded."""
+    words = [f"palabra{number}única" for number in range(12)]
+    filler = " ".join(f"A las {hour} fuimos a Orriols con Vera." for hour in range(6))
+    corpus.fill([Draft(f"{filler} Se dijo {word}. {filler}") for word in words])
+    corpus.index(SMALL)
+    found = {row.content: row.id for row in corpus.fetch("SELECT id, content FROM notes")}
+    wanted = {
+        word: next(note for text, note in found.items() if f" {word}." in text) for word in words
+    }
+    config = RetrievalConfig(model="hash_model", strategy=strategy)
+    ended, lost, rounds = Event(), [], []
+
+    def observe() -> None:
+        while not ended.is_set():
+            for word, note in wanted.items():
+                response = corpus.ask(word, config)
+                if response.degraded or response.results[0].note_id != note:
+                    lost.append((word, response.degraded))
+            rounds.append(len(wanted))
+
+    observer = Thread(target=observe)
+    observer.start()
+    try:
+        for way in (LARGER, SMALL, LARGER):
+            corpus.index(way)
+            seen = len(rounds)
+            while len(rounds) < seen + 1 and observer.is_alive():
+                corpus.index(way)
+    finally:
+        ended.set()
+        observer.join(60)
+    assert lost == []
+    assert len(rounds) >= 3
