@@ -97,7 +97,8 @@ def run_experiment(
             count=len(entries), needed=experiment.selection.folds
         )
         raise InvalidGoldenDatasetError(message, [])
-    for config in {config.model: config for config in configurations.values()}.values():
+    searching = {item.model: item for item in configurations.values() if item.strategy.uses_vectors}
+    for config in searching.values():
         # Every question's vectors, now: the first configuration would be the only one to wait.
         for entry in entries:
             pipeline.retrieve(entry.query, config)

@@ -1,0 +1,125 @@
+"""An experiment on a real index: what is tried, embedded, chosen, judged and left alone."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
+from rag_resources.core.experiment import expand
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.types import Vectors
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.experiment import load_experiment, run_experiment
+from rag_resources.providers.cache import EMBEDDINGS, CachedEmbedder, MemoryCache
+from rag_resources.store.golden import write_golden
+from tests.corpus import Corpus, Draft
+from tests.embedders import HashEmbedder
+
+WORDS = (
+    "insulina",
+    "taller",
+    "gata",
+    "bomba",
+    "escritura",
+    "viaje",
+    "médico",
+    "piso",
+    "boda",
+    "tren",
+)
+BASE = RetrievalConfig(strategy="fulltext", model="hash_model")
+FILE = """
+name: estrategias
+base: palabras
+grid:
+  strategy: [fulltext, semantic, hybrid]
+  similarity_threshold: [1.0]
+"""
+
+
+class CountingEmbedder(HashEmbedder):
+    """Counts the questions it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed and count."""
+        self.asked.update(texts)
+        return super().embed_queries(texts)
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    """A note and a question for each of ten words."""
+    made = Corpus(database)
+    notes = made.fill([Draft(f"Hoy apunté algo de {word} y nada más.") for word in WORDS])
+    entries = [
+        GoldenEntry(f"¿Qué apunté de {word}?", (note,), "algo", "factual", 1)
+        for word, note in zip(WORDS, notes, strict=True)
+    ]
+    with database.transaction() as connection:
+        write_golden(connection, entries, replace=True)
+    return made
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file of the experiment."""
+    file = tmp_path / "experimento.yaml"
+    file.write_text(FILE, "utf-8")
+    return file
+
+
+def test_every_question_is_embedded_once_and_nothing_is_stored(corpus: Corpus, path: Path) -> None:
+    experiment = load_experiment(path)
+    configurations = expand(experiment, BASE)
+    assert list(configurations) == [
+        "palabras",
+        "strategy=fulltext",
+        "strategy=semantic",
+        "strategy=hybrid",
+    ]
+    model, steps = CountingEmbedder(), []
+    embedder = CachedEmbedder(model, MemoryCache(EMBEDDINGS))
+    result = run_experiment(
+        corpus.database,
+        corpus.pipeline(embedder=embedder),
+        experiment,
+        configurations,
+        progress=steps.append,
+    )
+    assert set(model.asked.values()) == {1}
+    assert len(model.asked.keys() - {""}) == len(WORDS)  # the warm-up asks nothing
+    assert sum(steps) == len(WORDS) * len(configurations)
+    assert corpus.fetch("SELECT FROM evaluation_results") == []
+
+    found = {name: summary.metrics["hit_rate_at_10"] for name, summary in result.summaries.items()}
+    assert found["palabras"] == 1
+    assert found["strategy=semantic"] == 0  # no cosine reaches the threshold
+    assert result.choice.best == "palabras"
+    assert len(result.split.parts) == 5
+    assert len(result.choice.judged) == len(WORDS)
+    assert {item.difference for item in result.against_base.metrics} == {0}
+    assert result.front[0] in {"palabras", "strategy=fulltext", "strategy=hybrid"}
+
+
+def test_too_few_questions_are_said_to_be_too_few(corpus: Corpus, path: Path) -> None:
+    corpus.fetch("DELETE FROM golden_dataset WHERE query < '¿Qué apunté de t' RETURNING id")
+    experiment = load_experiment(path)
+    with pytest.raises(InvalidGoldenDatasetError, match="hacen falta al menos 5"):
+        run_experiment(corpus.database, corpus.pipeline(), experiment, expand(experiment, BASE))
+
+
+@pytest.mark.parametrize("text", ["name: [", "- lista", "\udcff"])
+def test_a_file_that_is_no_experiment_is_bad_input(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "malo.yaml"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InvalidConfigurationError, match="no es válido"):
+        load_experiment(file)
+    with pytest.raises(InvalidConfigurationError, match="no es válido"):
+        load_experiment(tmp_path / "no está.yaml")
