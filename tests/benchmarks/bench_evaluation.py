@@ -1,0 +1,73 @@
+"""Evaluation: 1,000 questions against the retrievals they are made of.
+
+    python -m tests.benchmarks.bench_evaluation [--questions N] [--chunks N] [--home FOLDER]
+
+Without a judge. The index is synthetic and the embedder a look-up, so that retrieval is as fast as
+it gets and what evaluation adds weighs most. Compare the ratio, not the times.
+"""
+
+import argparse
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import UUID
+
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.metrics import DEPTH
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.runner import evaluate
+from rag_resources.store.golden import write_golden
+from tests.benchmarks.bench_retrieval import HYBRID, Index, opened, report, timed
+from tests.benchmarks.corpus import Corpus
+
+ROUNDS = 3
+
+
+def ask(index: Index, entries: list[GoldenEntry]) -> None:
+    """Retrieve as an evaluation does, and nothing else."""
+    for entry in entries:
+        index.pipeline.retrieve(entry.query, HYBRID, distinct_notes=DEPTH, cached=False)
+
+
+def measure(index: Index, questions: list[str]) -> None:
+    """Compare, in turns, so that a busy moment meets both."""
+    entries = [GoldenEntry(question, (UUID(int=1),), "r", "factual", 1) for question in questions]
+    with index.database.transaction() as connection:
+        write_golden(connection, entries, replace=True)
+    seconds = {"retrieval": 0.0, "evaluation": 0.0}
+    ask(index, entries)
+    for _ in range(ROUNDS):
+        seconds["retrieval"] += timed(lambda: ask(index, entries))
+        seconds["evaluation"] += timed(
+            lambda: evaluate(index.database, index.pipeline, "bench", HYBRID)
+        )
+    ratio = seconds["evaluation"] / seconds["retrieval"]
+    report(
+        f"{len(questions):,} questions: retrieval {seconds['retrieval'] / ROUNDS:.1f} s, "
+        f"evaluation {seconds['evaluation'] / ROUNDS:.1f} s"
+    )
+    report(f"evaluation / its retrievals: {ratio:.2f} (at most 1.2)", met=ratio <= 1.2)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=1_000)
+    parser.add_argument("--chunks", type=int, default=10_000)
+    parser.add_argument("--home", type=Path, help="keeps the index for the next run")
+    asked = parser.parse_args()
+    corpus = Corpus()
+    with ExitStack() as stack:
+        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        home.mkdir(exist_ok=True)
+        home.chmod(0o755)  # or a root's server keeps its data elsewhere
+        server = EmbeddedServer(home)
+        server.up()
+        stack.callback(server.down)
+        index = stack.enter_context(opened(server, corpus, asked.chunks))
+        questions = list(dict.fromkeys(corpus.questions(2 * asked.questions, stream=6)))
+        measure(index, questions[: asked.questions])
+
+
+if __name__ == "__main__":
+    main()
