@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 from filelock import FileLock
 
+from rag_assets.pools import POOLS
 from rag_resources.database.locate import dagster_url, database_url
 from rag_resources.database.migrations import migrate
 from rag_resources.settings import Settings
@@ -32,7 +33,10 @@ def prepare(settings: Settings) -> None:
     os.environ["DAGSTER_HOME"] = str(settings.dagster_home)
     os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
     with FileLock(home / "dagster.lock", timeout=120), dg.DagsterInstance.get() as instance:
-        instance.get_runs_count()
+        # The daemon gives a new pool its default limit only after it has first launched its runs.
+        storage = instance.event_log_storage
+        for pool in set(POOLS) - {limited.name for limited in storage.get_pool_limits()}:
+            storage.initialize_concurrency_limit_to_default(pool)
 
 
 def _write_instance_file(path: Path) -> None:

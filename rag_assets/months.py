@@ -1,9 +1,10 @@
-"""Works through the months of a run so that a bad month fails alone."""
+"""Works through the months of a run so that a bad month fails alone and its page tells it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 import dagster as dg
 
@@ -11,34 +12,100 @@ from rag_assets.partitions import month_window
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.store.failures import Failure
+from rag_resources.store.notes import count_notes, external_ids
 
-SHOWN_PROBLEMS = 5
+NAMED_NOTES = 5
+LISTED_NOTES = 100
 
-MonthEvents = Iterator[dg.AssetMaterialization | dg.MaterializeResult[None]]
+MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
 
 
 @dataclass(frozen=True)
 class MonthOutcome:
-    """What became of a month: its counts, and what went wrong in it, a line each."""
+    """What became of a month.
+
+    Attributes:
+        counts: By name, as the UI plots them.
+        per_second: Amounts of which the speed is of interest, by unit.
+        failures: Notes that failed, one entry each, named as people know them.
+        reason: Why the month was not worked through; empty if it was.
+        seconds: What it took; None if it took as long as the work was watched.
+    """
 
     counts: Mapping[str, Any]
-    problems: list[str] = field(default_factory=list)
+    per_second: Mapping[str, int] = field(default_factory=dict)
+    failures: Sequence[Failure] = ()
+    reason: str = ""
+    seconds: float | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing of it is left to do."""
+        return not self.failures and not self.reason
+
+    @property
+    def problem(self) -> str:
+        """What went wrong, in a line that names the first notes."""
+        if self.reason:
+            return self.reason
+        shown = "; ".join(
+            f"{failure.external_id}: {failure.error}" for failure in self.failures[:NAMED_NOTES]
+        )
+        more = len(self.failures) - NAMED_NOTES
+        return Message.MONTH_NOTES_FAILED.format(shown=shown, more=more) if more > 0 else shown
+
+    def metadata(self) -> dict[str, Any]:
+        """Return it as the month's page shows it; what was not done has no speed."""
+        seconds = self.seconds or 0.0
+        speeds = {
+            f"{unit}_per_second": round(amount / seconds, 1)
+            for unit, amount in self.per_second.items()
+            if amount and seconds
+        }
+        return {**self.counts, "seconds": round(seconds, 3), **speeds}
 
 
-def _attempt(
-    context: dg.AssetExecutionContext, work: Callable[[TimeWindow], MonthOutcome], key: str
+class Indexed(Protocol):
+    """The part that the reports of chunking and of embedding have in common."""
+
+    notes: int
+    failed: list[Failure]
+
+
+def indexed_month(
+    database: Database,
+    window: TimeWindow,
+    report: Indexed,
+    counts: Mapping[str, Any],
+    per_second: Mapping[str, int],
 ) -> MonthOutcome:
-    """Do the work of a month; only what would fail every month is raised."""
-    try:
-        return work(month_window(key))
-    except (DatabaseUnavailableError, ProviderUnavailableError):
-        raise
-    except RagError as error:
-        return MonthOutcome({}, [error.message])
-    except Exception as error:  # a defect, too, costs its own month only
-        context.log.exception("%s", key[:7])
-        reason = str(error).partition("\n")[0]
-        return MonthOutcome({}, [f"{type(error).__name__}: {reason}"])
+    """Return what became of a month, with the notes that failed and those that needed nothing.
+
+    Args:
+        database: Open.
+        window: The month.
+        report: Of its work.
+        counts: What was done.
+        per_second: Amounts of which the speed is of interest, by unit.
+    """
+    failed: dict[UUID, Failure] = {}
+    for failure in report.failed:
+        failed.setdefault(failure.note_id, failure)
+    with database.transaction() as connection:
+        total = count_notes(connection, window)
+        names = external_ids(connection, failed) if failed else {}
+    # A note that was deleted since needs nothing more.
+    failures = [
+        replace(failure, external_id=names[note])
+        for note, failure in failed.items()
+        if note in names
+    ]
+    # An edited note may have been done twice: fewer than none is none.
+    unchanged = max(0, total - report.notes - len(failures))
+    counted = {**counts, "unchanged": unchanged, "failed": len(failures)}
+    return MonthOutcome(counted, per_second, failures)
 
 
 def materialize_months(
@@ -48,9 +115,10 @@ def materialize_months(
 ) -> MonthEvents:
     """Do the work of every month of a run, newest first.
 
-    Good months are materialised with their counts; if any was bad the run fails and names the bad
-    ones, so that a re-execution from failure runs only those. Once the database or a model does not
-    answer, the months that are left are not tried.
+    Good months are materialised with their counts. If any was bad the run fails and names the bad
+    ones, so that a backfill's re-execution from failure runs only those; each is observed with its
+    counts and its failed notes. Once the database or a model does not answer, the months that are
+    left are not tried.
 
     Args:
         context: Of the run.
@@ -63,33 +131,81 @@ def materialize_months(
     Raises:
         dagster.Failure: Some month was bad.
     """
-    good: dict[str, Mapping[str, Any]] = {}
-    bad: dict[str, str] = {}
+    outcomes: dict[str, MonthOutcome] = {}
     down: RagError | None = None
     for key in sorted(context.partition_keys, reverse=True):
-        started = perf_counter()
         try:
-            outcome = MonthOutcome({}, [down.message]) if down else _attempt(context, work, key)
+            outcome = (
+                MonthOutcome({}, reason=down.message) if down else _attempt(context, work, key)
+            )
         except (DatabaseUnavailableError, ProviderUnavailableError) as error:
             down = error
-            outcome = MonthOutcome({}, [error.message])
-        seconds = perf_counter() - started
-        if outcome.problems:
-            bad[key] = "; ".join(outcome.problems[:SHOWN_PROBLEMS])
-            context.log.error("%s: %s", key[:7], bad[key])
-        else:
-            good[key] = {**outcome.counts, "seconds": seconds}
-            context.log.info("%s: %s in %.1f s", key[:7], dict(outcome.counts), seconds)
+            outcome = MonthOutcome({}, reason=error.message)
+        outcomes[key] = outcome
+        _tell(context, key, outcome)
+    bad = {key: outcome for key, outcome in outcomes.items() if not outcome.is_good}
     if bad:
-        for key, counts in good.items():
-            yield dg.AssetMaterialization(context.asset_key, partition=key, metadata=dict(counts))
+        # The newest last: it is the one that the asset's page shows.
+        for key, outcome in sorted(outcomes.items()):
+            yield _event(context.asset_key, key, outcome)
     if not isinstance(down, DatabaseUnavailableError):
         finish()
     if bad:
-        described = "\n".join(f"{key[:7]}: {problem}" for key, problem in bad.items())
+        described = "\n".join(f"{key[:7]}: {outcome.problem}" for key, outcome in bad.items())
         raise dg.Failure(
             Message.MONTHS_FAILED.format(count=len(bad), months=described), allow_retries=False
         )
-    for key, counts in good.items():
-        context.add_asset_metadata(dict(counts), partition_key=key)
+    for key, outcome in outcomes.items():
+        context.add_asset_metadata(outcome.metadata(), partition_key=key)
     yield dg.MaterializeResult()
+
+
+def _attempt(
+    context: dg.AssetExecutionContext, work: Callable[[TimeWindow], MonthOutcome], key: str
+) -> MonthOutcome:
+    """Do the work of a month and time it; only what would fail every month is raised."""
+    started = perf_counter()
+    try:
+        outcome = work(month_window(key))
+    except (DatabaseUnavailableError, ProviderUnavailableError):
+        raise
+    except RagError as error:
+        outcome = MonthOutcome({}, reason=error.message)
+    except Exception as error:  # a defect, too, costs its own month only
+        context.log.exception("%s", key[:7])
+        reason = str(error).partition("\n")[0]
+        outcome = MonthOutcome({}, reason=f"{type(error).__name__}: {reason}")
+    if outcome.seconds is None:
+        outcome = replace(outcome, seconds=perf_counter() - started)
+    return outcome
+
+
+def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) -> None:
+    """Say in the run's log how a month ended."""
+    if outcome.is_good:
+        counts = ", ".join(f"{name}: {count}" for name, count in outcome.counts.items())
+        context.log.info(
+            Message.MONTH_DONE.format(month=key[:7], seconds=outcome.seconds, counts=counts)
+        )
+    else:
+        context.log.error("%s: %s", key[:7], outcome.problem)
+
+
+def _event(
+    asset: dg.AssetKey, key: str, outcome: MonthOutcome
+) -> dg.AssetMaterialization | dg.AssetObservation:
+    """Return a good month as materialised, a bad one as observed with what is wrong with it."""
+    if outcome.is_good:
+        return dg.AssetMaterialization(asset, partition=key, metadata=outcome.metadata())
+    metadata = outcome.metadata()
+    if outcome.failures:
+        metadata["failed_notes"] = dg.MetadataValue.md(_table(outcome.failures[:LISTED_NOTES]))
+    return dg.AssetObservation(asset, partition=key, description=outcome.problem, metadata=metadata)
+
+
+def _table(failures: Sequence[Failure]) -> str:
+    rows = [Message.TABLE_FAILED_NOTES, "|---|---|---|"]
+    for failure in failures:
+        name, error = (text.replace("|", r"\|") for text in (failure.external_id, failure.error))
+        rows.append(f"| {name} | {failure.note_id} | {error} |")
+    return "\n".join(rows)

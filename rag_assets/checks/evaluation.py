@@ -1,19 +1,31 @@
 """Checks of the golden dataset, and the gates on every evaluation."""
 
+from collections.abc import Callable
+
 import dagster as dg
 
 from rag_assets.assets.evaluation import evaluation_key, golden_dataset
+from rag_assets.attribution import attribution_metadata
 from rag_assets.configured import configurations
+from rag_resources.core.comparison import Inferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
-from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.gate import LATENCY_P95_LIMIT_MS, GateState, GateVerdict, judge
+from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.report import GATE_WORDS
+from rag_resources.database.pool import Connection
+from rag_resources.evaluation.comparison import compare_with_serving
+from rag_resources.evaluation.golden_review import review_drift
+from rag_resources.evaluation.report import gate_in_words, inferiority_in_words
 from rag_resources.resources import RagResource
+from rag_resources.settings import settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import find_broken, list_golden
 
 EXAMPLES = 10
+
+Judged = Callable[
+    [dg.DagsterInstance, Connection, StoredEvaluation, GateConfig], dg.AssetCheckResult
+]
 
 
 @dg.asset_check(asset=golden_dataset, blocking=True, description=Message.CHECK_GOLDEN)
@@ -34,107 +46,156 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     )
 
 
+@dg.asset_check(asset=golden_dataset, description=Message.CHECK_GOLDEN_DRIFT)
+def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
+    """Point at the questions that want looking at; nothing waits for that."""
+    drift = review_drift(rag.application.database)
+    findings = drift.findings
+    return dg.AssetCheckResult(
+        passed=not findings,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "notes_gone": len(drift.gone),
+            "notes_edited": len(drift.edited),
+            "near_duplicates": len(drift.near_duplicates),
+            "category_mix_distance": drift.mix.distance if drift.mix else 0.0,
+            "every_configuration_right": len(drift.ceiling),
+            "no_configuration_right": len(drift.floor),
+            "deciding_questions": drift.deciding,
+            "findings": dg.MetadataValue.md(
+                "\n".join(f"- {line}" for line in findings[:EXAMPLES]) or "–"
+            ),
+        },
+        description=drift.summary,
+    )
+
+
 def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinition]:
     """Make the gates of `evaluation_results/<configuration>`; a reference's only warn.
 
     Whether the evidence settles the matter is a check of its own, which warns: to automation a
-    blocking check that warns has failed.
+    blocking check that warns has failed. A regression stops its candidate where it is promoted, and
+    not, as a blocking check would, the others with it.
     """
-    blocking = configuration.role is Role.CANDIDATE
-    severity = dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN
+    is_candidate, gate = configuration.role is Role.CANDIDATE, settings().gate
 
-    @dg.asset_check(
-        asset=evaluation_key(configuration.name),
-        name="hit_rate_gate",
-        blocking=blocking,
-        description=Message.CHECK_HIT_RATE,
-    )
-    def hit_rate_gate(rag: RagResource) -> dg.AssetCheckResult:
-        evaluation = _latest(rag, configuration.name)
-        if evaluation is None:
-            return _not_evaluated(severity)
-        verdict = _verdict(evaluation)
-        return dg.AssetCheckResult(
-            passed=verdict.state is not GateState.FAIL,
-            severity=severity,
-            metadata={
-                "hit_rate_at_10": verdict.hit_rate,
-                "hit_rate_at_10_low": verdict.interval.low,
-                "hit_rate_at_10_high": verdict.interval.high,
-                "threshold": verdict.threshold,
-                "state": verdict.state.value,
-            },
-            description=gate_description(verdict, evaluation.total_queries),
+    def build(
+        name: str, judged: Judged, description: str, *, stops: bool = False, blocking: bool = False
+    ) -> dg.AssetChecksDefinition:
+        severity = dg.AssetCheckSeverity.ERROR if stops else dg.AssetCheckSeverity.WARN
+
+        @dg.asset_check(
+            asset=evaluation_key(configuration.name),
+            name=name,
+            blocking=blocking,
+            description=description,
         )
+        def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
+            application = rag.application
+            with application.database.snapshot() as connection:
+                evaluation = latest_evaluation(connection, configuration.name)
+                if evaluation is None:
+                    result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
+                else:
+                    result = judged(
+                        context.instance, connection, evaluation, application.settings.gate
+                    )
+            return result._replace(severity=severity)
 
-    @dg.asset_check(
-        asset=evaluation_key(configuration.name),
-        name="hit_rate_settled",
-        description=Message.CHECK_SETTLED,
-    )
-    def hit_rate_settled(rag: RagResource) -> dg.AssetCheckResult:
-        evaluation = _latest(rag, configuration.name)
-        if evaluation is None:
-            return _not_evaluated(dg.AssetCheckSeverity.WARN)
-        verdict = _verdict(evaluation)
-        return dg.AssetCheckResult(
-            passed=verdict.state is not GateState.INCONCLUSIVE,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata={"queries_to_settle": verdict.queries_to_settle},
-            description=gate_description(verdict, evaluation.total_queries),
-        )
+        return check
 
-    @dg.asset_check(
-        asset=evaluation_key(configuration.name),
-        name="latency_gate",
-        blocking=blocking,
-        description=Message.CHECK_LATENCY,
-    )
-    def latency_gate(rag: RagResource) -> dg.AssetCheckResult:
-        evaluation = _latest(rag, configuration.name)
-        if evaluation is None:
-            return _not_evaluated(severity)
-        return dg.AssetCheckResult(
-            passed=evaluation.latency_p95_ms < LATENCY_P95_LIMIT_MS,
-            severity=severity,
-            metadata={
-                "latency_p50_ms": evaluation.latency_p50_ms,
-                "latency_p95_ms": evaluation.latency_p95_ms,
-                "limit_ms": LATENCY_P95_LIMIT_MS,
-            },
-        )
-
-    return [hit_rate_gate, hit_rate_settled, latency_gate]
-
-
-def gate_description(verdict: GateVerdict, queries: int) -> str:
-    """Put a verdict into words."""
-    described = Message.GATE_DESCRIPTION.format(
-        state=GATE_WORDS[verdict.state.value],
-        hit_rate=verdict.hit_rate,
-        low=verdict.interval.low,
-        high=verdict.interval.high,
-        queries=queries,
-        threshold=verdict.threshold,
-    )
-    if verdict.queries_to_settle:
-        described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
-    return described
+    stops_hits = is_candidate and gate.hit_rate_blocks
+    stops_latency = is_candidate and gate.latency_blocks
+    return [
+        build(
+            "hit_rate_gate",
+            _hit_rate,
+            Message.CHECK_HIT_RATE,
+            stops=stops_hits,
+            blocking=stops_hits,
+        ),
+        build("hit_rate_settled", _settled, Message.CHECK_SETTLED),
+        build(
+            "latency_gate",
+            _latency,
+            Message.CHECK_LATENCY,
+            stops=stops_latency,
+            blocking=stops_latency,
+        ),
+        build(
+            "no_regression",
+            _regression,
+            Message.CHECK_REGRESSION,
+            stops=is_candidate and gate.regression_blocks,
+        ),
+    ]
 
 
-def _verdict(evaluation: StoredEvaluation) -> GateVerdict:
-    return judge(
-        round(evaluation.hit_rate_at_10 * evaluation.total_queries), evaluation.total_queries
+def _hit_rate(
+    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+) -> dg.AssetCheckResult:
+    verdict = judge_stored(evaluation, gate)
+    return dg.AssetCheckResult(
+        passed=verdict.state is not GateState.FAIL,
+        metadata={
+            "hit_rate_at_10": verdict.hit_rate,
+            "hit_rate_at_10_low": verdict.interval.low,
+            "hit_rate_at_10_high": verdict.interval.high,
+            "threshold": verdict.threshold,
+            "state": verdict.state.value,
+        },
+        description=gate_in_words(verdict, evaluation.total_queries),
     )
 
 
-def _not_evaluated(severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(passed=False, severity=severity, description=Message.NOT_EVALUATED)
+def _settled(
+    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+) -> dg.AssetCheckResult:
+    verdict = judge_stored(evaluation, gate)
+    return dg.AssetCheckResult(
+        passed=verdict.state is not GateState.INCONCLUSIVE,
+        metadata={"queries_to_settle": verdict.queries_to_settle},
+        description=gate_in_words(verdict, evaluation.total_queries),
+    )
 
 
-def _latest(rag: RagResource, name: str) -> StoredEvaluation | None:
-    with rag.application.database.transaction() as connection:
-        return latest_evaluation(connection, name)
+def _latency(
+    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=evaluation.latency_p95_ms < gate.latency_p95_ms,
+        metadata={
+            "latency_p50_ms": evaluation.latency_p50_ms,
+            "latency_p95_ms": evaluation.latency_p95_ms,
+            "limit_ms": gate.latency_p95_ms,
+        },
+    )
+
+
+def _regression(
+    instance: dg.DagsterInstance,
+    connection: Connection,
+    evaluation: StoredEvaluation,
+    gate: GateConfig,
+) -> dg.AssetCheckResult:
+    compared = compare_with_serving(connection, evaluation)
+    if compared is None:
+        return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
+    judged = compared.comparison.inferiority(gate.margin)
+    return dg.AssetCheckResult(
+        passed=judged.state is not Inferiority.INFERIOR,
+        metadata={
+            "state": judged.state.value,
+            "difference_low": judged.interval.low,
+            "difference_high": judged.interval.high,
+            "margin": judged.margin,
+            "queries": compared.comparison.queries,
+            **attribution_metadata(instance, compared),
+        },
+        description=Message.REGRESSION_AGAINST.format(
+            name=compared.before.configuration, verdict=inferiority_in_words(judged)
+        ),
+    )
 
 
 gates = [gate for item in configurations().values() for gate in build_gates(item)]

@@ -15,7 +15,6 @@ def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> Non
     grace_hours = application.settings.expired_grace_hours
     with told_as_failure():
         report = purge(application.database, grace_hours=grace_hours)
-    context.log.info("%d expired notes deleted, %d left", report.deleted, report.left)
     context.add_output_metadata(
         {"deleted": report.deleted, "left": report.left, "grace_hours": grace_hours}
     )

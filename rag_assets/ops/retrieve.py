@@ -40,7 +40,9 @@ def retrieve_passages(
             filters=parse_filters(config.filters),
         )
     response = answered.response
-    context.log.info("%d passages in %.0f ms", len(response.results), response.latency_ms)
+    context.log.info(
+        Message.PASSAGES_FOUND.format(count=len(response.results), latency_ms=response.latency_ms)
+    )
     for message in response.messages:
         context.log.warning(message)
     metadata = response_metadata(response, answered.configuration)

@@ -1,7 +1,10 @@
 """Notes to vectors in one run over a range of months: counts per month, and a bad month alone."""
 
+import logging
+from typing import Any
 from uuid import UUID
 
+import dagster as dg
 import pytest
 from dagster_project import (
     CHUNKS,
@@ -14,11 +17,14 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets import main_job
+from rag_assets import main_job, progress
+from rag_assets.partitions import month_window
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
+BAD_NOTE = "2025-02-09-urgencias-la-fe"
 
 
 def test_a_range_of_months_is_indexed_in_one_run_and_only_once(project: Project) -> None:
@@ -35,10 +41,18 @@ def test_a_range_of_months_is_indexed_in_one_run_and_only_once(project: Project)
     assert sum(month["chunks"] for month in materialised(first, CHUNKS).values()) == chunk_count
     assert sum(month["vectors"] for month in vectors.values()) == 2 * chunk_count
     assert all(month["embedded"] > 0 and month["seconds"] > 0 for month in vectors.values())
+    for month in vectors.values():
+        rate = month["vectors"] / month["vectors_per_second"]
+        assert rate == pytest.approx(month["seconds"], rel=0.1)
+    for month in MONTHS:
+        counts = [materialised(first, key)[month] for key in ALL]
+        inserted = counts[0]["inserted"]
+        assert [c["unchanged"] for c in counts] == [0, 0, 0, 0]
+        assert [c["failed"] for c in counts[1:]] == [0, 0, 0]
+        assert counts[1]["vectors"] == counts[2]["migrated"] == counts[3]["migrated"] == inserted
 
     second = project.run(*ALL, months=MONTHS)
     assert second.success, failure_texts(second)
-    assert {month["unchanged"] for month in materialised(second, NOTES).values()} != {0}
     for key, count in (
         (NOTES, "inserted"),
         (NOTE_EMBEDDINGS, "embedded"),
@@ -48,22 +62,33 @@ def test_a_range_of_months_is_indexed_in_one_run_and_only_once(project: Project)
         assert sorted(again) == list(MONTHS)
         counts = {"inserted", "updated", "chunks", "embedded"} & set(again[MONTHS[0]])
         assert {month[count] for month in again.values() for count in counts} == {0}
+    for key in ALL:
+        assert sum(month["unchanged"] for month in materialised(second, key).values()) == 16
+    idle = [month for key in ALL[1:] for month in materialised(second, key).values()]
+    assert not any(name.endswith("_per_second") for month in idle for name in month)
 
 
 def test_a_bad_month_fails_alone(project: Project) -> None:
     """The good months are materialised, the failure names the bad one; only that is redone."""
     assert project.run(NOTES, NOTE_EMBEDDINGS, months=MONTHS).success
     bad, good = MONTHS[1], [month for month in MONTHS if month != MONTHS[1]]
-    note = project.note_id("2025-02-09-urgencias-la-fe")
+    note = project.note_id(BAD_NOTE)
     refuse_chunks_of(project, note, "sin permiso para esta nota")
 
     failed = project.run(CHUNKS, EMBEDDINGS, months=MONTHS)
     assert not failed.success
     assert sorted(materialised(failed, CHUNKS)) == good
-    assert f"{bad[:7]}: {note}: sin permiso para esta nota" in failure_texts(failed)
+    assert f"{bad[:7]}: {BAD_NOTE}: sin permiso para esta nota" in failure_texts(failed)
     assert not any(month in failure_texts(failed) for month in (m[:7] for m in good))
     assert not materialised(failed, EMBEDDINGS)
     assert set(project.instance.get_materialized_partitions(CHUNKS)) == set(good)
+    in_month = project.query("SELECT count(*) FROM notes WHERE created_at >= %s", bad)[0][0]
+    in_month -= project.query("SELECT count(*) FROM notes WHERE created_at >= %s", MONTHS[2])[0][0]
+    seen = observed(failed, CHUNKS)
+    assert list(seen) == [bad]
+    assert (seen[bad]["migrated"], seen[bad]["failed"]) == (in_month - 1, 1)
+    row = f"| {BAD_NOTE} | {note} | sin permiso para esta nota |"
+    assert seen[bad]["failed_notes"].splitlines()[2:] == [row]
 
     project.query("DROP TRIGGER refuse ON chunks")
     left = sorted(set(MONTHS) - project.instance.get_materialized_partitions(CHUNKS))
@@ -71,7 +96,8 @@ def test_a_bad_month_fails_alone(project: Project) -> None:
     chunked_at = project.query("SELECT id, chunked_at FROM notes WHERE chunked_at IS NOT NULL")
     again = project.run(CHUNKS, months=left)
     assert again.success, failure_texts(again)
-    assert materialised(again, CHUNKS)[bad]["notes"] == 1
+    counts = materialised(again, CHUNKS)[bad]
+    assert (counts["migrated"], counts["unchanged"], counts["failed"]) == (1, in_month - 1, 0)
     assert set(chunked_at) < set(project.query("SELECT id, chunked_at FROM notes"))
     assert project.instance.get_materialized_partitions(CHUNKS) == set(MONTHS)
 
@@ -98,6 +124,42 @@ def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
     failed = project.run(CHUNKS, months=MONTHS)
     assert not materialised(failed, CHUNKS)
     assert failure_texts(failed).count(Message.CONNECTION_ERROR) == len(MONTHS)
+    assert set(observed(failed, CHUNKS)) == set(MONTHS)
+
+
+def test_a_long_month_says_how_far_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each batch here: with the real counts, and the month as done at the end."""
+    monkeypatch.setattr(progress, "TOLD_EVERY_S", 0.0)
+    result = project.run(*ALL, months=MONTHS[:1])
+    assert result.success, failure_texts(result)
+    told = [entry.user_message for entry in project.instance.all_logs(result.run_id)]
+    count = materialised(result, CHUNKS)[MONTHS[0]]["migrated"]
+    lines = [line for line in told if line.startswith(f"2025-01: {count} de {count} notas, ")]
+    assert len(lines) == 3
+    assert sum(line.startswith("2025-01: terminado en ") for line in told) == len(ALL)
+
+
+def test_the_rest_of_a_month_is_foretold_from_what_is_done(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seldom, and in the words and figures of Spanish."""
+    clock = iter([0.0, 10.0, 20.0, 30.0, 2000.0, 40_000.0])
+    left = iter([4_800, 300, 47_000])
+    month = progress.MonthProgress(
+        logging.getLogger("run"),
+        month_window("2025-03-01"),
+        database,
+        lambda _: next(left),
+        clock=lambda: next(clock),
+    )
+    with caplog.at_level(logging.INFO, "run"):
+        for notes in (600, 600, 600, 200, 38_000):
+            month(notes)
+    assert caplog.messages == [
+        "2025-03: 1.200 de 6.000 notas, 60 notas/s, quedan unos 80 s",
+        "2025-03: 2.000 de 2.300 notas, 1,0 notas/s, quedan unos 5 min",
+        "2025-03: 40.000 de 87.000 notas, 1,0 notas/s, quedan unos 13 h 3 min",
+    ]
 
 
 def test_statistics_a_killed_run_left_behind_are_made_up_for(indexed: Project) -> None:
@@ -146,6 +208,21 @@ def test_a_source_that_is_not_set_leaves_the_notes_to_others(
     result = project.run(NOTES, months=MONTHS)
     assert result.success
     assert materialised(result, NOTES)[MONTHS[0]]["inserted"] == 0
+
+
+def observed(
+    result: dg.ExecuteInProcessResult, key: dg.AssetKey
+) -> dict[str | None, dict[str, Any]]:
+    """Return the metadata of an asset's observations in a run, by partition."""
+    found = [
+        event.asset_observation_data.asset_observation
+        for event in result.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION and event.asset_key == key
+    ]
+    return {
+        seen.partition: {name: value.value for name, value in seen.metadata.items()}
+        for seen in found
+    }
 
 
 def refuse_chunks_of(project: Project, note: UUID, reason: str, code: str = "23514") -> None:

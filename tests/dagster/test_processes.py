@@ -5,23 +5,28 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import httpx
-import psutil
 import psycopg
 import pytest
-from dagster_project import MONTHS, Corpus, cloned, variables
+from dagster_project import (
+    CHUNKS,
+    EMBEDDINGS,
+    MONTHS,
+    NOTE_EMBEDDINGS,
+    NOTES,
+    Corpus,
+    cloned,
+    variables,
+)
+from dagster_ui import Ui, eventually, free_port, members
 
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 
-LOCATION = "brain_sync_rag"
-SELECTOR = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__"}
+ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 
 
 @dataclass(frozen=True)
@@ -97,49 +102,11 @@ def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
     assert Message.UI_PORT_TAKEN.format(port=port) in result.stderr
 
 
-@dataclass(frozen=True)
-class Ui:
-    """A running webserver with its daemon."""
-
-    url: str
-
-    def ask(self, query: str, **values: Any) -> Any:
-        """Ask GraphQL."""
-        body = {"query": query, "variables": values}
-        answer = httpx.post(f"{self.url}/graphql", json=body, timeout=60).json()
-        assert "errors" not in answer, answer["errors"]
-        return answer["data"]
-
-    def ticks(self, sensor: str) -> list[str]:
-        """Return how the ticks of a sensor ended."""
-        data = self.ask(
-            """query($of: SensorSelector!) { sensorOrError(sensorSelector: $of) {
-                 ... on Sensor { sensorState { ticks { status } } } } }""",
-            of={**SELECTOR, "sensorName": sensor},
-        )
-        return [tick["status"] for tick in data["sensorOrError"]["sensorState"]["ticks"]]
-
-
-def eventually(what: Callable[[], Any], seconds: float = 240) -> Any:
-    """Return the first answer that is not empty."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if answer := what():
-                return answer
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, what
-        time.sleep(0.5)
-
-
 @pytest.mark.dagster
 def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_path: Path) -> None:
     """Sensors tick, a backfill ends, what passes its gate is promoted, nothing outlives the end."""
     assert home.first_run.returncode == 0
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "rag_assets", "ui"],
@@ -162,47 +129,25 @@ def test_webserver_and_daemon_work_together_and_end_together(home: Home, tmp_pat
         process.wait()
 
 
-def members(session: int) -> list[psutil.Process]:
-    """Return the processes that came of a command."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess):
-            continue
-    return found
-
-
 def use(ui: Ui, home: Home) -> None:
     """Do in the UI what a data engineer would."""
-    nodes = eventually(lambda: repositories(ui))
+    nodes = eventually(ui.repositories)
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
     names = ("new_notes", "failed_runs", "stop_backfills", "automation")
     assert states == dict.fromkeys(names, "RUNNING")
 
-    backfill = launch_backfill(ui)
+    backfill = ui.launch_backfill(ASSETS, MONTHS[:2])
     eventually(lambda: daemon_is_healthy(ui))
     eventually(lambda: "SUCCESS" in ui.ticks("new_notes"))
     # An automation compares with its last tick: an evaluation before the first is no news.
     eventually(lambda: set(ui.ticks("automation")) & {"SUCCESS", "SKIPPED"})
 
     before = home.count("promotions")
-    evaluation = launch_evaluation(ui)
-    eventually(lambda: run_status(ui, evaluation) == "SUCCESS")
+    evaluation = ui.launch_job("evaluate")
+    eventually(lambda: ui.run_status(evaluation) == "SUCCESS")
     eventually(lambda: home.count("promotions") == before + 1)
-    eventually(lambda: backfill_status(ui, backfill) == "COMPLETED_SUCCESS")
-
-
-def repositories(ui: Ui) -> list[dict[str, Any]]:
-    """Return what the webserver loaded."""
-    data = ui.ask(
-        """{ repositoriesOrError { ... on RepositoryConnection { nodes {
-               assetNodes { assetKey { path } }
-               sensors { name sensorState { status } } } } } }"""
-    )
-    return data["repositoriesOrError"].get("nodes", [])
+    eventually(lambda: ui.backfill_status(backfill) == "COMPLETED_SUCCESS")
 
 
 def daemon_is_healthy(ui: Ui) -> bool:
@@ -219,45 +164,3 @@ def daemon_is_healthy(ui: Ui) -> bool:
     return {"SENSOR", "BACKFILL", "SCHEDULER", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {
         status["daemonType"] for status in required if status["healthy"]
     }
-
-
-def launch_backfill(ui: Ui) -> str:
-    """Backfill two months of everything up to the fast model's vectors."""
-    assets = (["notes"], ["note_embeddings"], ["chunks"], ["embeddings", "use_multilingual"])
-    data = ui.ask(
-        """mutation($params: LaunchBackfillParams!) {
-             launchPartitionBackfill(backfillParams: $params) { __typename
-               ... on LaunchBackfillSuccess { backfillId }
-               ... on PythonError { message } } }""",
-        params={
-            "assetSelection": [{"path": path} for path in assets],
-            "partitionNames": list(MONTHS[:2]),
-        },
-    )
-    return data["launchPartitionBackfill"]["backfillId"]
-
-
-def backfill_status(ui: Ui, backfill: str) -> str:
-    """Return how far a backfill is."""
-    data = ui.ask(
-        """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
-             ... on PartitionBackfill { status } } }""",
-        id=backfill,
-    )
-    return data["partitionBackfillOrError"]["status"]
-
-
-def launch_evaluation(ui: Ui) -> str:
-    """Run the job that evaluates every configuration."""
-    data = ui.ask(
-        """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) { __typename
-             ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
-        params={"selector": {**SELECTOR, "jobName": "evaluate"}, "runConfigData": {}},
-    )
-    return data["launchRun"]["run"]["runId"]
-
-
-def run_status(ui: Ui, run: str) -> str:
-    """Return how far a run is."""
-    data = ui.ask("query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run)
-    return data["runOrError"]["status"]

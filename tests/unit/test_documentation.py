@@ -8,26 +8,30 @@ import yaml
 from typer.main import get_command
 
 from rag_resources.cli.main import app
-from rag_resources.core.configuration import ChunkingConfig, parse_configuration
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, parse_configuration
+from rag_resources.core.experiment import expand, parse_experiment
+from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
-CHUNKING = {f"chunking__{field}" for field in ChunkingConfig.model_fields}
-SETTINGS = {name.upper() for name in Settings.model_fields.keys() - {"chunking"} | CHUNKING}
+GROUPS = {"chunking": ChunkingConfig, "gate": GateConfig}
+NESTED = {f"{name}__{field}" for name, group in GROUPS.items() for field in group.model_fields}
+SETTINGS = {name.upper() for name in Settings.model_fields.keys() - GROUPS.keys() | NESTED}
+DEFAULT = RetrievalConfig()
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def assignments() -> dict[str, str]:
     """The variables of the example, commented out or not."""
-    return dict(re.findall(r"^(?:# )?([A-Z_]+)=(.*)$", EXAMPLE, re.MULTILINE))
+    return dict(re.findall(r"^(?:# )?([A-Z0-9_]+)=(.*)$", EXAMPLE, re.MULTILINE))
 
 
 def test_the_example_environment_names_every_setting_once_and_nothing_else() -> None:
     assert assignments().keys() == SETTINGS | {TRACES}
-    assert len(re.findall(r"^(?:# )?[A-Z_]+=", EXAMPLE, re.MULTILINE)) == len(assignments())
+    assert len(re.findall(r"^(?:# )?[A-Z0-9_]+=", EXAMPLE, re.MULTILINE)) == len(assignments())
 
 
 def test_the_example_environment_is_valid_and_shows_the_defaults(
@@ -49,7 +53,7 @@ def test_the_example_environment_is_valid_and_shows_the_defaults(
 
 def test_every_variable_of_the_readme_is_a_setting() -> None:
     rows = re.findall(r"^\| (`[A-Z_].*?) \|", README, re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`([A-Z_]{4,})`", row)}
+    named = {name for row in rows for name in re.findall(r"`([A-Z0-9_]{4,})`", row)}
     assert len(named) > 10
     assert named <= SETTINGS | {TRACES}
 
@@ -74,8 +78,9 @@ def test_the_messages_of_the_readme_are_those_of_the_product() -> None:
         assert f"| {message} |" in README
 
 
-def test_the_configuration_of_the_readme_is_valid() -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+def test_the_files_of_the_readme_are_valid() -> None:
+    experiment, text = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    assert len(expand(parse_experiment(yaml.safe_load(experiment), origin="README"), DEFAULT)) == 6
     named = parse_configuration(yaml.safe_load(text), origin="README")
     assert named.retrieval.reranks
     assert f"in {named.name}.yaml" in text

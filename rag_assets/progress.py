@@ -1,0 +1,74 @@
+"""How far a long month is, told in its run's log."""
+
+from collections.abc import Callable
+from logging import Logger
+from time import perf_counter
+
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection, Database
+
+TOLD_EVERY_S = 15.0
+
+
+class MonthProgress:
+    """Counts the notes of a month that are done; says every so often how many are left.
+
+    Args:
+        log: Of the run.
+        window: The month.
+        database: Open.
+        count_left: Counts the notes that still need work; asked only when there is news to tell.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self,
+        log: Logger,
+        window: TimeWindow,
+        database: Database,
+        count_left: Callable[[Connection], int],
+        *,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._log, self._window, self._clock = log, window, clock
+        self._database, self._count_left = database, count_left
+        self._done = 0
+        self._started = self._told = clock()
+
+    def __call__(self, notes: int) -> None:
+        """Count notes that are done."""
+        self._done += notes
+        now = self._clock()
+        if not self._done or now - self._told < TOLD_EVERY_S:
+            return
+        self._told = now
+        with self._database.transaction() as connection:
+            left = self._count_left(connection)
+        notes_per_second = self._done / (now - self._started)
+        self._log.info(
+            Message.MONTH_PROGRESS.format(
+                month=f"{self._window.start:%Y-%m}",
+                done=_thousands(self._done),
+                total=_thousands(self._done + left),
+                notes_per_second=_rate(notes_per_second),
+                remaining=_duration(left / notes_per_second),
+            )
+        )
+
+
+def _thousands(count: int) -> str:
+    return f"{count:,}".replace(",", ".")
+
+
+def _rate(per_second: float) -> str:
+    if per_second >= 10:
+        return _thousands(round(per_second))
+    return f"{per_second:.1f}".replace(".", ",")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
