@@ -1,24 +1,70 @@
-"""Rows of `embedding_models`, and the partitions that come with them."""
+"""Rows of `embedding_models`, and the partitions that come and go with them.
 
-from rag_resources.core.errors import ProviderError
+Whether a model may be retired is `indexing.retirement`.
+"""
+
+from dataclasses import dataclass
+
+from rag_resources.core.errors import InvalidParameterError, ModelMissingError, ProviderError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import ModelInfo
+from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContents:
+    """What there is of a model.
+
+    Attributes:
+        chunk_vectors: Chunks with vectors.
+        note_vectors: Notes with a whole-note vector.
+        pending: Chunked notes that wait for vectors.
+        failures: Texts it could not embed.
+        size: Bytes of its vectors and their indexes.
+        retired: Whether nothing is kept of it any more.
+    """
+
+    chunk_vectors: int
+    note_vectors: int
+    pending: int
+    failures: int
+    size: int
+    retired: bool
 
 
 def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
     """Make a model known: its row, its partitions, its queue of chunked notes.
 
+    One that was retired comes back as if it were new. What is there already is left alone, without
+    a lock. Otherwise some tables are locked against writers until the caller commits.
+
     Raises:
         ProviderError: A model of that name has other weights or another dimension.
+        IndexingError: Others do not let go of those tables.
     """
-    before = queries().fetch_model(connection, name=info.name)
-    if before and (before.dimension, before.digest) != (info.dimension, info.digest):
+    if not _is_registered(connection, info, embeds_chunks=embeds_chunks):
+        with_brief_locks(
+            connection, lambda: _register(connection, info, embeds_chunks=embeds_chunks)
+        )
+
+
+def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> bool:
+    stored = queries().fetch_model(connection, name=info.name)
+    if stored is None or stored.retired:
+        return False
+    if (stored.dimension, stored.digest) != (info.dimension, info.digest):
         raise ProviderError(Message.MODEL_CHANGED.format(model=info.name), model=info.name)
-    newly_embeds_chunks = embeds_chunks and not (before and before.embeds_chunks)
-    if newly_embeds_chunks:
-        queries().lock_chunking(connection)
+    is_same: bool = stored.similarity_threshold == info.similarity_threshold
+    return is_same and (stored.embeds_chunks or not embeds_chunks)
+
+
+def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
+    queries().lock_for_partitions(connection)
+    # Another run may have been first.
+    if _is_registered(connection, info, embeds_chunks=embeds_chunks):
+        return
     queries().register_model(
         connection,
         name=info.name,
@@ -29,14 +75,14 @@ def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
         embeds_chunks=embeds_chunks,
     )
     queries().create_partitions(connection, name=info.name, dimension=info.dimension)
-    if embeds_chunks and not (before and before.embeds_chunks):
+    if embeds_chunks:
         queries().request_missing_embeddings(connection, model=info.name)
 
 
 def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
-    """Return what is stored about a model, None if it is not known."""
+    """Return what is stored about a model, None if it is not known or was retired."""
     row = queries().fetch_model(connection, name=name)
-    if row is None:
+    if row is None or row.retired:
         return None
     return ModelInfo(
         name=row.name,
@@ -46,3 +92,60 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
         similarity_threshold=row.similarity_threshold,
         max_sequence_tokens=0,
     )
+
+
+def require_model(connection: Connection, name: str) -> None:
+    """Go on only if there is a model to search with.
+
+    Raises:
+        ModelMissingError: Nothing was ever indexed with it, or it was retired.
+    """
+    if fetch_model(connection, name) is None:
+        raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=name), model=name)
+
+
+def keep_model(connection: Connection, name: str) -> None:
+    """Keep a model from being retired until commit: its vectors are about to be made.
+
+    Raises:
+        ModelMissingError: It was retired.
+    """
+    queries().keep_model(connection, name=name)
+    require_model(connection, name)
+
+
+def model_contents(connection: Connection, name: str) -> ModelContents:
+    """Count what there is of a model.
+
+    Raises:
+        InvalidParameterError: None of that name was ever known; the message lists those that were.
+    """
+    row = queries().model_contents(connection, name=name)
+    if row is None:
+        known = ", ".join(model.name for model in queries().list_models(connection))
+        message = Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known)
+        raise InvalidParameterError(message, name=name)
+    return ModelContents(*row)
+
+
+def claim_model(connection: Connection, name: str) -> bool:
+    """Have a model to oneself until commit: nobody embeds, indexes or queues anything for it.
+
+    Returns:
+        False if somebody makes vectors or indexes of it already.
+    """
+    queries().lock_chunking(connection)
+    claimed: bool = queries().claim_model(connection, name=name)
+    return claimed
+
+
+def retire_model(connection: Connection, name: str) -> None:
+    """Drop everything of a claimed model but its row; commit at once.
+
+    Until then whoever uses `chunk_embeddings` or `note_embeddings` as a whole waits; a search of
+    another model's partition does not.
+    """
+    queries().mark_retired(connection, name=name)
+    queries().delete_model_queue(connection, name=name)
+    queries().delete_model_failures(connection, name=name)
+    queries().drop_partitions(connection, name=name)

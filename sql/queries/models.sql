@@ -1,29 +1,37 @@
 -- name: register_model!
--- Make a model known, or bring what may change about it up to date.
+-- Make a model known, bring what may change about it up to date, or bring a retired one back.
 -- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
 INSERT INTO embedding_models AS m (name, dimension, provider, digest, similarity_threshold, embeds_chunks)
 VALUES (:name, :dimension, :provider, :digest, :similarity_threshold, :embeds_chunks)
 ON CONFLICT (name) DO UPDATE
     SET
+        dimension = excluded.dimension, provider = excluded.provider, digest = excluded.digest,
         similarity_threshold = excluded.similarity_threshold,
-        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks
-    WHERE (m.similarity_threshold, m.embeds_chunks)
-    IS DISTINCT FROM (excluded.similarity_threshold, m.embeds_chunks OR excluded.embeds_chunks);
+        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks, retired_at = NULL;
 
 -- name: fetch_model^
 -- params:  name text
--- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
-SELECT m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks
+-- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool,
+--          retired bool
+SELECT
+    m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks,
+    m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
+
+-- name: list_models
+-- Every model that was ever known.
+-- returns: name text
+SELECT m.name FROM embedding_models AS m ORDER BY m.name;
 
 -- name: create_partitions!
 -- params:  name text, dimension int
 CALL create_model_partitions(:name, :dimension);
 
--- name: lock_chunking!
--- Until commit no note is chunked: those chunked before are seen by request_missing_embeddings, those after know the
--- new model. Or a note chunked meanwhile would never be queued for it.
-LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
+-- name: lock_for_partitions!
+-- What the foreign keys of a new partition lock anyway, at once and in front. Until commit no note is chunked either:
+-- those chunked before are seen by request_missing_embeddings, those after know the new model (see announce_chunking).
+-- Or a note chunked meanwhile would never be queued for it.
+LOCK TABLE notes, chunks, embedding_models IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: request_missing_embeddings!
 -- Queue every chunked note that lacks a vector of a model: once, when the model starts to embed chunks.
@@ -33,3 +41,51 @@ SELECT DISTINCT :model, c.note_id FROM chunks AS c
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
 ON CONFLICT (model, note_id) DO NOTHING;
+
+-- name: keep_model!
+-- Until commit the model is not retired.
+-- params:  name text
+SELECT pg_advisory_xact_lock_shared(hashtextextended('model ' || :name, 0));
+
+-- name: claim_model$
+-- Until commit nobody makes vectors of a model (keep_model) or indexes of them (claim_indexes).
+-- params:  name text
+-- returns: bool (false: somebody does already)
+SELECT
+    pg_try_advisory_xact_lock(hashtextextended('model ' || :name, 0))
+    AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_embeddings_' || :name, 0));
+
+-- name: model_contents^
+-- What a model has, and the room its vectors and indexes take.
+-- params:  name text
+-- returns: chunk_vectors bigint (chunks), note_vectors bigint, pending bigint (notes), failures bigint, size bigint
+--          (bytes), retired bool
+SELECT
+    (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
+    (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
+    (SELECT count(*) FROM pending_embeddings AS p WHERE p.model = m.name) AS pending,
+    (SELECT count(*) FROM indexing_failures AS f WHERE f.model = m.name) AS failures,
+    coalesce(pg_total_relation_size(to_regclass('chunk_embeddings_' || m.name)), 0)
+    + coalesce(pg_total_relation_size(to_regclass('note_embeddings_' || m.name)), 0) AS size,
+    m.retired_at IS NOT NULL AS retired
+FROM embedding_models AS m WHERE m.name = :name;
+
+-- name: lock_chunking!
+-- Until commit no note is chunked, and so none is queued for a model that is about to be retired.
+LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: mark_retired!
+-- params:  name text
+UPDATE embedding_models SET retired_at = now(), embeds_chunks = FALSE WHERE name = :name;
+
+-- name: delete_model_queue!
+-- params:  name text
+DELETE FROM pending_embeddings WHERE model = :name;
+
+-- name: delete_model_failures!
+-- params:  name text
+DELETE FROM indexing_failures WHERE model = :name;
+
+-- name: drop_partitions!
+-- params:  name text
+CALL drop_model_partitions(:name);

@@ -120,5 +120,5 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     assert indexed.run(CANDIDATE).success
     assert indexed.run(PROMOTED).success
     assert promotions(indexed) == [("rapida",), ("rapida",)]
-    serving = indexed.query("SELECT state FROM embedding_models WHERE name = 'use_multilingual'")
-    assert serving == [("serving",)]
+    serving = indexed.query("SELECT m.name FROM embedding_models m WHERE m.state = 'serving'")
+    assert serving == [("use_multilingual",)]

@@ -116,7 +116,7 @@ CHANGES = {
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE index_state SET chunk_count = 1",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
-    "retired model": "UPDATE embedding_models SET state = 'retired'",
+    "retired model": "UPDATE embedding_models SET retired_at = now()",
     "upsert": """
         INSERT INTO lexeme_statistics (lexeme, document_count)
         SELECT lexeme, document_count + 1 FROM lexeme_statistics

@@ -1,0 +1,81 @@
+"""Retires embedding models: what a model has is dropped once nothing points at it.
+
+What is dropped, and under which locks, is `store.models`.
+"""
+
+from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
+from rag_resources.core.errors import ModelInUseError
+from rag_resources.core.messages import Message
+from rag_resources.database.claims import with_brief_locks
+from rag_resources.database.pool import Connection, Database
+from rag_resources.settings import Settings
+from rag_resources.store.evaluations import current_promotion, lock_promotions
+from rag_resources.store.models import ModelContents, claim_model, model_contents, retire_model
+
+
+def retire(database: Database, settings: Settings, model: str) -> ModelContents:
+    """Drop the vectors, indexes, queue and failures of a model, in one transaction.
+
+    A named configuration does not keep it: with its model switched off, it is not evaluated either.
+
+    Args:
+        database: Open.
+        settings: Those that runs are made with.
+        model: Its name.
+
+    Returns:
+        What it had; of a model that is retired already, nothing.
+
+    Raises:
+        InvalidParameterError: No model of that name was ever known.
+        ModelInUseError: Something points at it, each named; nothing was changed.
+        IndexingError: Others do not let go of the tables to be changed; nothing was.
+    """
+    with database.transaction() as connection:
+        contents = model_contents(connection, model)
+        if not contents.retired:
+            with_brief_locks(connection, lambda: _retire(connection, settings, model))
+        return contents
+
+
+def _retire(connection: Connection, settings: Settings, model: str) -> None:
+    # As promotions take it: what serves stays what it is until commit.
+    lock_promotions(connection)
+    serving = _serving(connection, settings, model)
+    in_use = [serving] if serving else []
+    if model in settings.embedding_models:
+        in_use.append(Message.MODEL_IN_USE_CONFIGURED.format(model=model))
+    if model == settings.note_embedding_model:
+        in_use.append(Message.MODEL_IN_USE_NOTES)
+    if not claim_model(connection, model):
+        in_use.append(Message.MODEL_IN_USE_RUNNING)
+    if in_use:
+        raise ModelInUseError(Message.MODEL_IN_USE.format(model=model), in_use, model=model)
+    retire_model(connection, model)
+
+
+def _serving(connection: Connection, settings: Settings, model: str) -> str | None:
+    """Say that a model serves; None if it does not."""
+    promotion = current_promotion(connection)
+    if promotion:
+        name, serves = promotion.configuration, promotion.model
+    else:
+        named = load_configurations(settings.configuration_folders)[DEFAULT_CONFIGURATION]
+        name, serves = named.name, named.retrieval.model
+    return Message.MODEL_IN_USE_SERVING.format(configuration=name) if serves == model else None
+
+
+def contents_of(database: Database, model: str) -> ModelContents:
+    """Return what retiring a model would drop.
+
+    Raises:
+        InvalidParameterError: No model of that name was ever known.
+    """
+    with database.transaction() as connection:
+        return model_contents(connection, model)
+
+
+def configurations_of(settings: Settings, model: str) -> list[str]:
+    """Return the named configurations that search with a model, and so go with it."""
+    found = load_configurations(settings.configuration_folders).values()
+    return [item.name for item in found if item.retrieval.model == model]

@@ -1,0 +1,83 @@
+"""The job that retires a model: asked twice, refused while the model is used, told what went."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster_project import QUIET, Project, defs, failure_texts
+
+from rag_resources.core.messages import Message
+
+USED = "use_multilingual"
+
+
+def retire(project: Project, **config: str) -> dg.ExecuteInProcessResult:
+    """Run the job `retire_model`."""
+    return defs.resolve_job_def("retire_model").execute_in_process(
+        instance=project.instance,
+        raise_on_error=False,
+        run_config={**QUIET, "ops": {"retire_embedding_model": {"config": config}}},
+    )
+
+
+def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """Return what the op says of its output."""
+    output = next(event for event in result.all_events if event.is_successful_output)
+    metadata = output.step_output_data.metadata
+    return {name: value.value for name, value in metadata.items()}
+
+
+def failure_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """Return what the op says of its failure."""
+    (failure,) = result.get_step_failure_events()
+    user_failure = failure.step_failure_data.user_failure_data
+    assert user_failure
+    return {name: value.value for name, value in user_failure.metadata.items()}
+
+
+def vectors(project: Project) -> tuple[int, int]:
+    """How many chunks and notes have vectors of the model."""
+    ((chunks,),) = project.query("SELECT count(*) FROM chunk_embeddings WHERE model = %s", USED)
+    ((notes,),) = project.query("SELECT count(*) FROM note_embeddings WHERE model = %s", USED)
+    return chunks, notes
+
+
+def test_a_model_is_retired_once_it_is_confirmed_and_nothing_names_it(
+    indexed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would go is told first, what went afterwards; doing it again changes nothing."""
+    before = vectors(indexed)
+    assert min(before) > 0
+
+    asked = retire(indexed, model=USED)
+    assert not asked.success
+    assert "No se ha cambiado nada" in failure_texts(asked)
+    would_go = failure_metadata(asked)
+    assert (would_go["chunk_vectors"], would_go["note_vectors"]) == before
+    assert would_go["bytes"] > 0
+    assert "hybrid_use" in would_go["configurations"]
+
+    refused = retire(indexed, model=USED, confirm=USED)
+    assert not refused.success
+    assert Message.MODEL_IN_USE_CONFIGURED.format(model=USED) in failure_texts(refused)
+    assert Message.MODEL_IN_USE_NOTES in failure_texts(refused)
+    assert vectors(indexed) == before
+
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small")
+    monkeypatch.setenv("NOTE_EMBEDDING_MODEL", "e5_small")
+    done = retire(indexed, model=USED, confirm=USED)
+    assert done.success, failure_texts(done)
+    assert output_metadata(done) == would_go
+    assert vectors(indexed) == (0, 0)
+
+    again = retire(indexed, model=USED, confirm=USED)
+    assert again.success, failure_texts(again)
+    told = output_metadata(again)
+    assert (told["chunk_vectors"], told["note_vectors"], told["bytes"]) == (0, 0, 0)
+
+
+def test_a_model_that_never_was_is_refused(indexed: Project) -> None:
+    """With the names of those that were."""
+    unknown = Message.EMBEDDING_MODEL_UNKNOWN.format(name="otro", known=USED)
+    for config in ({"model": "otro"}, {"model": "otro", "confirm": "otro"}):
+        assert unknown in failure_texts(retire(indexed, **config))

@@ -1,0 +1,421 @@
+"""Retiring a model: when it is refused, what goes, who waits for it, and that it can come back."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    Role,
+    Strategy,
+)
+from rag_resources.core.errors import (
+    DatabaseUnavailableError,
+    GateNotPassedError,
+    InvalidParameterError,
+    ModelInUseError,
+    ModelMissingError,
+)
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.promotion import promote_best
+from rag_resources.evaluation.runner import evaluate
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.settings import Settings, load_settings
+from rag_resources.store.golden import write_golden
+from rag_resources.store.models import fetch_model, register_model
+from rag_resources.store.status import read_status
+from rag_resources.store.vector_indexes import ensure_vector_indexes
+from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, Corpus, Draft
+from tests.embedders import HashEmbedder
+from tests.waiting import wait_until
+
+OLD, NEW = HashEmbedder("old_model", 24), HashEmbedder("new_model", 40)
+EMBEDDERS = {embedder.info.name: embedder for embedder in (OLD, NEW)}
+PATIENCE_S = 60
+TEXTS = (
+    "El ascensor de la escalera no funciona. La junta votó arreglarlo en mayo, con prisa.",
+    "Vera tiene fiebre. El pediatra dice que es un virus y que beba mucha agua.",
+    "La gotera del baño sigue ahí. Hay que llamar otra vez al fontanero, que no contesta.",
+)
+QUESTION = "¿Quién llama al fontanero por la gotera?"
+TABLES = ("chunk_embeddings", "note_embeddings", "pending_embeddings", "indexing_failures")
+
+
+def config(model: str, **changes: Any) -> RetrievalConfig:
+    return RetrievalConfig(model=model, strategy=Strategy.HYBRID, **changes)
+
+
+def named(name: str, model: str) -> NamedConfiguration:
+    """A candidate with a model."""
+    return NamedConfiguration(
+        name=name, description="x", role=Role.CANDIDATE, retrieval=config(model)
+    )
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    """Three notes, chunked, with vectors of two models."""
+    made = Corpus(database)
+    made.fill([Draft(text) for text in TEXTS])
+    for embedder in EMBEDDERS.values():
+        with database.transaction() as connection:
+            register_model(connection, embedder.info, embeds_chunks=True)
+        embed_chunks(database, embedder, ALWAYS)
+        embed_notes(database, embedder, ALWAYS)
+        ensure_vector_indexes(database, embedder.info, min_rows=1)
+    return made
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
+    """Settings that name the new model alone."""
+    monkeypatch.chdir(tmp_path)
+    return load_settings(embedding_models=("new_model",), note_embedding_model="new_model")
+
+
+def pipeline(corpus: Corpus) -> RetrievalPipeline:
+    return RetrievalPipeline(
+        corpus.database,
+        embedder=EMBEDDERS.__getitem__,
+        tenant="ana",
+        note_model="new_model",
+    )
+
+
+def ask(corpus: Corpus, model: str, **changes: Any) -> RetrievalResponse:
+    return pipeline(corpus).retrieve(QUESTION, config(model, **changes), deadline_ms=GENEROUS_MS)
+
+
+def assert_whole(answer: RetrievalResponse) -> None:
+    """Nothing of an answer is missing."""
+    assert (answer.degraded, answer.messages, answer.error) == ((), (), None)
+    assert answer.results
+
+
+def contents(corpus: Corpus, model: str) -> list[Any]:
+    """What the tables hold of a model."""
+    return [
+        corpus.fetch(f"SELECT * FROM {table} WHERE model = %s ORDER BY 1, 2", model)
+        for table in TABLES
+    ]
+
+
+def partitions(corpus: Corpus) -> set[str]:
+    """The names of the models with partitions, from the catalogue."""
+    rows = corpus.fetch(
+        "SELECT inhrelid::regclass::text FROM pg_inherits "
+        "WHERE inhparent IN ('chunk_embeddings'::regclass, 'note_embeddings'::regclass)"
+    )
+    names = [row[0].removeprefix("chunk_embeddings_") for row in rows]
+    assert sorted(n for n in names if not n.startswith("note_embeddings_")) == sorted(
+        n.removeprefix("note_embeddings_") for n in names if n.startswith("note_embeddings_")
+    )
+    return {name for name in names if not name.startswith("note_embeddings_")}
+
+
+def states(corpus: Corpus) -> dict[str, str | None]:
+    with corpus.database.transaction() as connection:
+        return {model.name: model.state for model in read_status(connection).models}
+
+
+def serve(corpus: Corpus, model: str) -> None:
+    """Evaluate a configuration of a model and promote it."""
+    candidate = named(f"with_{model}", model)
+    note = corpus.fetch("SELECT id FROM notes WHERE content LIKE '%%gotera%%'")[0][0]
+    entry = GoldenEntry(QUESTION, (note,), "Nadie.", "factual", 1)
+    with corpus.database.transaction() as connection:
+        write_golden(connection, [entry], replace=True)
+    evaluate(corpus.database, pipeline(corpus), candidate.name, candidate.retrieval)
+    promote_best(corpus.database, {candidate.name: candidate})
+
+
+# --- What goes, and what does not ---------------------------------------------------------------
+
+
+def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings: Settings) -> None:
+    """Vectors, indexes, queue and failures; the other models find what they found."""
+    corpus.fetch(
+        "INSERT INTO pending_embeddings (model, note_id) SELECT 'old_model', id FROM notes "
+        "RETURNING 1"
+    )
+    corpus.fetch(
+        "INSERT INTO indexing_failures (stage, note_id, model, error) "
+        "SELECT 'embed_note', id, m, 'x' FROM notes, unnest('{old_model,new_model}'::text[]) AS m "
+        "RETURNING 1"
+    )
+    others = [contents(corpus, name) for name in ("new_model", "hash_model")]
+    before = ask(corpus, "new_model")
+
+    gone = retire(corpus.database, settings, "old_model")
+
+    assert (gone.chunk_vectors, gone.note_vectors) == (len(others[0][0]), len(TEXTS))
+    assert (gone.pending, gone.failures, gone.retired) == (3, 3, False)
+    assert gone.size > 0
+    assert contents(corpus, "old_model") == [[], [], [], []]
+    assert partitions(corpus) == {"new_model", "hash_model"}
+    assert (
+        corpus.fetch("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%%old_model%%'") == []
+    )
+    assert states(corpus)["old_model"] == "retired"
+    assert [contents(corpus, name) for name in ("new_model", "hash_model")] == others
+    after = ask(corpus, "new_model")
+    assert_whole(after)
+    assert after.results == before.results
+
+
+def test_twice_is_as_once(corpus: Corpus, settings: Settings) -> None:
+    retire(corpus.database, settings, "old_model")
+    assert retire(corpus.database, settings, "old_model") == contents_of(
+        corpus.database, "old_model"
+    )
+    again = contents_of(corpus.database, "old_model")
+    assert (again.chunk_vectors, again.note_vectors, again.size, again.retired) == (0, 0, 0, True)
+
+
+def test_a_model_that_never_was_is_named_with_those_that_were(
+    corpus: Corpus, settings: Settings
+) -> None:
+    with pytest.raises(InvalidParameterError, match=r"«otro».*hash_model, new_model, old_model"):
+        retire(corpus.database, settings, "otro")
+
+
+# --- Refused, while anything points at it -------------------------------------------------------
+
+
+def assert_refused(corpus: Corpus, settings: Settings, model: str, *reasons: str) -> None:
+    """It is, for these reasons and no other, and nothing changes."""
+    before = [contents(corpus, model), partitions(corpus), states(corpus)]
+    with pytest.raises(ModelInUseError) as refused:
+        retire(corpus.database, settings, model)
+    assert refused.value.problems == list(reasons)
+    assert [contents(corpus, model), partitions(corpus), states(corpus)] == before
+
+
+def test_every_reason_is_named(corpus: Corpus, settings: Settings) -> None:
+    """What serves, and both settings."""
+    serve(corpus, "new_model")
+    assert states(corpus)["new_model"] == "serving"
+    assert_refused(
+        corpus,
+        settings,
+        "new_model",
+        Message.MODEL_IN_USE_SERVING.format(configuration="with_new_model"),
+        Message.MODEL_IN_USE_CONFIGURED.format(model="new_model"),
+        Message.MODEL_IN_USE_NOTES,
+    )
+
+
+def test_what_served_before_the_last_promotion_may_go(corpus: Corpus, settings: Settings) -> None:
+    """States follow the promotions, and nothing else."""
+    serve(corpus, "old_model")
+    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("serving", "building")
+    serving = Message.MODEL_IN_USE_SERVING.format(configuration="with_old_model")
+    assert_refused(corpus, settings, "old_model", serving)
+
+    serve(corpus, "new_model")
+    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("building", "serving")
+    retire(corpus.database, settings, "old_model")
+    assert (states(corpus)["old_model"], states(corpus)["new_model"]) == ("retired", "serving")
+
+
+def test_before_any_promotion_the_default_configuration_keeps_its_model(
+    corpus: Corpus, settings: Settings
+) -> None:
+    e5 = HashEmbedder("e5_small", 16)
+    with corpus.database.transaction() as connection:
+        register_model(connection, e5.info, embeds_chunks=True)
+    serving = Message.MODEL_IN_USE_SERVING.format(configuration="hybrid_weighted")
+    assert_refused(corpus, settings, "e5_small", serving)
+
+
+class PausingEmbedder(HashEmbedder):
+    """Stops before its first batch until it is let go on."""
+
+    def __init__(self, like: HashEmbedder) -> None:
+        super().__init__(like.info.name, like.info.dimension)
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def embed_passages(self, texts: Any) -> Any:
+        """Embed, later."""
+        self.reached.set()
+        assert self.go_on.wait(PATIENCE_S)
+        return super().embed_passages(texts)
+
+
+@pytest.mark.parametrize("embed", [embed_chunks, embed_notes])
+def test_a_run_that_embeds_with_it_is_not_robbed(
+    corpus: Corpus, settings: Settings, embed: Callable[..., Any]
+) -> None:
+    """Neither of its vectors nor of its partition; once it has ended the model may go."""
+    corpus.fetch("UPDATE notes SET content = content || ' Y nada más.' RETURNING 1")
+    corpus.index(SMALL)
+    slow = PausingEmbedder(OLD)
+    with ThreadPoolExecutor() as pool:
+        run = pool.submit(embed, corpus.database, slow, ALWAYS)
+        assert slow.reached.wait(PATIENCE_S)
+        assert_refused(corpus, settings, "old_model", Message.MODEL_IN_USE_RUNNING)
+        slow.go_on.set()
+        assert run.result(timeout=PATIENCE_S).notes == len(TEXTS)
+    retire(corpus.database, settings, "old_model")
+
+
+def test_a_run_that_builds_its_indexes_is_not_robbed(
+    corpus: Corpus, settings: Settings, database_url: str
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as building:
+        claim = (
+            "SELECT pg_advisory_lock(hashtextextended('indexes of chunk_embeddings_old_model', 0))"
+        )
+        building.execute(claim)
+        assert_refused(corpus, settings, "old_model", Message.MODEL_IN_USE_RUNNING)
+    wait_until(lambda: corpus.fetch("SELECT FROM pg_locks WHERE locktype = 'advisory'") == [])
+    retire(corpus.database, settings, "old_model")
+
+
+def test_a_run_between_two_batches_learns_that_its_model_is_gone(
+    corpus: Corpus, settings: Settings
+) -> None:
+    retire(corpus.database, settings, "old_model")
+    for step in (
+        lambda: embed_chunks(corpus.database, OLD, ALWAYS),
+        lambda: embed_notes(corpus.database, OLD, ALWAYS),
+        lambda: ensure_vector_indexes(corpus.database, OLD.info, min_rows=1),
+    ):
+        with pytest.raises(ModelMissingError, match="se retiró"):
+            step()
+
+
+# --- Whoever still asks for it ------------------------------------------------------------------
+
+
+def test_a_question_with_a_retired_model_is_answered_by_words_and_says_why(
+    corpus: Corpus, settings: Settings
+) -> None:
+    retire(corpus.database, settings, "old_model")
+    answer = ask(corpus, "old_model")
+    assert answer.results
+    assert answer.degraded == ("semantic",)
+    assert answer.messages == (
+        Message.SEMANTIC_UNAVAILABLE,
+        Message.MODEL_NOT_INDEXED.format(model="old_model"),
+    )
+    serve(corpus, "new_model")
+    with pytest.raises(ModelMissingError, match="se retiró"):
+        evaluate(corpus.database, pipeline(corpus), "vieja", config("old_model"), store=False)
+
+
+def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
+    corpus: Corpus, settings: Settings
+) -> None:
+    """Although its last evaluation passed: another one is, or nothing."""
+    serve(corpus, "old_model")
+    serve(corpus, "new_model")
+    retire(corpus.database, settings, "old_model")
+    old, new = named("with_old_model", "old_model"), named("with_new_model", "new_model")
+    with pytest.raises(GateNotPassedError, match="su modelo, «old_model», se retiró"):
+        promote_best(corpus.database, {old.name: old}, name=old.name)
+    outcome = promote_best(corpus.database, {old.name: old, new.name: new})
+    assert (outcome.evaluation.configuration, outcome.changed) == ("with_new_model", False)
+
+
+def test_the_configurations_that_go_with_it_can_be_named(
+    settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "vieja.yaml").write_text(
+        "name: vieja\ndescription: x\nrole: reference\nretrieval: {model: old_model}\n", "utf-8"
+    )
+    own = settings.model_copy(update={"rag_configurations": tmp_path})
+    assert configurations_of(own, "old_model") == ["vieja"]
+    assert configurations_of(own, "new_model") == []
+
+
+# --- Back again ---------------------------------------------------------------------------------
+
+
+def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: Settings) -> None:
+    """All chunked notes wait for it; it may have other weights by then."""
+    vectors = contents(corpus, "old_model")[0]
+    retire(corpus.database, settings, "old_model")
+    other = HashEmbedder("old_model", 28)
+    with corpus.database.transaction() as connection:
+        register_model(connection, other.info, embeds_chunks=True)
+        assert fetch_model(connection, "old_model") == other.info.__class__(
+            "old_model", 28, "test", "1", 0.0, 0
+        )
+    assert states(corpus)["old_model"] == "building"
+    assert len(contents(corpus, "old_model")[2]) == len(TEXTS)
+
+    embed_chunks(corpus.database, other, ALWAYS)
+    embed_notes(corpus.database, other, ALWAYS)
+    assert len(contents(corpus, "old_model")[0]) == len(vectors)
+    assert contents(corpus, "old_model")[2:] == [[], []]
+
+
+# --- Whoever is at work meanwhile ---------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Somebody who reads the vectors of all models, in a transaction that stays open."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT count(*) FROM chunk_embeddings")
+        yield connection
+        connection.rollback()
+
+
+def retiring_backends(corpus: Corpus) -> list[Any]:
+    """The sessions that wait for the table of the vectors."""
+    return corpus.fetch(
+        "SELECT l.pid FROM pg_locks AS l WHERE l.relation = 'chunk_embeddings'::regclass "
+        "AND l.mode = 'AccessExclusiveLock' AND NOT l.granted"
+    )
+
+
+def test_retrievals_go_on_while_the_retirement_waits_for_one_of_them(
+    corpus: Corpus, settings: Settings, reader: psycopg.Connection[Any]
+) -> None:
+    """Also those that need the table it wants: whoever wants diversity reads vectors by it."""
+    with ThreadPoolExecutor() as pool:
+        retirement = pool.submit(retire, corpus.database, settings, "old_model")
+        wait_until(lambda: retiring_backends(corpus))
+        for _ in range(10):
+            assert_whole(ask(corpus, "new_model", diversity_weight=0.3))
+        assert not retirement.done()
+        assert states(corpus)["old_model"] == "building"
+        reader.rollback()
+        assert retirement.result(timeout=PATIENCE_S).note_vectors == len(TEXTS)
+    assert_whole(ask(corpus, "new_model", diversity_weight=0.3))
+
+
+def test_a_run_killed_while_retiring_leaves_the_model_as_it_was(
+    corpus: Corpus, settings: Settings, reader: psycopg.Connection[Any]
+) -> None:
+    """All or nothing; the next run does it."""
+    before = contents(corpus, "old_model")
+    with ThreadPoolExecutor() as pool:
+        retirement = pool.submit(retire, corpus.database, settings, "old_model")
+        wait_until(
+            lambda: any(
+                corpus.fetch("SELECT pg_terminate_backend(%s)", pid)
+                for (pid,) in retiring_backends(corpus)
+            )
+        )
+        with pytest.raises(DatabaseUnavailableError):
+            retirement.result(timeout=PATIENCE_S)
+    assert contents(corpus, "old_model") == before
+    assert states(corpus)["old_model"] == "building"
+    reader.rollback()
+    retire(corpus.database, settings, "old_model")
+    assert states(corpus)["old_model"] == "retired"
