@@ -6,10 +6,10 @@ CRASHES ?= 50
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run ui test crash check bench down clean
+.PHONY: help setup run ui test crash check bench bench-quality down clean
 
 help:  ## Show these commands
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: $(READY)  ## Create the virtual environment with the pinned packages
 
@@ -43,6 +43,9 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 
 bench: $(READY)  ## Measure the embedding models (minutes)
 	$(BIN)/python -m tests.benchmarks.bench_embedder
+
+bench-quality: $(READY)  ## Measure every configuration on DATA, a file in the format of SQuAD
+	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
 
 down: $(READY)  ## Stop the embedded database of this RAG_HOME
 	@$(BIN)/rag down

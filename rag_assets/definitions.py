@@ -7,8 +7,9 @@ import dagster as dg
 from rag_assets.assets.evaluation import evaluation_assets, evaluation_report, golden_dataset
 from rag_assets.assets.indexing import chunks, embeddings_assets
 from rag_assets.assets.ingestion import note_embeddings, notes
+from rag_assets.assets.migration import migration_status
 from rag_assets.assets.serving import promoted_config
-from rag_assets.checks.evaluation import gates, golden_valid
+from rag_assets.checks.evaluation import gates, golden_drift, golden_valid
 from rag_assets.checks.indexing import chunk_integrity, embeddings_checks
 from rag_assets.checks.ingestion import notes_inside_partitions
 from rag_assets.jobs import (
@@ -18,8 +19,18 @@ from rag_assets.jobs import (
     ingest_job,
     promote_job,
 )
+from rag_assets.ops.archive_evaluations import archive_evaluations_job
+from rag_assets.ops.compare import compare_job
+from rag_assets.ops.purge_expired import purge_expired_job
+from rag_assets.ops.retire_model import retire_model_job
 from rag_assets.ops.retrieve import retrieve_job
-from rag_assets.schedules import nightly_evaluation
+from rag_assets.ops.rollback import (
+    resume_migration_job,
+    rollback_immediate_job,
+    rollback_partial_job,
+    rollback_promotion_job,
+)
+from rag_assets.schedules import hourly_purge, nightly_archive, nightly_evaluation
 from rag_assets.sensors import automation, failed_runs, new_notes, stop_backfills
 from rag_resources.resources import RagResource
 
@@ -32,6 +43,7 @@ def build_defs(**resources: Any) -> dg.Definitions:
             note_embeddings,
             chunks,
             *embeddings_assets,
+            migration_status,
             golden_dataset,
             *evaluation_assets,
             evaluation_report,
@@ -42,10 +54,26 @@ def build_defs(**resources: Any) -> dg.Definitions:
             chunk_integrity,
             *embeddings_checks,
             golden_valid,
+            golden_drift,
             *gates,
         ],
-        jobs=[ingest_job, golden_job, index_job, evaluate_job, promote_job, retrieve_job],
-        schedules=[nightly_evaluation],
+        jobs=[
+            ingest_job,
+            golden_job,
+            index_job,
+            evaluate_job,
+            promote_job,
+            retrieve_job,
+            purge_expired_job,
+            archive_evaluations_job,
+            compare_job,
+            rollback_immediate_job,
+            rollback_partial_job,
+            rollback_promotion_job,
+            resume_migration_job,
+            retire_model_job,
+        ],
+        schedules=[nightly_evaluation, nightly_archive, hourly_purge],
         sensors=[new_notes, failed_runs, stop_backfills, automation],
         resources={"rag": RagResource(), **resources},
         executor=dg.in_process_executor,

@@ -7,6 +7,7 @@ import dagster as dg
 
 from rag_resources.application import Application
 from rag_resources.core.evaluation import Summary
+from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.runner import Evaluation
@@ -39,6 +40,7 @@ def evaluation_metadata(evaluation: Evaluation, application: Application) -> dic
         "total_queries": summary.total_queries,
         "failed_queries": summary.failed_queries,
         "degraded_queries": summary.degraded_queries,
+        **_judge_metadata(summary.judgements),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),
         "profile": dg.MetadataValue.md(
             profile_markdown(
@@ -47,6 +49,24 @@ def evaluation_metadata(evaluation: Evaluation, application: Application) -> dic
                 pool=application.database.statistics(),
             )
         ),
+    }
+
+
+def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
+    """Return what a judge made of the answers; a mean over nothing is left out, not 0."""
+    if judgements is None:
+        return {}
+    info = judgements.info
+    means = {
+        "faithfulness": judgements.faithfulness,
+        "answer_relevance": judgements.answer_relevance,
+    }
+    return {
+        **{name: mean for name, mean in means.items() if mean is not None},
+        "judged_queries": judgements.judged,
+        "judge_failures": judgements.failures,
+        "judge": f"{info.name}: {info.model}, {info.version}",
+        "answerer": info.answerer,
     }
 
 

@@ -1,13 +1,32 @@
-"""When evaluations run by themselves."""
+"""What runs by the clock."""
 
 import dagster as dg
 
 from rag_assets.jobs import evaluate_job
+from rag_assets.ops.archive_evaluations import archive_evaluations_job
+from rag_assets.ops.purge_expired import purge_expired_job
 
 nightly_evaluation = dg.ScheduleDefinition(
     name="nightly_evaluation",
     job=evaluate_job,
     cron_schedule="0 3 * * *",
+    execution_timezone="Europe/Madrid",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+
+# On by default: a note has an expiry only because somebody asked for it to go.
+hourly_purge = dg.ScheduleDefinition(
+    name="hourly_purge",
+    job=purge_expired_job,
+    cron_schedule="17 * * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+
+nightly_archive = dg.ScheduleDefinition(
+    name="nightly_archive",
+    job=archive_evaluations_job,
+    cron_schedule="40 4 * * *",
     execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.ingestion.sources import READERS, iter_source
-from rag_resources.settings import load_settings
-from rag_resources.store.migration import StoredBatch, closed_batches
+from rag_resources.settings import Settings, load_settings
+from rag_resources.store.holds import current_hold
+from rag_resources.store.migration import closed_batches
 
 log = structlog.get_logger()
 
@@ -130,55 +132,82 @@ def failed_runs(context: dg.RunFailureSensorContext) -> None:
     description=Message.SENSOR_STOP_BACKFILLS,
 )
 def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Cancel the backfills whose next batches a closed gate would turn away one by one.
+    """Cancel the backfills whose next batches would be turned away one by one.
 
-    Once for each closing: a backfill that is launched, or brings an override, knowing that the gate
-    is closed is left alone.
+    Once for each closing of a gate and each hold: a backfill that is launched knowing of it, or
+    brings an override of the gate, is left alone.
     """
     running = context.instance.get_backfills(
         filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
     )
-    running = [backfill for backfill in running if not _brings_override(backfill)]
     if not running:
         return dg.SkipReason(Message.BACKFILLS_NONE)
-    settings = load_settings()
-    with (
-        open_application(settings) as application,
-        application.database.transaction() as connection,
-    ):
-        closed = closed_batches(
-            connection, settings.embedding_models, chunking_hash=chunking_hash(settings.chunking)
-        )
+    stops = _read_stops(load_settings())
     stopped = {
         backfill.backfill_id: backfill
         for backfill in running
-        for batch in closed
-        if _is_stopped_by(backfill, batch)
+        if any(stop.concerns(backfill) for stop in stops)
     }
     for backfill in stopped.values():
         context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
     if not stopped:
         return dg.SkipReason(Message.BACKFILLS_GO_ON)
-    log.warning("backfills_stopped", backfills=list(stopped), models=[b.model for b in closed])
+    log.warning("backfills_stopped", backfills=list(stopped))
+    reasons = "\n".join(stop.reason for stop in stops)
     return dg.SkipReason(
-        Message.BACKFILLS_STOPPED.format(
-            backfills=", ".join(stopped), batches=describe_closed(closed)
+        Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Why batches do not start.
+
+    Attributes:
+        assets: Whose batches.
+        since: Aware; a backfill launched later knows of it.
+        reason: In Spanish.
+        is_gate: Whether a backfill may bring its own reason to go on.
+    """
+
+    assets: frozenset[dg.AssetKey]
+    since: datetime
+    reason: str
+    is_gate: bool
+
+    def concerns(self, backfill: PartitionBackfill) -> bool:
+        """Whether a backfill works on those assets, and began before."""
+        if self.is_gate and "override_quality_gate" in str(backfill.run_config):
+            return False
+        selected = backfill.job_name == index_job.name or not self.assets.isdisjoint(
+            backfill.asset_selection or ()
         )
-    )
+        return selected and backfill.backfill_timestamp < self.since.timestamp()
 
 
-def _brings_override(backfill: PartitionBackfill) -> bool:
-    """Whether its batches say themselves why they go on: the gate will let them."""
-    return "override_quality_gate" in str(backfill.run_config)
-
-
-def _is_stopped_by(backfill: PartitionBackfill, batch: StoredBatch) -> bool:
-    """Whether a backfill works on what a closed gate concerns, and began before it closed."""
-    gated = {chunks.key, embeddings_key(batch.model)}
-    concerned = backfill.job_name == index_job.name or not gated.isdisjoint(
-        backfill.asset_selection or ()
-    )
-    return concerned and backfill.backfill_timestamp < batch.finished_at.timestamp()
+def _read_stops(settings: Settings) -> list[_Stop]:
+    """Return the closed gates, and the hold if there is one."""
+    models = settings.embedding_models
+    with (
+        open_application(settings) as application,
+        application.database.transaction() as connection,
+    ):
+        way = chunking_hash(settings.chunking)
+        closed = closed_batches(connection, models, chunking_hash=way)
+        hold = current_hold(connection)
+    stops = [
+        _Stop(
+            frozenset((chunks.key, embeddings_key(batch.model))),
+            batch.finished_at,
+            describe_closed([batch]),
+            is_gate=True,
+        )
+        for batch in closed
+    ]
+    if hold:
+        assets = frozenset((chunks.key, *map(embeddings_key, models)))
+        stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
+    return stops
 
 
 automation = dg.AutomationConditionSensorDefinition(

@@ -1,6 +1,6 @@
 """Wires settings, database, models and pipeline together, for the command line and for Dagster."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,10 +20,12 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
-from rag_resources.core.types import RetrievalResponse
+from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.locate import open_database
 from rag_resources.database.pool import Database
-from rag_resources.providers.protocols import Embedder
+from rag_resources.evaluation.judging import Judging, build_judging
+from rag_resources.providers.cache import EMBEDDINGS, Cache, CachedEmbedder, MemoryCache
+from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
 from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -63,6 +65,28 @@ class Application:
         """Return the embedder of a model, one per process."""
         return build_embedder(model, ollama_host=self.settings.ollama_host)
 
+    @property
+    def language_model(self) -> LanguageModel | None:
+        """The language model, one per process; None if none is configured."""
+        return build_language_model(self.settings.llm_model, ollama_host=self.settings.ollama_host)
+
+    def judging(self, judge: str | None = None) -> Judging | None:
+        """Return what answers and judges the questions of an evaluation; None for retrieval alone.
+
+        Args:
+            judge: `embedded`, `llm` or empty; None takes the settings' judge.
+
+        Raises:
+            InvalidParameterError: There is no such judge, or it needs a language model.
+            ModelMissingError: The embedded judge's model is not installed.
+        """
+        return build_judging(
+            self.settings.judge if judge is None else judge,
+            embedder=self.embedder,
+            language_model=self.language_model,
+            samples=self.settings.judge_samples,
+        )
+
     @cached_property
     def caches(self) -> Caches:
         """What retrievals of this process keep, or share by Redis."""
@@ -72,15 +96,26 @@ class Application:
     @cached_property
     def pipeline(self) -> RetrievalPipeline:
         """The retrieval pipeline over the settings' tenant."""
+        return self._build_pipeline(self.embedder, self.caches)
+
+    @cached_property
+    def measuring_pipeline(self) -> RetrievalPipeline:
+        """One that embeds a question once, however many configurations search for it."""
+        vectors: Cache[Vectors] = MemoryCache(EMBEDDINGS)
+        return self._build_pipeline(
+            lambda model: CachedEmbedder(self.embedder(model), vectors), None
+        )
+
+    def _build_pipeline(
+        self, embedder: Callable[[str], Embedder], caches: Caches | None
+    ) -> RetrievalPipeline:
         return RetrievalPipeline(
             self.database,
-            embedder=self.embedder,
+            embedder=embedder,
             tenant=self.settings.tenant,
             note_model=self.settings.note_embedding_model,
-            language_model=build_language_model(
-                self.settings.llm_model, ollama_host=self.settings.ollama_host
-            ),
-            caches=self.caches,
+            language_model=self.language_model,
+            caches=caches,
         )
 
     @cached_property

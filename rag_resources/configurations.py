@@ -12,6 +12,9 @@ from rag_resources.core.messages import Message
 DEFAULT_CONFIGURATION = "hybrid_weighted"
 """What serves before the first promotion."""
 
+BASELINE_CONFIGURATION = "baseline"
+"""Whole notes: what a migration starts from, and what it is taken back to."""
+
 SUFFIXES = frozenset({".yaml", ".yml"})
 
 

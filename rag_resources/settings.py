@@ -1,12 +1,14 @@
 """The environment, parsed once into a frozen object; retrieval is `core.configuration`."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Field,
     SecretStr,
@@ -17,6 +19,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 
 from rag_resources.core.configuration import ChunkingConfig, describe_problems
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
+from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 
 SAMPLE = Path(__file__).resolve().parent.parent / "rag_assets" / "sample"
@@ -36,6 +39,9 @@ def _month(value: str) -> str:
 
 
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+OptionalJudge = Annotated[
+    Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
+]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
@@ -54,12 +60,19 @@ class Settings(BaseSettings):
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
+        legacy_embedding_model: The one that made `notes.embedding` of an adopted database; if it is
+            `note_embedding_model`, those vectors are taken over.
         ollama_host: Ollama server, for models named `ollama_…` and the language model.
         llm_model: Language model, such as `ollama:llama3.2`; empty: none, extractive stand-ins.
+        judge: What judges the answers of evaluations: `embedded` or `llm`; empty: nothing does.
+        judge_samples: How many times the judge `llm` judges each answer.
         redis_url: Shared cache of answers and vectors; None caches in the process.
         chunking: How notes are cut; its fields are `CHUNKING__MAX_TOKENS` and so on.
         rag_configurations: Further folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
+        gate: What stops a promotion; its fields are `GATE__HIT_RATE_AT_10` and so on.
+        expired_grace_hours: How long a note that has expired, and is no longer found, is kept.
+        evaluation_detail_days: How long an evaluation keeps its questions in the database.
         hnsw_min_rows: Fewer vectors are searched exactly, without an index.
         migration_floor: Hit_Rate@10 under which the next batch of a migration does not start.
         ui_host: Where the Dagster webserver listens; it has no login of its own.
@@ -81,12 +94,18 @@ class Settings(BaseSettings):
     first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
     embedding_models: Listed = Field(("e5_small", "use_multilingual"), min_length=1)
     note_embedding_model: str = "use_multilingual"
+    legacy_embedding_model: str | None = None
     ollama_host: str | None = None
     llm_model: str | None = None
+    judge: OptionalJudge = None
+    judge_samples: int = Field(1, ge=1, le=9)
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
+    gate: GateConfig = GateConfig()
     rag_configurations: Path | None = None
     tenant: str = Field("default", min_length=1, max_length=100)
+    expired_grace_hours: int = Field(24, ge=0, le=87_600)
+    evaluation_detail_days: int = Field(90, ge=0, le=36_500)
     hnsw_min_rows: int = Field(10_000, ge=0)
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
@@ -103,10 +122,25 @@ class Settings(BaseSettings):
         return self.rag_home / "dagster"
 
     @property
+    def evaluation_archive(self) -> Path:
+        """Where the questions of old evaluations go."""
+        return self.rag_home / "archive" / "evaluations"
+
+    @property
+    def evaluation_report(self) -> Path:
+        """The page of what the evaluations say."""
+        return self.rag_home / "reports" / "evaluation.html"
+
+    @property
     def configuration_folders(self) -> tuple[Path, ...]:
         """Folders of named retrieval configurations; later ones may not repeat a name."""
         own = (self.rag_configurations,) if self.rag_configurations else ()
         return (CONFIGURATIONS, *own)
+
+    @property
+    def adopts_legacy_vectors(self) -> bool:
+        """Whether the vectors of the application before us are the whole-note vectors."""
+        return self.legacy_embedding_model == self.note_embedding_model
 
     @property
     def all_models(self) -> tuple[str, ...]:
@@ -132,6 +166,9 @@ class Settings(BaseSettings):
         return self.rag_home
 
 
+_GROUPS: Mapping[str, type[BaseModel]] = {"chunking": ChunkingConfig, "gate": GateConfig}
+
+
 def load_settings(**overrides: Any) -> Settings:
     """Read the environment.
 
@@ -143,8 +180,10 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         problems = [_as_variable(problem) for problem in describe_problems(error)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
-    except SettingsError as error:  # Of the only field that is a group of fields.
-        problems = [Message.SETTINGS_JSON]
+    except SettingsError as error:  # A group of fields is given whole, and not as JSON.
+        group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")
+        field = next(iter(_GROUPS[group].model_fields))
+        problems = [Message.SETTINGS_JSON.format(group=group.upper(), field=field.upper())]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
 
 

@@ -44,9 +44,7 @@ CREATE TABLE notes (
     updated_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz,
     chunked_at timestamptz,
-    chunking_hash text,
-    -- A tsvector holds 1 MB at most: the first 200,000 characters of a note always fit. Chunks have no such limit.
-    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(left(title, 1000) || ' ' || left(content, 200000))) STORED
+    chunking_hash text
 );
 
 -- Prevents two rows for one record of a source; legacy rows have no external id and never collide.
@@ -55,7 +53,6 @@ CREATE UNIQUE INDEX notes_external_key ON notes (tenant_id, source, external_id)
 CREATE INDEX notes_newest_idx ON notes (created_at DESC, id);
 -- Prevents a scan of all notes for the few that still need chunking (an anti-join cannot be a partial index).
 CREATE INDEX notes_unchunked_idx ON notes (created_at DESC, id) WHERE chunked_at IS NULL;
-CREATE INDEX notes_tsv_idx ON notes USING gin (tsv);
 -- Prevents a scan of all notes for the few with a tag.
 CREATE INDEX notes_tags_idx ON notes USING gin (tags);
 -- Prevents a scan of all notes, and of their metadata out of line, for the few with some value in it.
@@ -63,19 +60,64 @@ CREATE INDEX notes_metadata_idx ON notes USING gin (metadata jsonb_path_ops);
 -- Prevents a scan of a tenant's notes for the next one to expire, at every question.
 CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
 
--- A note whose content changed must be chunked again, whoever changed it.
-CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$
+-- A note whose content changed must be chunked again, whoever changed it: as the owner, who need not know of chunking.
+-- Names are qualified instead of setting a search_path, in which the triggers of the application before us, that this
+-- fires, would not find their own tables.
+-- After the update: with a row trigger before it, PostgreSQL would compute tsv again whenever a note is marked.
+CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER AS $note_changed$
 BEGIN
-    IF new.content IS DISTINCT FROM old.content OR new.title IS DISTINCT FROM old.title THEN
-        new.chunked_at := NULL;
-        new.updated_at := now();
-    END IF;
-    RETURN new;
+    EXECUTE pg_catalog.format(
+        'UPDATE %I.notes SET chunked_at = NULL, updated_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1',
+        tg_table_schema
+    ) USING new.id;
+    RETURN NULL;
 END
 $note_changed$;
 
-CREATE TRIGGER notes_changed BEFORE UPDATE OF content, title ON notes
-FOR EACH ROW EXECUTE FUNCTION note_changed();
+CREATE TRIGGER notes_changed AFTER UPDATE OF content, title ON notes FOR EACH ROW
+WHEN ((old.content, old.title) IS DISTINCT FROM (new.content, new.title))
+EXECUTE FUNCTION note_changed();
+
+-- The application that wrote the notes before us may leave out a content or a time, or give null for it, as an object
+-- mapper does: its table allowed both. Only of new rows: with a row trigger BEFORE UPDATE, PostgreSQL would compute
+-- what is derived from a note at every change.
+CREATE FUNCTION note_completed() RETURNS trigger LANGUAGE plpgsql AS $note_completed$
+BEGIN
+    new.content := coalesce(new.content, '');
+    new.created_at := coalesce(new.created_at, now());
+    RETURN new;
+END
+$note_completed$;
+
+CREATE TRIGGER notes_completed BEFORE INSERT ON notes FOR EACH ROW
+WHEN (new.content IS NULL OR new.created_at IS NULL)
+EXECUTE FUNCTION note_completed();
+
+-- The words of notes. Not a column of theirs: a note is updated whenever it is chunked, and every update of a row
+-- enters it into all indexes of its table anew.
+CREATE TABLE note_words (
+    note_id uuid PRIMARY KEY REFERENCES notes (id) ON DELETE CASCADE,
+    -- A tsvector holds 1 MB at most: the first 200,000 characters of a note always fit. Chunks have no such limit.
+    tsv tsvector NOT NULL
+);
+CREATE INDEX note_words_tsv_idx ON note_words USING gin (tsv);
+
+-- As the owner: who may write notes need not know of it, nor of its schema.
+CREATE FUNCTION index_note_words() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_note_words$
+BEGIN
+    EXECUTE format(
+        'INSERT INTO %1$I.note_words (note_id, tsv) VALUES ($1, %1$I.spanish_tsvector($2)) '
+        'ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
+        tg_table_schema
+    ) USING new.id, left(new.title, 1000) || ' ' || left(new.content, 200000);
+    RETURN NULL;
+END
+$index_note_words$;
+
+CREATE TRIGGER notes_words AFTER INSERT OR UPDATE OF title, content ON notes
+FOR EACH ROW EXECUTE FUNCTION index_note_words();
 
 CREATE TABLE chunks (
     id uuid PRIMARY KEY,
@@ -92,15 +134,26 @@ CREATE TABLE chunks (
     content_sha256 bytea GENERATED ALWAYS AS (text_sha256(content)) STORED,
     -- Of core.contextual.contextual_text(context, content), what the contextual vector stands for.
     contextual_sha256 bytea GENERATED ALWAYS AS (text_sha256(context || E'\n' || content)) STORED,
-    tsv tsvector GENERATED ALWAYS AS (spanish_tsvector(topics || ' ' || content)) STORED,
-    lexeme_occurrences integer
-    GENERATED ALWAYS AS (count_occurrences(spanish_tsvector(topics || ' ' || content))) STORED,
+    -- The words of topics and content, and how many they are: by a trigger, which computes them once for both.
+    tsv tsvector,
+    lexeme_occurrences integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     -- Also what a note's chunks are read, replaced and deleted by.
     CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index),
     CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char)
 );
 CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
+
+CREATE FUNCTION chunk_words() RETURNS trigger LANGUAGE plpgsql AS $chunk_words$
+BEGIN
+    new.tsv := spanish_tsvector(new.topics || ' ' || new.content);
+    new.lexeme_occurrences := count_occurrences(new.tsv);
+    RETURN new;
+END
+$chunk_words$;
+
+CREATE TRIGGER chunks_words BEFORE INSERT OR UPDATE OF topics, content, tsv, lexeme_occurrences ON chunks
+FOR EACH ROW EXECUTE FUNCTION chunk_words();
 
 CREATE TABLE embedding_models (
     name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_]{1,40}$'),
@@ -110,8 +163,9 @@ CREATE TABLE embedding_models (
     similarity_threshold double precision NOT NULL CHECK (similarity_threshold BETWEEN 0 AND 1),
     -- False for a model that only has whole-note vectors.
     embeds_chunks boolean NOT NULL DEFAULT TRUE,
-    state text NOT NULL DEFAULT 'building' CHECK (state IN ('building', 'serving', 'retired')),
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    -- Since when nothing is kept of it but this row, for the promotions that name it.
+    retired_at timestamptz
 );
 
 -- A partition per model: its own dimension check and HNSW index; retiring a model drops its partition.
@@ -137,6 +191,21 @@ CREATE TABLE pending_embeddings (
     PRIMARY KEY (model, note_id)
 );
 
+-- How fast vectors are made, for the time a migration still takes: nothing else says when one was. A row for the notes
+-- that one transaction took off the queue.
+CREATE TABLE embedding_work (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model text NOT NULL,
+    notes integer NOT NULL,
+    -- Of those notes; two vectors each.
+    chunks integer NOT NULL,
+    -- Of that transaction.
+    started_at timestamptz NOT NULL,
+    finished_at timestamptz NOT NULL
+);
+-- Prevents a scan of all the work ever done for the latest of a model.
+CREATE INDEX embedding_work_latest_idx ON embedding_work (model, id DESC);
+
 CREATE TABLE note_embeddings (
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     model text NOT NULL REFERENCES embedding_models (name),
@@ -145,7 +214,8 @@ CREATE TABLE note_embeddings (
     PRIMARY KEY (model, note_id)
 ) PARTITION BY LIST (model);
 
--- The partitions of a model in both tables. Called once per model, idempotent.
+-- The partitions of a model in both tables. Called once per model, idempotent. Made apart and attached: made in place
+-- they would lock out whoever uses the vectors of any model.
 CREATE PROCEDURE create_model_partitions(model_name text, model_dimension integer)
 LANGUAGE plpgsql AS $create_model_partitions$
 DECLARE
@@ -155,15 +225,30 @@ BEGIN
     FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
         child := family || '_' || model_name;
         IF to_regclass(quote_ident(child)) IS NULL THEN
-            EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES IN (%L)', child, family, model_name);
+            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', child, family);
             EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (vector_dims(embedding) = %s)',
                            child, child || '_dimension', model_dimension);
             -- Vectors stay in the row: an exact search must not read them from TOAST one by one.
             EXECUTE format('ALTER TABLE %I SET (toast_tuple_target = 8160)', child);
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES IN (%L)', family, child, model_name);
         END IF;
     END LOOP;
 END
 $create_model_partitions$;
+
+-- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses both tables until
+-- commit, though not who searches another model's partition. Detached first (CONCURRENTLY) they would take foreign keys
+-- of their own along, and to drop those locks chunks and notes against every reader.
+CREATE PROCEDURE drop_model_partitions(model_name text)
+LANGUAGE plpgsql AS $drop_model_partitions$
+DECLARE
+    family text;
+BEGIN
+    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
+        EXECUTE format('DROP TABLE IF EXISTS %I', family || '_' || model_name);
+    END LOOP;
+END
+$drop_model_partitions$;
 
 -- Document frequencies of the chunks' lexemes, refreshed after indexing: the idf of BM25 and the candidate budget.
 CREATE TABLE lexeme_statistics (
@@ -243,14 +328,12 @@ DO $triggers$
 DECLARE
     tracked text;
 BEGIN
-    FOREACH tracked IN ARRAY ARRAY['notes', 'chunks', 'embedding_models', 'chunk_embeddings', 'note_embeddings',
-                                   'pending_embeddings', 'lexeme_statistics', 'index_state'] LOOP
+    FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'embedding_models', 'chunk_embeddings',
+                                   'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state'] LOOP
         EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
                        'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        IF tracked <> 'embedding_models' THEN
-            EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
-                           'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        END IF;
+        EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
         EXECUTE format('CREATE TRIGGER index_changed_by_delete AFTER DELETE ON %I REFERENCING OLD TABLE AS changed '
                        'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
         EXECUTE format('CREATE TRIGGER index_changed_by_truncate AFTER TRUNCATE ON %I '
@@ -258,14 +341,6 @@ BEGIN
     END LOOP;
 END
 $triggers$;
-
--- A promotion changes which model serves, and nothing that is found: what was evaluated before it stays current.
-CREATE TRIGGER index_changed_by_update AFTER UPDATE ON embedding_models FOR EACH ROW
-WHEN (
-    (old.dimension, old.digest, old.similarity_threshold, old.embeds_chunks, old.state = 'retired')
-    IS DISTINCT FROM (new.dimension, new.digest, new.similarity_threshold, new.embeds_chunks, new.state = 'retired')
-)
-EXECUTE FUNCTION index_changed();
 
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (
@@ -283,7 +358,8 @@ CREATE TABLE indexing_failures (
 CREATE TABLE golden_dataset (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     query text NOT NULL,
-    normalized_query text NOT NULL UNIQUE,
+    -- Deferrable: a transaction may exchange the questions of two rows.
+    normalized_query text NOT NULL UNIQUE DEFERRABLE,
     relevant_note_ids uuid[] NOT NULL CHECK (cardinality(relevant_note_ids) > 0),
     expected_answer text NOT NULL,
     category text NOT NULL CHECK (category IN ('factual', 'causal', 'temporal', 'comparative', 'multi-part')),
@@ -292,6 +368,87 @@ CREATE TABLE golden_dataset (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- What became of each question. Written by triggers of golden_dataset, and only added to.
+CREATE TABLE golden_history (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- Of the whole dataset: every transaction that changes it makes the next one.
+    version integer NOT NULL,
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    golden_id uuid NOT NULL,
+    operation text NOT NULL CHECK (operation IN ('insert', 'update', 'delete')),
+    -- The rows of golden_dataset; null before an insert, after a delete.
+    old_entry jsonb CHECK ((old_entry IS NULL) = (operation = 'insert')),
+    new_entry jsonb CHECK ((new_entry IS NULL) = (operation = 'delete')),
+    -- content_sha256 of the relevant notes, by id: which of them were edited since?
+    note_hashes jsonb NOT NULL DEFAULT '{}',
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    changed_by text NOT NULL DEFAULT session_user,
+    -- The file, command or run, as the application says; empty for what was changed without it.
+    origin text NOT NULL DEFAULT coalesce(current_setting('rag.golden_origin', TRUE), '')
+);
+-- Prevents a scan of the history for what a question last was.
+CREATE INDEX golden_history_question_idx ON golden_history (golden_id, id);
+
+-- Before the statement: one transaction at a time changes the dataset, so that versions follow each other as their
+-- commits do; before it has locked any row, so that two never wait for each other. After each row: what became of it.
+-- As the owner of the history: who may write questions need not know of it, nor of its schema.
+CREATE FUNCTION golden_changed() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $golden_changed$
+BEGIN
+    IF tg_level = 'STATEMENT' THEN
+        EXECUTE format('LOCK TABLE %I.golden_history IN SHARE ROW EXCLUSIVE MODE', tg_table_schema);
+    ELSIF new IS DISTINCT FROM old THEN
+        EXECUTE format(
+            $insert$
+                INSERT INTO %1$I.golden_history (version, golden_id, operation, old_entry, new_entry, note_hashes)
+                SELECT
+                    coalesce(
+                        (
+                            SELECT h.version + CASE WHEN h.transaction_id = pg_current_xact_id() THEN 0 ELSE 1 END
+                            FROM %1$I.golden_history AS h ORDER BY h.id DESC LIMIT 1
+                        ),
+                        1
+                    ),
+                    $1, $2, $3, $4,
+                    coalesce(
+                        (
+                            SELECT jsonb_object_agg(n.id, encode(n.content_sha256, 'hex'))
+                            FROM %1$I.notes AS n WHERE n.id = ANY($5)
+                        ),
+                        '{}'
+                    )
+            $insert$,
+            tg_table_schema
+        ) USING coalesce(new.id, old.id), lower(tg_op), to_jsonb(old), to_jsonb(new), new.relevant_note_ids;
+    END IF;
+    RETURN NULL;
+END
+$golden_changed$;
+
+-- Emptied row by row first: TRUNCATE itself runs no trigger of rows.
+CREATE FUNCTION golden_truncated() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $golden_truncated$
+BEGIN
+    EXECUTE format('DELETE FROM %I.golden_dataset', tg_table_schema);
+    RETURN NULL;
+END
+$golden_truncated$;
+
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $refuse_change$
+BEGIN
+    RAISE EXCEPTION 'table % is only added to', tg_table_name;
+END
+$refuse_change$;
+
+CREATE TRIGGER golden_changing BEFORE INSERT OR UPDATE OR DELETE ON golden_dataset
+FOR EACH STATEMENT EXECUTE FUNCTION golden_changed();
+CREATE TRIGGER golden_changed AFTER INSERT OR UPDATE OR DELETE ON golden_dataset
+FOR EACH ROW EXECUTE FUNCTION golden_changed();
+CREATE TRIGGER golden_truncating BEFORE TRUNCATE ON golden_dataset
+FOR EACH STATEMENT EXECUTE FUNCTION golden_truncated();
+CREATE TRIGGER golden_history_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON golden_history
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- One row per evaluation of a configuration over the golden dataset.
 CREATE TABLE evaluation_results (
@@ -317,8 +474,9 @@ CREATE TABLE evaluation_results (
     precision_at_10 double precision NOT NULL,
     recall_at_10 double precision NOT NULL,
     ndcg_at_10 double precision NOT NULL,
-    faithfulness double precision,
-    answer_relevance double precision,
+    -- Means over what was judged; null if nothing was.
+    faithfulness double precision CHECK (faithfulness BETWEEN 0 AND 1),
+    answer_relevance double precision CHECK (answer_relevance BETWEEN 0 AND 1),
     judge text,
     latency_p50_ms double precision NOT NULL,
     latency_p95_ms double precision NOT NULL,
@@ -326,7 +484,17 @@ CREATE TABLE evaluation_results (
     stage_latencies jsonb NOT NULL DEFAULT '{}',
     breakdown jsonb NOT NULL DEFAULT '{}',
     gate text NOT NULL CHECK (gate IN ('pass', 'inconclusive', 'fail')),
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    judge_model text,
+    -- Of the judge's prompt or rules.
+    judge_version text,
+    -- What wrote the answers, with its version.
+    answerer text,
+    judged_queries integer,
+    -- Answers that could not be made or judged; they take no part in the means.
+    judge_failures integer,
+    -- How the notes were chunked that it searched: one way, but for what was under way.
+    chunking_hashes text[] NOT NULL DEFAULT '{}'
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (configuration, created_at DESC, id);
 
@@ -345,6 +513,14 @@ CREATE TABLE evaluation_queries (
     stage_latencies jsonb NOT NULL DEFAULT '{}',
     degraded text[] NOT NULL DEFAULT '{}',
     error text,
+    answer text,
+    -- Of the notes that the answer comes from.
+    answer_note_ids uuid[],
+    faithfulness double precision CHECK (faithfulness BETWEEN 0 AND 1),
+    answer_relevance double precision CHECK (answer_relevance BETWEEN 0 AND 1),
+    unsupported_claims text[],
+    -- Why there is no answer, or no judgement of it, in Spanish.
+    judge_error text,
     PRIMARY KEY (evaluation_id, golden_id)
 );
 
@@ -374,9 +550,31 @@ CREATE TABLE promotions (
     config jsonb NOT NULL,
     config_hash text NOT NULL,
     model text NOT NULL REFERENCES embedding_models (name),
-    evaluation_id uuid NOT NULL REFERENCES evaluation_results (id),
+    -- Null for what a rollback returned to without its ever having been evaluated.
+    evaluation_id uuid REFERENCES evaluation_results (id),
     run_id text,
-    promoted_at timestamptz NOT NULL DEFAULT now()
+    promoted_at timestamptz NOT NULL DEFAULT now(),
+    -- Of a rollback, which withdraws the row before it; null for what passed its gate.
+    reason text
+);
+
+-- What becomes of a model, derived: as embedding_models.state it reads like a column.
+CREATE FUNCTION state(m embedding_models) RETURNS text
+LANGUAGE sql STABLE
+RETURN CASE
+    WHEN m.retired_at IS NOT NULL THEN 'retired'
+    WHEN m.name = (SELECT p.model FROM promotions AS p ORDER BY p.id DESC LIMIT 1) THEN 'serving'
+    ELSE 'building'
+END;
+
+-- Whether the migration may go on, and why not: the newest row says. Only added to.
+CREATE TABLE migration_holds (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- stopped: what is migrated stays; rolled_back: the chunks are dropped; resumed: neither holds any more.
+    kind text NOT NULL CHECK (kind IN ('stopped', 'rolled_back', 'resumed')),
+    reason text NOT NULL,
+    run_id text,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- The quality after every batch of a migration, and whether the next one may start. A migration is of a model and a way

@@ -102,7 +102,7 @@ class Corpus:
             for note in fetch_notes(connection, numbers).values():
                 if corpus[numbers[note.note_id]].state != "new":
                     cut = build_chunks(note, config)
-                    replace_chunks(connection, note.note_id, cut, chunking_hash="x")
+                    replace_chunks(connection, {note.note_id: cut}, chunking_hash="x")
             self.embed(connection, [n for n in numbers if corpus[numbers[n]].state == "indexed"])
             gone = [note for note, n in numbers.items() if corpus[n].expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))

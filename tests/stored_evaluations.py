@@ -14,27 +14,36 @@ from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 
 @dataclass(frozen=True)
 class Asked:
-    """A question by number, its relevant notes and those found, best first."""
+    """A question by number, its relevant notes and those found, best first.
+
+    Attributes:
+        text: Of the question; empty: one that tells its number.
+    """
 
     number: int
     relevant: Sequence[UUID]
     found: Sequence[UUID]
     category: str = "factual"
     error: str | None = None
+    difficulty: int = 1
+    tags: Sequence[str] = ()
+    text: str = ""
 
     @property
     def outcome(self) -> QueryOutcome:
         """What an evaluation makes of it."""
         entry = GoldenEntry(
-            query=f"¿pregunta {self.number}?",
+            query=self.text or f"¿pregunta {self.number}?",
             relevant_note_ids=tuple(self.relevant),
             expected_answer="sí",
             category=self.category,
-            difficulty=1,
+            difficulty=self.difficulty,
+            tags=tuple(self.tags),
             golden_id=UUID(int=self.number),
         )
+        stages = {"search": 5.0 + self.number, "embed": 3.0}
         return QueryOutcome(
-            entry, tuple(self.found), float(10 + self.number), {"search": 5.0}, error=self.error
+            entry, tuple(self.found), float(10 + self.number), stages, error=self.error
         )
 
 

@@ -12,15 +12,23 @@ from pydantic import Field
 
 from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
 from rag_assets.failures import told_as_failure
-from rag_assets.months import MonthEvents, MonthOutcome, materialize_months
+from rag_assets.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.partitions import batches, monthly, span
+from rag_assets.pools import DATABASE_WRITES, model_pool
+from rag_assets.progress import MonthProgress
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.indexing.chunk import chunk_window, chunking_hash
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import (
+    count_notes_to_chunk,
+    refresh_statistics,
+    statistics_are_current,
+)
+from rag_resources.store.embeddings import count_pending
+from rag_resources.store.holds import refuse_while_held
 from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.migration import (
     StoredBatch,
@@ -47,16 +55,21 @@ def pass_quality_gate(
 ) -> dict[str, str]:
     """Go on only if the last batch of every model left its gate open, or somebody says why.
 
+    A migration that is held goes on by no override. The run fails: one that skipped its months
+    would be green, and nobody would see that their notes wait.
+
     Returns:
         What the run's materialisations are to tell of an override; empty if there was none.
 
     Raises:
-        dagster.Failure: A gate is closed; it says which, why, and how to go on.
+        dagster.Failure: A gate is closed, or somebody holds the migration; it says which, why,
+            and how to go on.
     """
     application = rag.application
     way = chunking_hash(application.settings.chunking)
     override = config.override_quality_gate.strip()
     with told_as_failure(), application.database.transaction() as connection:
+        refuse_while_held(connection)
         closed = closed_batches(connection, models, chunking_hash=way)
         if override:
             override_batches(connection, closed, reason=override, run_id=context.run.run_id)
@@ -87,6 +100,8 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 @dg.asset(
     partitions_def=monthly,
     backfill_policy=batches,
+    code_version=chunking_hash(settings().chunking),
+    pool=DATABASE_WRITES,
     deps=[notes, note_embeddings],
     group_name="indexing",
     owners=OWNERS,
@@ -97,12 +112,10 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource) -> MonthEvents:
     """Chunk the notes that need it, then refresh what full-text search knows of the words."""
     application = rag.application
+    way = chunking_hash(application.settings.chunking)
     with told_as_failure(), application.database.transaction() as connection:
         is_done = index_is_current(
-            connection,
-            span(context.partition_keys),
-            chunking_hash=chunking_hash(application.settings.chunking),
-            models=(),
+            connection, span(context.partition_keys), chunking_hash=way, models=()
         )
     models = application.settings.embedding_models
     overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
@@ -110,16 +123,23 @@ def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResou
 
     def month(window: TimeWindow) -> MonthOutcome:
         nonlocal written
-        report = chunk_window(application.database, window, application.settings.chunking)
+
+        progress = MonthProgress(
+            context.log,
+            window,
+            application.database,
+            lambda connection: count_notes_to_chunk(connection, window, chunking_hash=way),
+        )
+        report = chunk_window(
+            application.database, window, application.settings.chunking, progress=progress
+        )
         written += report.notes
-        return MonthOutcome(
-            {
-                "notes": report.notes,
-                "chunks": report.chunks,
-                "failed": len(report.failed),
-                **overridden,
-            },
-            [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+        return indexed_month(
+            application.database,
+            window,
+            report,
+            {"migrated": report.notes, "chunks": report.chunks, **overridden},
+            {"notes": report.notes},
         )
 
     def finish() -> None:
@@ -138,6 +158,7 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
         key=embeddings_key(model),
         partitions_def=monthly,
         backfill_policy=batches,
+        pool=model_pool(model),
         deps=[chunks],
         group_name="indexing",
         owners=OWNERS,
@@ -157,17 +178,25 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
         overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])
 
         def month(window: TimeWindow) -> MonthOutcome:
-            report = embed_chunks(application.database, embedder, window)
-            return MonthOutcome(
+            progress = MonthProgress(
+                context.log,
+                window,
+                application.database,
+                lambda connection: count_pending(connection, model, window, skipped=()),
+            )
+            report = embed_chunks(application.database, embedder, window, progress=progress)
+            return indexed_month(
+                application.database,
+                window,
+                report,
                 {
-                    "notes": report.notes,
+                    "migrated": report.notes,
                     "vectors": report.vectors,
                     "embedded": report.embedded,
                     "reused": report.reused,
-                    "failed": len(report.failed),
                     **overridden,
                 },
-                [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+                {"vectors": report.vectors},
             )
 
         def finish() -> None:

@@ -2,20 +2,26 @@
 
 from collections import Counter
 from datetime import datetime
+from time import perf_counter
 
 import dagster as dg
 
 from rag_assets.failures import told_as_failure
-from rag_assets.months import MonthEvents, MonthOutcome, materialize_months
+from rag_assets.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.partitions import batches, full_window, monthly, outside_windows, span
+from rag_assets.pools import DATABASE_WRITES, model_pool
+from rag_assets.progress import MonthProgress
 from rag_resources.application import Application
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
+from rag_resources.indexing.adopt import adopt_vectors
 from rag_resources.indexing.embed import embed_notes
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import iter_source
+from rag_resources.providers.protocols import Embedder
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
+from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import Upsert
 
@@ -25,6 +31,7 @@ OWNERS = ["team:datos"]
 @dg.asset(
     partitions_def=monthly,
     backfill_policy=batches,
+    pool=DATABASE_WRITES,
     group_name="ingestion",
     owners=OWNERS,
     kinds={"python", "postgres"},
@@ -32,14 +39,21 @@ OWNERS = ["team:datos"]
 )
 def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
     """Upsert the notes of the run's months, reading the source once."""
+    started = perf_counter()
     with told_as_failure():
         report = _ingest(context, rag.application)
+    seconds_per_note = (perf_counter() - started) / max(1, report.written)
     for rejected in report.rejected:
         context.log.warning("%s: %s", rejected.location, rejected.reason)
 
     def month(window: TimeWindow) -> MonthOutcome:
         counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
-        return MonthOutcome({outcome.value: counts.get(outcome, 0) for outcome in Upsert})
+        # One reading does all months: each is told its share of the time.
+        return MonthOutcome(
+            {outcome.value: counts[outcome] for outcome in Upsert},
+            {"notes": counts.total()},
+            seconds=counts.total() * seconds_per_note,
+        )
 
     latest = max(context.partition_keys)
     context.add_asset_metadata(
@@ -77,6 +91,7 @@ def _ingest(context: dg.AssetExecutionContext, application: Application) -> Inge
 @dg.asset(
     partitions_def=monthly,
     backfill_policy=batches,
+    pool=model_pool(settings().note_embedding_model),
     deps=[notes],
     group_name="ingestion",
     owners=OWNERS,
@@ -93,14 +108,47 @@ def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> Mont
         register_model(connection, embedder.info, embeds_chunks=False)
 
     def month(window: TimeWindow) -> MonthOutcome:
-        report = embed_notes(application.database, embedder, window)
-        return MonthOutcome(
-            {"notes": report.notes, "embedded": report.embedded, "failed": len(report.failed)},
-            [f"{failure.note_id}: {failure.error}" for failure in report.failed],
+        progress = MonthProgress(
+            context.log,
+            window,
+            application.database,
+            lambda connection: count_notes_to_embed(
+                connection, embedder.info.name, window, skipped=()
+            ),
+        )
+        adopted = _adopt(context, application, embedder, window)
+        report = embed_notes(application.database, embedder, window, progress=progress)
+        return indexed_month(
+            application.database,
+            window,
+            report,
+            {"vectors": report.vectors, "embedded": report.embedded, **adopted},
+            {"vectors": report.vectors},
         )
 
     def finish() -> None:
         for outside in outside_windows():
+            _adopt(context, application, embedder, outside)
             embed_notes(application.database, embedder, outside)
 
     yield from materialize_months(context, month, finish)
+
+
+def _adopt(
+    context: dg.AssetExecutionContext,
+    application: Application,
+    embedder: Embedder,
+    window: TimeWindow,
+) -> dict[str, int]:
+    """Take over the vectors of the application before us, if the settings say so; return counts."""
+    if not application.settings.adopts_legacy_vectors:
+        return {}
+    report = adopt_vectors(application.database, embedder, window)
+    if report.unusable:
+        notes = ", ".join(f"{item.note_id} ({item.dimension})" for item in report.unusable[:5])
+        context.log.warning(
+            Message.LEGACY_VECTORS_UNUSABLE.format(
+                month=f"{window.start:%Y-%m}", count=len(report.unusable), notes=notes
+            )
+        )
+    return {"adopted": report.adopted, "unusable": len(report.unusable)}

@@ -12,7 +12,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
 from rag_resources.evaluation.migration_report import summary, tables
 from rag_resources.indexing.chunk import chunking_hash
-from rag_resources.plots import migration_plot
+from rag_resources.plots.migration import migration_plot
 from rag_resources.resources import RagResource
 from rag_resources.settings import settings
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status

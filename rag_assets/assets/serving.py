@@ -40,6 +40,7 @@ def promoted_config(
         outcome = promote_best(
             rag.application.database,
             configurations(),
+            gate=rag.application.settings.gate,
             name=config.configuration or None,
             run_id=context.run.run_id,
         )

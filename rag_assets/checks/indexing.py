@@ -7,7 +7,6 @@ import dagster as dg
 
 from rag_assets.assets.evaluation import golden_dataset
 from rag_assets.assets.indexing import chunks, embeddings_key
-from rag_assets.checks.evaluation import gate_description
 from rag_assets.configured import representative
 from rag_assets.metadata import evaluation_metadata
 from rag_assets.partitions import batches, month_window, monthly, run_window
@@ -15,6 +14,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateState
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.batches import record_batch
+from rag_resources.evaluation.report import gate_in_words
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.indexing.verify import (
@@ -123,7 +123,7 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
             floor=application.settings.migration_floor,
         )
         verdict = evaluation.summary.verdict
-        described = gate_description(verdict, evaluation.summary.total_queries)
+        described = gate_in_words(verdict, evaluation.summary.total_queries)
         next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
         return dg.AssetCheckResult(
             passed=batch.is_open and verdict.state is not GateState.FAIL,

@@ -12,6 +12,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.attribution import Flip
+    from rag_resources.core.comparison import NonInferiority
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.evaluation.comparison import EvaluationComparison
 
@@ -30,13 +31,14 @@ def compare(
 
     with application() as opened, opened.database.snapshot() as connection:
         found = compare_by_name(connection, before, after, common_only=common)
+        inferiority = found.comparison.inferiority(opened.settings.gate.margin)
     if as_json:
-        write_json(_as_json(found))
+        write_json(_as_json(found, inferiority))
     else:
-        _show(found)
+        _show(found, inferiority)
 
 
-def _show(found: "EvaluationComparison") -> None:
+def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
     from rag_resources.evaluation.report import inferiority_in_words
 
     comparison, screen = found.comparison, console()
@@ -56,7 +58,7 @@ def _show(found: "EvaluationComparison") -> None:
     )
     screen.print(table(columns, _metric_rows(found), title=title))
     say(Message.COMPARE_METHOD)
-    say(inferiority_in_words(comparison.inferiority()))
+    say(inferiority_in_words(inferiority))
     if comparison.left_out:
         note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
     _show_changes(found)
@@ -124,9 +126,8 @@ def _value(value: object) -> str:
     return "–" if value is None else str(value)
 
 
-def _as_json(found: "EvaluationComparison") -> dict[str, Any]:
+def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> dict[str, Any]:
     comparison = found.comparison
-    inferiority = comparison.inferiority()
     return {
         "before": _evaluation(found.before),
         "after": _evaluation(found.after),

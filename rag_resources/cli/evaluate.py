@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rag_resources.application import Application
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import Percentiles, Summary
+    from rag_resources.core.gate import GateConfig
+    from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10")
@@ -34,6 +36,11 @@ METRIC_NAMES = {
     "recall_at_10": "Recall@10",
 }
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
+GROUP_WORDS = {
+    "category": Message.GROUP_CATEGORY,
+    "difficulty": Message.GROUP_DIFFICULTY,
+    "tag": Message.GROUP_TAG,
+}
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
@@ -42,6 +49,9 @@ def evaluate(
         str, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_EVALUATE_CONFIG)
     ],
     as_json: JsonOption = False,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="JUEZ", help=Message.HELP_JUDGE)
+    ] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help=Message.HELP_NO_STORE)] = False,
     fail_under_gate: Annotated[
         bool, typer.Option("--fail-under-gate", help=Message.HELP_FAIL_UNDER_GATE)
@@ -52,20 +62,23 @@ def evaluate(
 
     with application() as app:
         named = app.configuration(config)
-        questions = _question_count(app)
-        with progress(Message.EVALUATE_PROGRESS.format(name=config), total=questions) as advance:
+        judging = app.judging(judge)
+        steps = _question_count(app) * (2 if judging else 1)
+        with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:
             evaluation = run(
                 app.database,
                 app.pipeline,
                 config,
                 named.retrieval,
+                gate=app.settings.gate,
+                judging=judging,
                 store=not no_store,
                 progress=advance,
             )
     if as_json:
         write_json(_as_json(evaluation, named))
     else:
-        _show(evaluation, config)
+        _show(evaluation, config, app.settings.gate)
     if fail_under_gate and not evaluation.summary.verdict.allows_promotion:
         raise typer.Exit(1)
 
@@ -77,8 +90,8 @@ def _question_count(app: "Application") -> int:
         return len(list_golden(connection))
 
 
-def _show(evaluation: "Evaluation", configuration: str) -> None:
-    from rag_resources.core.gate import LATENCY_P95_LIMIT_MS
+def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> None:
+    from rag_resources.evaluation.report import gate_in_words
 
     summary = evaluation.summary
     screen = console()
@@ -89,10 +102,13 @@ def _show(evaluation: "Evaluation", configuration: str) -> None:
     screen.print(table(groups, _group_rows(summary)))
     say(
         Message.EVALUATE_LATENCY.format(
-            p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=LATENCY_P95_LIMIT_MS
+            p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=gate.latency_p95_ms
         )
     )
-    say(Message.EVALUATE_GATE.format(description=_gate_in_words(summary)))
+    if summary.judgements:
+        say(_judgements_in_words(summary.judgements))
+    described = gate_in_words(summary.verdict, summary.total_queries)
+    say(Message.EVALUATE_GATE.format(description=described))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
         note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
@@ -120,27 +136,37 @@ def _group_rows(summary: "Summary") -> list[list[str]]:
     rows = []
     for group, values in summary.breakdown.items():
         kind, _, name = group.partition(":")
-        message = Message.GROUP_CATEGORY if kind == "category" else Message.GROUP_DIFFICULTY
         metrics = [f"{values[metric]:.3f}" for metric in GROUP_METRICS]
-        rows.append([message.format(name=name), f"{values['queries']:.0f}", *metrics])
+        rows.append([GROUP_WORDS[kind].format(name=name), f"{values['queries']:.0f}", *metrics])
     return rows
 
 
-def _gate_in_words(summary: "Summary") -> str:
-    from rag_resources.evaluation.report import GATE_WORDS
-
-    verdict = summary.verdict
-    text = Message.GATE_DESCRIPTION.format(
-        state=GATE_WORDS[verdict.state],
-        hit_rate=verdict.hit_rate,
-        low=verdict.interval.low,
-        high=verdict.interval.high,
-        queries=summary.total_queries,
-        threshold=verdict.threshold,
+def _judgements_in_words(judgements: "JudgeSummary") -> str:
+    means = (judgements.faithfulness, judgements.answer_relevance)
+    faithfulness, relevance = ("–" if mean is None else f"{mean:.3f}" for mean in means)
+    return Message.EVALUATE_JUDGED.format(
+        faithfulness=faithfulness,
+        relevance=relevance,
+        judged=judgements.judged,
+        failures=judgements.failures,
+        judge=f"{judgements.info.name}, {judgements.info.version}",
+        answerer=judgements.info.answerer,
     )
-    if verdict.queries_to_settle:
-        text += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
-    return text
+
+
+def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | None:
+    if judgements is None:
+        return None
+    return {
+        "faithfulness": judgements.faithfulness,
+        "answerRelevance": judgements.answer_relevance,
+        "judgedQueries": judgements.judged,
+        "judgeFailures": judgements.failures,
+        "judge": judgements.info.name,
+        "judgeModel": judgements.info.model,
+        "judgeVersion": judgements.info.version,
+        "answerer": judgements.info.answerer,
+    }
 
 
 def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str, Any]:
@@ -165,6 +191,7 @@ def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str,
             "threshold": verdict.threshold,
             "queriesToSettle": verdict.queries_to_settle,
         },
+        "judgements": _judgements_as_json(summary.judgements),
         "failures": [
             {"query": outcome.golden.query, "error": outcome.error}
             for outcome in evaluation.outcomes

@@ -14,7 +14,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rag_resources.cli import evaluate, golden, migration, notes, retrieve, server, status
+from rag_resources.cli import (
+    compare,
+    evaluate,
+    experiment,
+    golden,
+    migration,
+    notes,
+    report,
+    retrieve,
+    server,
+    status,
+)
 from rag_resources.cli.output import fail, masked, note
 from rag_resources.cli.usage import command, explain, group
 from rag_resources.core.errors import InvalidInputError, RagError
@@ -39,6 +50,9 @@ command(app, "status", Message.HELP_STATUS)(status.status)
 command(app, "ingest", Message.HELP_INGEST)(notes.ingest)
 command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
+command(app, "compare", Message.HELP_COMPARE)(compare.compare)
+command(app, "report", Message.HELP_REPORT)(report.report)
+command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
 app.add_typer(golden.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(notes.import_squad)
 app.add_typer(migration.app)

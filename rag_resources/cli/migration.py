@@ -73,7 +73,7 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus | None":
 
 
 def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
-    from rag_resources.plots import migration_plot
+    from rag_resources.plots.migration import migration_plot
 
     drawn = migration_plot(found, floor=settings.migration_floor)
     try:

@@ -92,7 +92,7 @@ def import_squad(
         entries = squad_entries(dataset, tenant=app.settings.tenant, source=source)
         if entries:
             with app.database.transaction() as connection:
-                write_golden(connection, entries, replace=True)
+                write_golden(connection, entries, replace=True, origin=path.name)
         first_month = app.settings.first_month
     _show(report, source)
     say(Message.SQUAD_SUMMARY.format(count=len(entries)) if entries else Message.SQUAD_NO_QUESTIONS)

@@ -1,6 +1,7 @@
 """`rag status`: what runs, what the database holds, what serves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
@@ -10,23 +11,17 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.database.pool import Database
     from rag_resources.settings import Settings
     from rag_resources.store.evaluations import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
-
-_STATES = {
-    None: Message.STATUS_NOT_REGISTERED,
-    "serving": Message.STATUS_SERVING,
-    "building": Message.STATUS_BUILDING,
-    "retired": Message.STATUS_RETIRED,
-}
 
 
 def status(as_json: JsonOption = False) -> None:
     """Say what there is, without starting or changing anything."""
     settings = read_settings()
-    server, url = _server(settings)
-    found = _database(url) if url else None
+    server, url = find_server(settings)
+    found = _read(url) if url else None
     models = found.with_configured(settings.all_models) if found else []
     if as_json:
         contents = _as_json(found, models) if found else None
@@ -39,7 +34,7 @@ def status(as_json: JsonOption = False) -> None:
         say(Message.SERVER_SCHEMA_MISSING)
 
 
-def _server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
+def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     """Describe the server; the URL is None if nothing is running."""
     from rag_resources.database.locate import APPLICATION_DATABASE, embedded_server
 
@@ -61,17 +56,31 @@ def _server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     return described, own_url
 
 
-def _database(url: str) -> "DatabaseStatus | None":
-    """Read the counts; None if the schema is not there yet."""
+@contextmanager
+def existing_database(url: str) -> "Iterator[Database | None]":
+    """Open a database as it is; None if its schema is not there, or not up to date."""
     from rag_resources.database.migrations import connect
     from rag_resources.database.pool import Database
-    from rag_resources.store.status import has_schema, read_status
+    from rag_resources.store.status import has_schema
 
     with connect(url) as plain:
-        if not has_schema(plain):
+        is_current = has_schema(plain)
+    if not is_current:
+        yield None
+        return
+    with Database(url) as database:
+        yield database
+
+
+def _read(url: str) -> "DatabaseStatus | None":
+    """Read the counts; None likewise."""
+    from rag_resources.store.status import read_status
+
+    with existing_database(url) as database:
+        if database is None:
             return None
-    with Database(url) as database, database.transaction() as connection:
-        return read_status(connection)
+        with database.transaction() as connection:
+            return read_status(connection)
 
 
 def _show_server(server: dict[str, Any]) -> None:
@@ -139,6 +148,8 @@ def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
 
 
 def _models_table(models: "list[ModelStatus]") -> Any:
+    from rag_resources.evaluation.migration_report import MODEL_STATES
+
     columns = (
         Message.COLUMN_MODEL,
         Message.COLUMN_STATE,
@@ -149,7 +160,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
     rows = [
         (
             model.name,
-            _STATES[model.state],
+            MODEL_STATES[model.state],
             str(model.chunk_vectors),
             str(model.note_vectors),
             str(model.pending),
@@ -202,6 +213,6 @@ def _promotion(serving: "Promotion") -> dict[str, Any]:
         "configuration": serving.configuration,
         "model": serving.model,
         "configHash": serving.config_hash,
-        "evaluationId": str(serving.evaluation_id),
+        "evaluationId": str(serving.evaluation_id) if serving.evaluation_id else None,
         "promotedAt": serving.promoted_at.isoformat(),
     }

@@ -25,9 +25,6 @@ from rag_resources.core.significance import (
 ALPHA = 0.05
 HITS = "hit_rate_at_10"
 COMPARED = (HITS, "mrr", "ndcg_at_10")
-MARGIN = 0.02
-"""How much Hit_Rate@10 may fall and still count as no worse."""
-
 QueryMetrics = Mapping[UUID, Mapping[str, float]]
 """Every metric of every question, by golden id."""
 
@@ -98,7 +95,7 @@ class Comparison:
     lost: tuple[UUID, ...]
     gained: tuple[UUID, ...]
 
-    def inferiority(self, margin: float = MARGIN) -> "NonInferiority":
+    def inferiority(self, margin: float) -> "NonInferiority":
         """Judge whether Hit_Rate@10 fell by no more than a margin."""
         return judge_inferiority(
             lost=len(self.lost), gained=len(self.gained), queries=self.queries, margin=margin
@@ -152,9 +149,7 @@ def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Co
     ]
 
 
-def judge_inferiority(
-    *, lost: int, gained: int, queries: int, margin: float = MARGIN
-) -> NonInferiority:
+def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) -> NonInferiority:
     """Test non-inferiority of a hit rate, and inferiority, each at 5 %.
 
     Args:

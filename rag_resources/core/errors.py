@@ -9,6 +9,7 @@ wrong, `message` how to put it to a user, and `context` carries the offending va
     │   ├── InvalidConfigurationError    a configuration, with every problem named
     │   ├── InvalidFiltersError          conditions on notes, with every problem named
     │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
+    │   ├── ModelInUseError              a model to retire, with all that points at it named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   └── InvalidQueryError            a question that cannot be searched
     ├── DatabaseError            the database is not usable
@@ -24,7 +25,9 @@ wrong, `message` how to put it to a user, and `context` carries the offending va
     ├── DeadlineExceededError    there was no time left for it
     ├── DependencyOpenError      a circuit breaker keeps calls from a dependency that failed
     ├── IndexingError            a note that could not be chunked or embedded
-    └── GateNotPassedError       a promotion that the gate forbids
+    ├── GateNotPassedError       a promotion that the gate forbids
+    ├── MigrationHeldError       work that somebody keeps from being done by itself
+    └── RollbackRefusedError     a way back that leads nowhere; nothing was changed
 """
 
 from typing import Any
@@ -76,6 +79,10 @@ class InvalidFiltersError(ProblemsError):
 
 class InvalidGoldenDatasetError(ProblemsError):
     """A golden dataset is invalid; every bad entry is named."""
+
+
+class ModelInUseError(ProblemsError):
+    """A model cannot be retired; everything that points at it is named."""
 
 
 class InvalidSourceError(InvalidInputError):
@@ -140,3 +147,11 @@ class IndexingError(RagError):
 
 class GateNotPassedError(RagError):
     """The gate forbids a promotion."""
+
+
+class MigrationHeldError(RagError):
+    """Somebody stopped the migration or took it back: nothing goes on by itself."""
+
+
+class RollbackRefusedError(RagError):
+    """What is to be gone back to could not serve; nothing was changed."""

@@ -6,14 +6,16 @@ from datetime import datetime
 from statistics import fmean
 from uuid import UUID
 
-from rag_resources.core.gate import GateVerdict, judge
+from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.metrics import (
     JudgedRanking,
     mean_metrics,
     per_query_metrics,
     percentile,
 )
+from rag_resources.core.types import RetrievalResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class QueryOutcome:
         stages: Milliseconds per stage.
         degraded: Stages that were left out.
         error: Why it failed, in Spanish; None if it did not.
+        context: The first of the results, as many as a user is given: what an answer is made from.
     """
 
     golden: GoldenEntry
@@ -35,6 +38,7 @@ class QueryOutcome:
     stages: Mapping[str, float]
     degraded: tuple[str, ...] = ()
     error: str | None = None
+    context: tuple[RetrievalResult, ...] = ()
 
     @property
     def key(self) -> str:
@@ -66,9 +70,10 @@ class Summary:
     Attributes:
         metrics: Mean of each metric over all questions, failed ones as misses.
         per_query: Each metric of each question, by golden id.
-        breakdown: Means by category (`category:causal`) and difficulty (`difficulty:3`), with the
-            number of questions under `queries`.
+        breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
+            (`tag:salud`), with the number of questions under `queries`.
         stages: Percentiles per stage.
+        judgements: Of the answers; None if nothing was judged.
     """
 
     total_queries: int
@@ -80,6 +85,7 @@ class Summary:
     latency: Percentiles
     stages: Mapping[str, Percentiles]
     verdict: GateVerdict
+    judgements: JudgeSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,9 @@ class StoredEvaluation:
     config_hash: str
     golden_hash: str
     model: str
+    model_digest: str
     index_version: int
+    chunking_hashes: tuple[str, ...]
     total_queries: int
     failed_queries: int
     hit_rate_at_1: float
@@ -114,11 +122,18 @@ def percentiles(values: Sequence[float]) -> Percentiles:
     return Percentiles(*(percentile(values, share) for share in (0.50, 0.95, 0.99)))
 
 
-def summarize(outcomes: Sequence[QueryOutcome]) -> Summary:
+def summarize(
+    outcomes: Sequence[QueryOutcome],
+    judgements: JudgeSummary | None = None,
+    *,
+    gate: GateConfig | None = None,
+) -> Summary:
     """Compute the numbers of an evaluation.
 
     Args:
         outcomes: One per golden question, at least one.
+        judgements: Of their answers, if they were judged.
+        gate: What the verdict is by; None takes the defaults.
 
     Properties: 25 to 28.
     """
@@ -139,8 +154,15 @@ def summarize(outcomes: Sequence[QueryOutcome]) -> Summary:
             )
             for name in stage_names
         },
-        verdict=judge(hits, len(outcomes)),
+        verdict=judge(hits, len(outcomes), threshold=(gate or GateConfig()).hit_rate_at_10),
+        judgements=judgements,
     )
+
+
+def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:
+    """Judge a stored evaluation by the gate as it is now."""
+    hits = round(evaluation.hit_rate_at_10 * evaluation.total_queries)
+    return judge(hits, evaluation.total_queries, threshold=gate.hit_rate_at_10)
 
 
 def _breakdown(
@@ -150,6 +172,8 @@ def _breakdown(
     for outcome in outcomes:
         groups.setdefault(f"category:{outcome.golden.category}", []).append(outcome.key)
         groups.setdefault(f"difficulty:{outcome.golden.difficulty}", []).append(outcome.key)
+        for tag in dict.fromkeys(outcome.golden.tags):
+            groups.setdefault(f"tag:{tag}", []).append(outcome.key)
     return {
         name: {
             "queries": float(len(keys)),

@@ -1,18 +1,43 @@
-"""The three-state gate over Hit_Rate@10, and the interval beside it."""
+"""The three-state gate over Hit_Rate@10, the interval beside it, and what else may be gated.
+
+Whether an evaluation is worse than another is `core.comparison`.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pydantic import BaseModel, ConfigDict, Field
 from scipy.stats import binomtest
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 HIT_RATE_THRESHOLD = 0.85
-LATENCY_P95_LIMIT_MS = 2000.0
 _MOST_QUERIES = 1_000_000
+
+
+class GateConfig(BaseModel):
+    """What an evaluation must reach, and which of it stops a promotion. A gate that does not warns.
+
+    Attributes:
+        hit_rate_at_10: Lowest Hit_Rate@10.
+        latency_p95_ms: What the p95 of a retrieval must stay under, in milliseconds.
+        margin: How much lower than that of what serves Hit_Rate@10 may be.
+        hit_rate_blocks: Whether a candidate under `hit_rate_at_10` is not promoted.
+        latency_blocks: Whether one over `latency_p95_ms` is not.
+        regression_blocks: Whether one that is worse by more than `margin` for certain is not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hit_rate_at_10: float = Field(HIT_RATE_THRESHOLD, gt=0, le=1)
+    latency_p95_ms: float = Field(2000.0, gt=0)
+    margin: float = Field(0.02, gt=0, lt=1)
+    hit_rate_blocks: bool = True
+    latency_blocks: bool = True
+    regression_blocks: bool = True
 
 
 class GateState(StrEnum):

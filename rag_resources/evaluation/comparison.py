@@ -86,7 +86,7 @@ def compare_evaluations(
             raise InvalidParameterError(
                 Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
             )
-    first, second = _comparable(*(questions[key] for key in ids))
+    first, second = comparable(*(questions[key] for key in ids))
     found = flips(first, second)
     mentioned = {note for flip in found for note in (*flip.after.relevant, *flip.after.retrieved)}
     return EvaluationComparison(
@@ -127,7 +127,7 @@ def query_metrics(questions: Questions) -> QueryMetrics:
     return {key: question.metrics for key, question in questions.items()}
 
 
-def _comparable(before: Questions, after: Questions) -> tuple[Questions, Questions]:
+def comparable(before: Questions, after: Questions) -> tuple[Questions, Questions]:
     """Leave out of both the questions whose relevant notes are not the same in both."""
     edited = {
         key

@@ -1,17 +1,30 @@
-"""Which configuration may serve. The gate is `core.gate`, its rows are `store.evaluations`."""
+"""Which configuration may serve. The gate is `core.gate`, its rows are `store.evaluations`.
+
+Going back to one that served before, gate or not, is `evaluation.rollback`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rag_resources.core.comparison import Inferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
-from rag_resources.core.errors import GateNotPassedError, InvalidConfigurationError
-from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.gate import LATENCY_P95_LIMIT_MS, GateState
+from rag_resources.core.errors import (
+    GateNotPassedError,
+    InvalidConfigurationError,
+    MigrationHeldError,
+)
+from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
-from rag_resources.store.evaluations import latest_evaluation, promote
+from rag_resources.evaluation.comparison import compare_with_serving
+from rag_resources.evaluation.report import inferiority_in_words
+from rag_resources.store.evaluations import latest_evaluation, lock_promotions, promote
 from rag_resources.store.golden import list_golden
+from rag_resources.store.holds import current_hold
+from rag_resources.store.models import fetch_model
+from rag_resources.store.rollback import withdrawn_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +40,7 @@ def promote_best(
     database: Database,
     configurations: Mapping[str, NamedConfiguration],
     *,
+    gate: GateConfig | None = None,
     name: str | None = None,
     run_id: str | None = None,
 ) -> PromotionOutcome:
@@ -35,19 +49,39 @@ def promote_best(
     The latest evaluation is read from the database in the transaction that promotes: nothing that
     calls this gets past a gate. Best is highest Hit_Rate@10, then MRR, then lowest p95, then name.
 
+    A rollback stays as it is unless a person names a candidate: without a name nothing is promoted
+    while the migration is rolled back, nor what was withdrawn on an evaluation from before.
+
+    Args:
+        database: Open.
+        configurations: All of them, by name.
+        gate: What an evaluation must reach; None takes the defaults.
+        name: Of a candidate; None takes the best.
+        run_id: Dagster's run, if there is one.
+
     Raises:
+        MigrationHeldError: The migration is rolled back, and no candidate is named.
         InvalidConfigurationError: There is no candidate of that name.
         GateNotPassedError: The gate of the one named, or of every candidate, is not passed; the
             message names them with their numbers.
     """
     candidates = _candidates(configurations, name)
+    gate = gate or GateConfig()
     with database.transaction() as connection:
+        lock_promotions(connection)
+        if name is None:
+            _refuse_while_rolled_back(connection)
         golden = golden_hash(list_golden(connection))
         passed: list[StoredEvaluation] = []
         refused: dict[str, str] = {}
         for candidate in candidates:
             evaluation = latest_evaluation(connection, candidate.name)
-            reason = refusal(candidate, evaluation, golden)
+            reason = refusal(candidate, evaluation, golden, gate)
+            reason = reason or _retirement(connection, candidate)
+            if evaluation:
+                reason = reason or _regression(connection, evaluation, gate)
+            if evaluation and name is None:
+                reason = reason or _withdrawal(connection, evaluation)
             if reason:
                 refused[candidate.name] = reason
             elif evaluation:
@@ -61,7 +95,10 @@ def promote_best(
 
 
 def refusal(
-    candidate: NamedConfiguration, evaluation: StoredEvaluation | None, golden: str
+    candidate: NamedConfiguration,
+    evaluation: StoredEvaluation | None,
+    golden: str,
+    gate: GateConfig,
 ) -> str | None:
     """Say in Spanish why a candidate may not serve on its latest evaluation; None if it may."""
     if evaluation is None:
@@ -70,11 +107,49 @@ def refusal(
         return Message.REFUSED_CONFIG_CHANGED
     if evaluation.golden_hash != golden:
         return Message.REFUSED_GOLDEN_CHANGED
-    if evaluation.gate == GateState.FAIL:
-        return Message.REFUSED_HIT_RATE.format(hit_rate=evaluation.hit_rate_at_10)
-    if evaluation.latency_p95_ms >= LATENCY_P95_LIMIT_MS:
-        return Message.REFUSED_LATENCY.format(p95_ms=evaluation.latency_p95_ms)
+    if gate.hit_rate_blocks and judge_stored(evaluation, gate).state is GateState.FAIL:
+        return Message.REFUSED_HIT_RATE.format(
+            hit_rate=evaluation.hit_rate_at_10, threshold=gate.hit_rate_at_10
+        )
+    if gate.latency_blocks and evaluation.latency_p95_ms >= gate.latency_p95_ms:
+        return Message.REFUSED_LATENCY.format(
+            p95_ms=evaluation.latency_p95_ms, limit_ms=gate.latency_p95_ms
+        )
     return None
+
+
+def _regression(
+    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig
+) -> str | None:
+    """Say that an evaluation is worse than what serves for certain; None if it is not."""
+    compared = compare_with_serving(connection, evaluation) if gate.regression_blocks else None
+    if compared is None:
+        return None
+    judged = compared.comparison.inferiority(gate.margin)
+    if judged.state is not Inferiority.INFERIOR:
+        return None
+    return Message.REFUSED_REGRESSION.format(
+        name=compared.before.configuration, verdict=inferiority_in_words(judged)
+    )
+
+
+def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
+    """Say that a candidate's model was retired since its evaluation; None if it was not."""
+    model = candidate.retrieval.model
+    known = fetch_model(connection, model)
+    return None if known else Message.REFUSED_MODEL_RETIRED.format(model=model)
+
+
+def _refuse_while_rolled_back(connection: Connection) -> None:
+    hold = current_hold(connection)
+    if hold and hold.kind == "rolled_back":
+        raise MigrationHeldError(Message.PROMOTION_HELD.format(hold=hold.explanation))
+
+
+def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
+    """Say why an evaluation that passed does not count by itself; None if it does."""
+    since = withdrawn_at(connection, evaluation)
+    return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
 
 
 def _candidates(

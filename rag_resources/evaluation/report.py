@@ -1,10 +1,12 @@
-"""Evaluations side by side, as a table for people."""
+"""Evaluations in words, and side by side as a table; the whole report is `report_html`."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
+from rag_resources.core.comparison import Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.gate import GateVerdict
 from rag_resources.core.messages import Message
 
 
@@ -50,3 +52,71 @@ GATE_WORDS = {
     "inconclusive": Message.GATE_INCONCLUSIVE,
     "fail": Message.GATE_FAIL,
 }
+
+METRIC_WORDS = {
+    "hit_rate_at_1": "Hit_Rate@1",
+    "hit_rate_at_3": "Hit_Rate@3",
+    "hit_rate_at_5": "Hit_Rate@5",
+    "hit_rate_at_10": "Hit_Rate@10",
+    "mrr": "MRR",
+    "ndcg_at_10": "nDCG@10",
+    "precision_at_10": "Precision@10",
+    "recall_at_10": "Recall@10",
+}
+
+VERDICT_WORDS = {
+    Verdict.BETTER: Message.VERDICT_BETTER,
+    Verdict.WORSE: Message.VERDICT_WORSE,
+    Verdict.NO_EVIDENCE: Message.VERDICT_NO_EVIDENCE,
+}
+
+_INFERIORITY_WORDS = {
+    Inferiority.NON_INFERIOR: Message.INFERIORITY_NON_INFERIOR,
+    Inferiority.INFERIOR: Message.INFERIORITY_INFERIOR,
+    Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
+}
+
+
+def gate_in_words(verdict: GateVerdict, queries: int) -> str:
+    """Say what the gate says, by which numbers, and what would settle it."""
+    described = Message.GATE_DESCRIPTION.format(
+        state=GATE_WORDS[verdict.state],
+        hit_rate=verdict.hit_rate,
+        low=verdict.interval.low,
+        high=verdict.interval.high,
+        queries=queries,
+        threshold=verdict.threshold,
+    )
+    if verdict.queries_to_settle:
+        described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
+    return described
+
+
+def p_value_in_words(p_value: float) -> str:
+    """Return a p-value as people write it: never as nothing."""
+    return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
+
+
+def inferiority_in_words(judged: NonInferiority) -> str:
+    """Say whether a hit rate fell by more than the margin."""
+    return _INFERIORITY_WORDS[judged.state].format(
+        points=100 * judged.margin, low=judged.interval.low, high=judged.interval.high
+    )
+
+
+def comparison_sentence(comparison: Comparison, metric: str) -> str:
+    """Say in one line how a metric changed, and whether that is evidence."""
+    item = next(
+        (each for each in comparison.metrics if each.metric == metric), comparison.metrics[0]
+    )
+    is_evidence = item.verdict is not Verdict.NO_EVIDENCE
+    said = Message.COMPARE_SENTENCE if is_evidence else Message.COMPARE_SENTENCE_NO_EVIDENCE
+    return said.format(
+        metric=METRIC_WORDS[item.metric],
+        before=item.before,
+        after=item.after,
+        low=item.interval.low,
+        high=item.interval.high,
+        p_value=p_value_in_words(item.adjusted_p_value),
+        verdict=VERDICT_WORDS[item.verdict],
+    )

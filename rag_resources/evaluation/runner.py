@@ -8,12 +8,15 @@ from uuid import UUID
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError, RagError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
+from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
+from rag_resources.store.chunks import list_chunking_hashes
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.index_state import index_version
@@ -36,6 +39,8 @@ def evaluate(
     configuration: str,
     config: RetrievalConfig,
     *,
+    judging: Judging | None = None,
+    gate: GateConfig | None = None,
     run_id: str | None = None,
     store: bool = True,
     progress: Callable[[int], None] = lambda _: None,
@@ -43,16 +48,19 @@ def evaluate(
     """Run every golden question, one after the other, and store the numbers.
 
     A question that fails counts as a miss and is stored with its error. Latencies are those of
-    single questions with nothing cached and nothing beside them.
+    single questions with nothing cached and nothing beside them: answers are made and judged once
+    all are known.
 
     Args:
         database: Open.
         pipeline: Over that database.
         configuration: Name to store the evaluation under.
         config: What to evaluate.
+        judging: Who answers and judges; None for retrieval alone.
+        gate: What the verdict is by; None takes the defaults.
         run_id: Dagster's run, if there is one.
         store: Whether to write `evaluation_results`.
-        progress: Called with 1 after each question.
+        progress: Called with 1 after each question, and again when its answer is judged.
 
     Raises:
         InvalidGoldenDatasetError: There is no golden question.
@@ -62,6 +70,7 @@ def evaluate(
     with database.transaction() as connection:
         entries = list_golden(connection)
         version = index_version(connection)
+        chunking = list_chunking_hashes(connection)
         model = fetch_model(connection, config.model)
     if not entries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
@@ -79,7 +88,8 @@ def evaluate(
         profile.record(outcome.latency_ms, outcome.stages, degraded=outcome.degraded, cached=False)
         outcomes.append(outcome)
         progress(1)
-    summary = summarize(outcomes)
+    judgements = judge_outcomes(judging, outcomes, progress) if judging else None
+    summary = summarize(outcomes, judgements, gate=gate)
     if not store:
         return Evaluation(None, summary, tuple(outcomes), profile.summary())
     context = EvaluationContext(
@@ -88,6 +98,7 @@ def evaluate(
         golden_hash=golden_hash(entries),
         model_digest=model.digest if model else "",
         index_version=version,
+        chunking_hashes=chunking,
         run_id=run_id,
     )
     with database.transaction() as connection:
@@ -109,4 +120,5 @@ def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfi
         stages=response.stages,
         degraded=response.degraded,
         error=response.error,
+        context=response.results[: config.top_k.final],
     )

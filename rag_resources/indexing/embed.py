@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,11 +16,15 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import embeddings as store
-from rag_resources.store.embeddings import ChunkText, NoteText
+from rag_resources.store.embeddings import ChunkText, NoteText, PendingNote
 from rag_resources.store.failures import Failure, clear_failures, record_failure
+from rag_resources.store.models import keep_model
 
 BATCH_NOTES = 64
 BATCH_TEXTS = 64
+
+_INSTANT = timedelta(microseconds=1)
+"""Between two times of PostgreSQL."""
 
 
 @dataclass
@@ -60,6 +65,7 @@ class _Batch(NamedTuple):
     report: EmbedReport
     claimed: int
     unfinished: set[UUID]
+    oldest: datetime
 
 
 def embed_chunks(
@@ -72,6 +78,7 @@ def embed_chunks(
 
     Raises:
         ProviderUnavailableError: The model does not answer; what is committed stays.
+        ModelMissingError: The model was retired meanwhile, or the provider lacks it.
         DatabaseUnavailableError: The database was lost; what is committed stays.
         IndexingError: Another run does not let go of its notes.
 
@@ -79,34 +86,39 @@ def embed_chunks(
     """
     model = embedder.info.name
 
-    def take(connection: Connection, skipped: set[UUID]) -> _Batch | None:
+    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
+        keep_model(connection, model)
         claimed = store.claim_pending(
-            connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+            connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
         )
         return _embed_claimed(connection, embedder, claimed) if claimed else None
 
     def count_left(connection: Connection, refused: set[UUID]) -> int:
         return store.count_pending(connection, model, window, skipped=refused)
 
-    return _take_all(database, take, count_left, progress)
+    return _take_all(database, window, take, count_left, progress)
 
 
-def _embed_claimed(connection: Connection, embedder: Embedder, claimed: Sequence[UUID]) -> _Batch:
+def _embed_claimed(
+    connection: Connection, embedder: Embedder, notes: Sequence[PendingNote]
+) -> _Batch:
     """Embed the chunks of claimed notes."""
     model = embedder.info.name
+    claimed = [note.note_id for note in notes]
     chunks = store.select_chunk_texts(connection, model, claimed)
     texts = _texts(chunks)
     known = store.find_reusable(connection, model, texts) if texts else {}
     made, errors = embed_each(embedder, {key: texts[key] for key in texts if key not in known})
     vectors = known | made
-    ready = [
-        chunk
-        for chunk in chunks
-        if chunk.content_sha256 in vectors and chunk.contextual_sha256 in vectors
-    ]
+    ready: list[ChunkText] = []
+    failures: list[Failure] = []
+    for chunk in chunks:
+        if chunk.content_sha256 in vectors and chunk.contextual_sha256 in vectors:
+            ready.append(chunk)
+        else:
+            failures.append(_failure(chunk, errors, model))
     store.write_chunk_vectors(connection, model, ready, vectors)
     completed = store.complete_pending(connection, model, claimed)
-    failures = [_failure(chunk, errors, model) for chunk in chunks if chunk not in ready]
     for failure in failures:
         record_failure(connection, failure)
     clear_failures(connection, "embed_chunk", completed, model=model)
@@ -117,7 +129,7 @@ def _embed_claimed(connection: Connection, embedder: Embedder, claimed: Sequence
         reused=len(known),
         failed=failures,
     )
-    return _Batch(report, len(claimed), set(claimed) - set(completed))
+    return _Batch(report, len(claimed), set(claimed) - set(completed), notes[-1].created_at)
 
 
 def embed_notes(
@@ -126,16 +138,17 @@ def embed_notes(
     """Give the notes of a window their whole-note vectors; else like `embed_chunks`."""
     model = embedder.info.name
 
-    def take(connection: Connection, skipped: set[UUID]) -> _Batch | None:
+    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
+        keep_model(connection, model)
         notes = store.claim_note_texts(
-            connection, model, window, skipped=skipped, batch_size=BATCH_NOTES
+            connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
         )
         return _embed_note_texts(connection, embedder, notes) if notes else None
 
     def count_left(connection: Connection, refused: set[UUID]) -> int:
         return store.count_notes_to_embed(connection, model, window, skipped=refused)
 
-    return _take_all(database, take, count_left, progress)
+    return _take_all(database, window, take, count_left, progress)
 
 
 def _embed_note_texts(
@@ -160,12 +173,14 @@ def _embed_note_texts(
     report = EmbedReport(
         notes=len(written), vectors=len(written), embedded=len(made), failed=failures
     )
-    return _Batch(report, len(notes), {note.note_id for note in ready} - set(written))
+    unfinished = {note.note_id for note in ready} - set(written)
+    return _Batch(report, len(notes), unfinished, notes[-1].created_at)
 
 
 def _take_all(
     database: Database,
-    take: Callable[[Connection, set[UUID]], _Batch | None],
+    window: TimeWindow,
+    take: Callable[[Connection, TimeWindow, set[UUID]], _Batch | None],
     count_left: Callable[[Connection, set[UUID]], int],
     progress: Progress,
 ) -> EmbedReport:
@@ -173,7 +188,8 @@ def _take_all(
 
     Args:
         database: Open.
-        take: Claims and embeds a batch without some notes; None if nothing is free.
+        window: Of the notes' creation time.
+        take: Claims and embeds the newest of a window without some notes; None if nothing is free.
         count_left: Counts what is left without some notes, whoever has it in hand.
         progress: Called with the notes of each batch.
     """
@@ -181,12 +197,15 @@ def _take_all(
 
     def take_free() -> int:
         unfinished: set[UUID] = set()
+        rest = window
         while True:
             with database.bulk() as connection:
-                batch = take(connection, unfinished | report.refused)
+                batch = take(connection, rest, unfinished | report.refused)
                 if batch is None:
                     return count_left(connection, report.refused)
             unfinished |= batch.unfinished
+            # Or else every batch would look through all that is done of a large window.
+            rest = TimeWindow(window.start, batch.oldest + _INSTANT)
             report.add(batch.report)
             progress(batch.claimed)
 

@@ -34,6 +34,11 @@ class IngestReport:
     rejected_count: int = 0
     elsewhere: int = 0
 
+    @property
+    def written(self) -> int:
+        """Records that are in the database now, changed or not."""
+        return sum(counts.total() for counts in self.by_month.values())
+
     def count(self, outcome: Upsert) -> int:
         """Records with that outcome in all months."""
         return sum(counts[outcome] for counts in self.by_month.values())

@@ -1,7 +1,8 @@
 """Rows of `chunks` and what is derived from them: the statistics of full-text search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.errors import IndexingError
@@ -9,6 +10,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import Chunk, Note, TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.holds import refuse_while_held
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +50,78 @@ def select_notes_to_chunk(
     return [row.id for row in rows]
 
 
-def claim_note(connection: Connection, note_id: UUID, *, chunking_hash: str) -> Note | None:
-    """Lock a note that still needs chunking until commit; None if another run has or had it."""
-    row = queries().claim_note_to_chunk(connection, note_id=note_id, chunking_hash=chunking_hash)
-    return Note(row.id, row.title, row.content, row.created_at) if row else None
+def count_notes_to_chunk(connection: Connection, window: TimeWindow, *, chunking_hash: str) -> int:
+    """Count the notes of a window that need chunking, whoever has them in hand."""
+    count: int = queries().count_notes_to_chunk(
+        connection,
+        month_start=window.start,
+        month_end=window.end,
+        chunking_hash=chunking_hash,
+    )
+    return count
+
+
+def claim_notes(
+    connection: Connection, note_ids: Sequence[UUID], *, chunking_hash: str
+) -> list[Note]:
+    """Lock those of some notes until commit that still need chunking and that no other run has.
+
+    Raises:
+        MigrationHeldError: The migration was rolled back: its chunks are being dropped.
+    """
+    queries().announce_chunking(connection)
+    rows = list(
+        queries().claim_notes_to_chunk(
+            connection, note_ids=list(note_ids), chunking_hash=chunking_hash
+        )
+    )
+    if any(row.rolled_back for row in rows):
+        refuse_while_held(connection)
+    return [Note(row.id, row.title, row.content, row.created_at) for row in rows]
 
 
 def replace_chunks(
-    connection: Connection, note_id: UUID, chunks: Sequence[Chunk], *, chunking_hash: str
+    connection: Connection, chunks: Mapping[UUID, Sequence[Chunk]], *, chunking_hash: str
 ) -> None:
-    """Give a claimed note exactly these chunks and queue it for embedding.
+    """Give claimed notes exactly these chunks; queue those for embedding that had others.
 
     Raises:
-        IndexingError: The note does not have as many chunks as given; roll back.
+        IndexingError: A note does not have as many chunks as given; roll back.
     """
-    ids = [chunk.chunk_id for chunk in chunks]
-    queries().announce_chunking(connection)
-    queries().request_embeddings(connection, note_id=note_id)
-    queries().delete_other_chunks(connection, note_id=note_id, ids=ids)
-    queries().upsert_chunks(
-        connection,
-        note_id=note_id,
-        ids=ids,
-        contents=[chunk.content for chunk in chunks],
-        contexts=[chunk.context for chunk in chunks],
-        topics=[chunk.topics for chunk in chunks],
-        starts=[chunk.start_char for chunk in chunks],
-        ends=[chunk.end_char for chunk in chunks],
-    )
-    queries().mark_chunked(connection, note_id=note_id, chunking_hash=chunking_hash)
-    stored: int = queries().count_chunks(connection, note_id=note_id)
-    if stored != len(chunks):
-        raise IndexingError(Message.CHUNKS_NOT_STORED, note_id=note_id, stored=stored)
+    note_ids = list(chunks)
+    given = [chunk for cut in chunks.values() for chunk in cut]
+    # A note in the queue is searched as a whole: none goes there for nothing.
+    rows = queries().find_changed_notes(connection, note_ids=note_ids, **_described(given))
+    changed = [row.note_id for row in rows]
+    if changed:
+        new = [chunk for note_id in changed for chunk in chunks[note_id]]
+        ids = [chunk.chunk_id for chunk in new]
+        queries().request_embeddings(connection, note_ids=changed)
+        queries().delete_other_chunks(connection, note_ids=changed, ids=ids)
+        queries().upsert_chunks(
+            connection,
+            indexes=[chunk.chunk_index for chunk in new],
+            contents=[chunk.content for chunk in new],
+            **_described(new),
+        )
+    queries().mark_chunked(connection, note_ids=note_ids, chunking_hash=chunking_hash)
+    counts = dict(queries().count_chunks(connection, note_ids=note_ids))
+    for note_id, cut in chunks.items():
+        stored = counts.get(note_id, 0)
+        if stored != len(cut):
+            raise IndexingError(Message.CHUNKS_NOT_STORED, note_id=note_id, stored=stored)
+
+
+def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:
+    """What may change about chunks that keep their content, a column each."""
+    return {
+        "parents": [chunk.note_id for chunk in chunks],
+        "ids": [chunk.chunk_id for chunk in chunks],
+        "contexts": [chunk.context for chunk in chunks],
+        "topics": [chunk.topics for chunk in chunks],
+        "starts": [chunk.start_char for chunk in chunks],
+        "ends": [chunk.end_char for chunk in chunks],
+    }
 
 
 def find_broken(connection: Connection, window: TimeWindow, *, limit: int) -> list[BrokenNote]:
@@ -104,8 +146,17 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
             )
 
 
+def list_chunking_hashes(connection: Connection) -> tuple[str, ...]:
+    """Return the ways in which the notes are chunked now: one, but for what is under way."""
+    return tuple(row.chunking_hash for row in queries().list_chunking_hashes(connection))
+
+
 def refresh_statistics(connection: Connection) -> None:
-    """Bring the statistics of full-text search up to date: of the lexemes and of the corpus."""
+    """Bring the statistics of full-text search up to date: of the lexemes and of the corpus.
+
+    Until the caller commits another refresh waits; whoever searches does not.
+    """
+    queries().lock_lexeme_statistics(connection)
     queries().refresh_lexeme_statistics(connection)
     queries().refresh_corpus_statistics(connection)
 

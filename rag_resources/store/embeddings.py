@@ -5,6 +5,7 @@ The models are `store.models`, the HNSW indexes `store.vector_indexes`.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
@@ -28,10 +29,19 @@ class ChunkText:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingNote:
+    """A queued note, claimed."""
+
+    note_id: UUID
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class NoteText:
     """A note whose whole-note vector is to be made."""
 
     note_id: UUID
+    created_at: datetime
     content: str
     content_sha256: bytes
 
@@ -68,7 +78,7 @@ def claim_pending(
     *,
     skipped: Collection[UUID],
     batch_size: int,
-) -> list[UUID]:
+) -> list[PendingNote]:
     """Lock the newest queued notes of a window that nobody else has locked, until commit."""
     rows = queries().claim_pending_notes(
         connection,
@@ -78,7 +88,7 @@ def claim_pending(
         skipped=list(skipped),
         batch_size=batch_size,
     )
-    return [row.note_id for row in rows]
+    return [PendingNote(*row) for row in rows]
 
 
 def count_pending(

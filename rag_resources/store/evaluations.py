@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary
+from rag_resources.core.judging import JudgeSummary
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -35,19 +36,26 @@ class EvaluationContext:
     golden_hash: str
     model_digest: str
     index_version: int
+    chunking_hashes: tuple[str, ...] = ()
     run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What serves since when."""
+    """What serves since when.
+
+    Attributes:
+        evaluation_id: None for what a rollback returned to without its ever having been evaluated.
+        reason: Of a rollback, which withdrew what served before; None for what passed its gate.
+    """
 
     configuration: str
     config: dict[str, Any]
     config_hash: str
     model: str
-    evaluation_id: UUID
+    evaluation_id: UUID | None
     promoted_at: datetime
+    reason: str | None
 
 
 def insert_evaluation(
@@ -68,6 +76,7 @@ def insert_evaluation(
         model=context.config.model,
         model_digest=context.model_digest,
         index_version=context.index_version,
+        chunking_hashes=list(context.chunking_hashes),
         run_id=context.run_id,
         total_queries=summary.total_queries,
         failed_queries=summary.failed_queries,
@@ -80,6 +89,7 @@ def insert_evaluation(
         stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
         breakdown=Jsonb(dict(summary.breakdown)),
         gate=summary.verdict.state.value,
+        **_judge_columns(summary.judgements),
         **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
     )
     queries().insert_evaluation_query(
@@ -91,17 +101,25 @@ def insert_evaluation(
 def latest_evaluation(connection: Connection, configuration: str) -> StoredEvaluation | None:
     """Return the newest evaluation of a configuration."""
     row = queries().latest_evaluation(connection, configuration=configuration)
-    return _stored(row) if row else None
+    return stored_evaluation(row) if row else None
+
+
+def fetch_evaluation(connection: Connection, evaluation_id: UUID) -> StoredEvaluation | None:
+    """Return an evaluation by its id."""
+    row = queries().fetch_evaluation(connection, evaluation_id=evaluation_id)
+    return stored_evaluation(row) if row else None
 
 
 def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
     """Return the newest evaluation of every configuration, by name."""
-    return [_stored(row) for row in queries().latest_evaluations(connection)]
+    return [stored_evaluation(row) for row in queries().latest_evaluations(connection)]
 
 
 def evaluation_history(connection: Connection, *, limit: int) -> list[StoredEvaluation]:
     """Return the newest evaluations of all configurations, oldest first."""
-    return [_stored(row) for row in queries().evaluation_history(connection, row_limit=limit)]
+    return [
+        stored_evaluation(row) for row in queries().evaluation_history(connection, row_limit=limit)
+    ]
 
 
 def promote(
@@ -116,21 +134,53 @@ def promote(
     Returns:
         False if this very configuration and evaluation serve already: nothing was written.
     """
-    queries().lock_promotions(connection)
+    lock_promotions(connection)
     current = current_promotion(connection)
     if current and current.evaluation_id == evaluation.evaluation_id:
         return False
-    queries().insert_promotion(
-        connection,
-        configuration=evaluation.configuration,
-        config=Jsonb(config.model_dump(mode="json")),
-        config_hash=config.config_hash,
-        model=config.model,
-        evaluation_id=evaluation.evaluation_id,
-        run_id=run_id,
+    _insert_promotion(
+        connection, evaluation.configuration, config, evaluation.evaluation_id, run_id, None
     )
-    queries().serve_model(connection, model=config.model)
     return True
+
+
+def promote_back(
+    connection: Connection,
+    configuration: str,
+    config: RetrievalConfig,
+    *,
+    evaluation_id: UUID | None,
+    run_id: str | None,
+    reason: str,
+) -> bool:
+    """Make a configuration serve again whatever its gate says, in the caller's transaction.
+
+    What served is withdrawn: only a newer evaluation, or a person, promotes it again.
+
+    Args:
+        connection: In a transaction that called `lock_promotions`.
+        configuration: Its name.
+        config: What it is.
+        evaluation_id: On which it was promoted; None if it never was evaluated.
+        run_id: Dagster's.
+        reason: As a person gave it.
+
+    Returns:
+        False if it serves already: nothing was written.
+    """
+    current = current_promotion(connection)
+    if current and (current.configuration, current.config_hash) == (
+        configuration,
+        config.config_hash,
+    ):
+        return False
+    _insert_promotion(connection, configuration, config, evaluation_id, run_id, reason)
+    return True
+
+
+def lock_promotions(connection: Connection) -> None:
+    """Keep all others from changing what serves until commit."""
+    queries().lock_promotions(connection)
 
 
 def current_promotion(connection: Connection) -> Promotion | None:
@@ -139,7 +189,28 @@ def current_promotion(connection: Connection) -> Promotion | None:
     return Promotion(*row) if row else None
 
 
-def _stored(row: Any) -> StoredEvaluation:
+def _insert_promotion(
+    connection: Connection,
+    configuration: str,
+    config: RetrievalConfig,
+    evaluation_id: UUID | None,
+    run_id: str | None,
+    reason: str | None,
+) -> None:
+    queries().insert_promotion(
+        connection,
+        configuration=configuration,
+        config=Jsonb(config.model_dump(mode="json")),
+        config_hash=config.config_hash,
+        model=config.model,
+        evaluation_id=evaluation_id,
+        run_id=run_id,
+        reason=reason,
+    )
+
+
+def stored_evaluation(row: Any) -> StoredEvaluation:
+    """Return a row of `evaluation_results` as the core knows it."""
     return StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
 
 
@@ -159,4 +230,34 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "stage_latencies": Jsonb(dict(outcome.stages)),
         "degraded": list(outcome.degraded),
         "error": outcome.error,
+        **_answer_columns(summary.judgements, outcome),
+    }
+
+
+def _judge_columns(judgements: JudgeSummary | None) -> dict[str, Any]:
+    info = judgements.info if judgements else None
+    return {
+        "faithfulness": judgements.faithfulness if judgements else None,
+        "answer_relevance": judgements.answer_relevance if judgements else None,
+        "judge": info.name if info else None,
+        "judge_model": info.model if info else None,
+        "judge_version": info.version if info else None,
+        "answerer": info.answerer if info else None,
+        "judged_queries": judgements.judged if judgements else None,
+        "judge_failures": judgements.failures if judgements else None,
+    }
+
+
+def _answer_columns(judgements: JudgeSummary | None, outcome: QueryOutcome) -> dict[str, Any]:
+    judged = judgements.answers.get(outcome.key) if judgements else None
+    answer = judged.answer if judged else None
+    judgement = judged.judgement if judged else None
+    cited = [outcome.context[rank - 1].note_id for rank in answer.ranks] if answer else []
+    return {
+        "answer": answer.text if answer else None,
+        "answer_note_ids": list(dict.fromkeys(cited)) if answer else None,
+        "faithfulness": judgement.faithfulness if judgement else None,
+        "answer_relevance": judgement.answer_relevance if judgement else None,
+        "unsupported_claims": list(judgement.unsupported) if judgement else None,
+        "judge_error": judged.failure if judged else None,
     }

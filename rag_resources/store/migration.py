@@ -140,6 +140,16 @@ def list_batches(connection: Connection) -> list[StoredBatch]:
     return [_stored(row) for row in queries().list_batches(connection)]
 
 
+def latest_batches(
+    connection: Connection, models: Sequence[str], *, chunking_hash: str, limit: int
+) -> list[StoredBatch]:
+    """Return the latest batches of some models, at most `limit` of each, oldest first."""
+    rows = queries().latest_batches(
+        connection, models=list(models), chunking_hash=chunking_hash, row_limit=limit
+    )
+    return [_stored(row) for row in rows]
+
+
 def closed_batches(
     connection: Connection, models: Sequence[str], *, chunking_hash: str
 ) -> list[StoredBatch]:

@@ -77,6 +77,18 @@ def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
     return found
 
 
+def count_notes(connection: Connection, window: TimeWindow) -> int:
+    """Count the notes of a window that have not expired."""
+    count: int = queries().count_notes(connection, month_start=window.start, month_end=window.end)
+    return count
+
+
+def external_ids(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return what people call some notes; notes that are gone are left out."""
+    rows = queries().select_external_ids(connection, note_ids=list(note_ids))
+    return {row.id: row.external_id for row in rows}
+
+
 def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, Note]:
     """Read notes by id; missing ones are left out."""
     rows = queries().fetch_notes(connection, note_ids=list(note_ids))
@@ -95,3 +107,19 @@ def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> O
     first = rows[0]
     examples = tuple(row.external_id for row in rows)
     return OutsideNotes(first.total, first.earliest, first.latest, examples)
+
+
+def purge_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
+    """Delete notes that expired `grace_hours` ago or earlier, and all that is derived from them.
+
+    Returns:
+        Those deleted, at most `batch_size`, first those that expired first; not those in use.
+    """
+    rows = queries().purge_expired_notes(connection, grace_hours=grace_hours, batch_size=batch_size)
+    return [row.id for row in rows]
+
+
+def count_expired(connection: Connection, *, grace_hours: int) -> int:
+    """Count the notes that expired `grace_hours` ago or earlier, in use or not."""
+    count: int = queries().count_expired_notes(connection, grace_hours=grace_hours)
+    return count

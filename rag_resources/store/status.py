@@ -1,12 +1,11 @@
-"""How much there is of everything: totals, and the progress of indexing by model and by month."""
+"""How much there is of everything; how far a migration has come is `store.migration_status`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import queries
+from rag_resources.database.queries import SQL, queries
 from rag_resources.store.evaluations import Promotion, current_promotion, latest_evaluations
 
 
@@ -55,32 +54,12 @@ class DatabaseStatus:
         return [*known.values(), *missing]
 
 
-@dataclass(frozen=True, slots=True)
-class MonthProgress:
-    """How far the notes of a month have come.
-
-    Attributes:
-        month: `YYYY-MM`, in UTC.
-        pending: Chunked notes that wait for their vectors, by model.
-        failures: Texts that could not be indexed.
-    """
-
-    month: str
-    notes: int
-    chunked: int
-    pending: Mapping[str, int]
-    failures: int
-
-    @property
-    def percent_chunked(self) -> float:
-        """Share of its notes that are chunked, in percent; 100 if it has none."""
-        return 100.0 * self.chunked / self.notes if self.notes else 100.0
-
-
 def has_schema(connection: Connection) -> bool:
-    """Whether the migrations were applied at all."""
-    found: bool = queries().has_schema(connection)
-    return found
+    """Whether all our migrations were applied: what is to be read is all there."""
+    if not queries().has_schema_log(connection):
+        return False
+    applied = {migration for (migration,) in queries().list_applied_migrations(connection)}
+    return applied.issuperset(path.stem for path in (SQL / "migrations").glob("*.sql"))
 
 
 def read_status(connection: Connection) -> DatabaseStatus:
@@ -96,38 +75,4 @@ def read_status(connection: Connection) -> DatabaseStatus:
         models=tuple(ModelStatus(*row) for row in queries().count_vectors_by_model(connection)),
         evaluations=tuple(latest_evaluations(connection)),
         promotion=current_promotion(connection),
-    )
-
-
-def month_progress(connection: Connection) -> list[MonthProgress]:
-    """Return the progress of every month that has notes, oldest first."""
-    models = [row.name for row in queries().list_chunk_models(connection)]
-    pending: dict[tuple[datetime, str], int] = {
-        (row.month, row.model): row.pending for row in queries().count_pending_by_month(connection)
-    }
-    failures: dict[datetime, int] = {
-        row.month: row.failures for row in queries().count_failures_by_month(connection)
-    }
-    return [
-        MonthProgress(
-            month=f"{row.month.astimezone(UTC):%Y-%m}",
-            notes=row.notes,
-            chunked=row.chunked,
-            pending={model: pending.get((row.month, model), 0) for model in models},
-            failures=failures.get(row.month, 0),
-        )
-        for row in queries().count_notes_by_month(connection)
-    ]
-
-
-def total_progress(months: Sequence[MonthProgress], label: str) -> MonthProgress:
-    """Add up the progress of at least one month."""
-    return MonthProgress(
-        month=label,
-        notes=sum(month.notes for month in months),
-        chunked=sum(month.chunked for month in months),
-        pending={
-            model: sum(month.pending[model] for month in months) for model in months[0].pending
-        },
-        failures=sum(month.failures for month in months),
     )

@@ -10,15 +10,25 @@ from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
 from rag_resources.store.embeddings import count_chunk_vectors
+from rag_resources.store.models import require_model
 
 INDEX_PATIENCE_S = 4 * 3600.0
 """How long another run may take to build the indexes of a model, of millions of vectors."""
+
+LIVE_INSERT_COST = 6
+"""How often a vector could be indexed in a build for what it costs in a live index."""
+
+EXACT_FACTOR = 20
+"""Times `min_rows`: more vectors than these are not searched exactly, even during a backfill."""
 
 
 def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
     """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
 
-    Under `min_rows` an exact search is as fast and finds everything. An index whose build was
+    Under `min_rows` an exact search is as fast and finds everything. The indexes of a model that
+    is being backfilled and does not serve yet come last: once what is left costs less in live
+    indexes than they would cost again. A valid index is never dropped: what comes later is inserted
+    into it, which for a month of a large base costs less than a rebuild. An index whose build was
     interrupted is invalid: it is dropped and built again, unless another run is building it: that
     one is waited for.
 
@@ -27,12 +37,14 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
 
     Raises:
         IndexingError: Another run does not come to an end with them.
+        ModelMissingError: The model was retired meanwhile.
     """
     table = f"chunk_embeddings_{info.name}"
     built: list[str] = []
     with database.autocommit() as connection, _index_claim(connection, table):
+        require_model(connection, info.name)
         connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        if count_chunk_vectors(connection, info.name) < min_rows:
+        if not _are_due(connection, info.name, min_rows):
             return built
         for column in ("embedding", "contextual_embedding"):
             name = f"{table}_{column}_hnsw"
@@ -51,6 +63,17 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
             )
             built.append(name)
     return built
+
+
+def _are_due(connection: Connection, model: str, min_rows: int) -> bool:
+    """Whether the indexes of a model are to be there."""
+    rows = count_chunk_vectors(connection, model)
+    if rows < min_rows:
+        return False
+    if rows >= EXACT_FACTOR * min_rows:
+        return True
+    backfill = queries().fetch_backfill(connection, model=model)
+    return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)
 
 
 @contextmanager

@@ -1,23 +1,44 @@
 -- name: announce_chunking!
--- Meets lock_chunking: a model that is being registered becomes known before a note is queued for the known models.
+-- Meets lock_for_partitions and lock_chunking: a model that comes is known, and one that is retired is gone, before a
+-- note is queued for the known models; and a rollback is known before a note is claimed.
 LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
 
+-- name: find_changed_notes
+-- Which of some notes have other chunks than these, contexts included.
+-- params:  note_ids uuid[], and a row for each chunk: parents uuid[], ids uuid[], contexts text[], topics text[],
+--          starts int[], ends int[]
+-- returns: note_id uuid
+-- index:   chunks_position_key
+SELECT DISTINCT coalesce(c.note_id, u.note_id) AS note_id
+FROM (SELECT * FROM chunks WHERE note_id = ANY(:note_ids)) AS c
+FULL JOIN
+    unnest(:parents::uuid[], :ids::uuid[], :contexts::text[], :topics::text[], :starts::integer[], :ends::integer[])
+        AS u (note_id, id, context, topics, start_char, end_char)
+    ON u.id = c.id
+WHERE
+    (u.context, u.topics, u.start_char, u.end_char)
+    IS DISTINCT FROM (c.context, c.topics, c.start_char, c.end_char);
+
 -- name: request_embeddings!
--- Queue a note for every model that embeds chunks. Comes before any change of its chunks: it waits for an embedding
--- run that has the note in hand, so that neither loses the other's work nor deadlocks.
--- params:  note_id uuid
+-- Queue notes for every model that embeds chunks. Comes before any change of their chunks: it waits for an embedding
+-- run that has one in hand, so that neither loses the other's work nor deadlocks.
+-- params:  note_ids uuid[]
 INSERT INTO pending_embeddings AS p (model, note_id)
-SELECT m.name, :note_id FROM embedding_models AS m WHERE m.embeds_chunks AND m.state <> 'retired' ORDER BY m.name
+SELECT m.name, u.id FROM embedding_models AS m CROSS JOIN unnest(:note_ids::uuid[]) AS u (id)
+WHERE m.embeds_chunks ORDER BY m.name, u.id
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
--- Write the chunks of a note; those that are there already keep their vectors.
--- params:  note_id uuid, ids uuid[], contents text[], contexts text[], topics text[], starts int[], ends int[]
-INSERT INTO chunks AS c (id, note_id, content, context, topics, chunk_index, start_char, end_char)
-SELECT u.id, :note_id, u.content, u.context, u.topics, (u.position - 1)::integer, u.start_char, u.end_char
+-- Write chunks of some notes; those that are there already keep their vectors.
+-- params:  a row for each chunk: parents uuid[], ids uuid[], indexes int[], contents text[], contexts text[],
+--          topics text[], starts int[], ends int[]
+INSERT INTO chunks AS c (note_id, id, chunk_index, content, context, topics, start_char, end_char)
+SELECT u.*
 FROM
-    unnest(:ids::uuid[], :contents::text[], :contexts::text[], :topics::text[], :starts::integer[], :ends::integer[])
-    WITH ORDINALITY AS u (id, content, context, topics, start_char, end_char, position)
+    unnest(
+        :parents::uuid[], :ids::uuid[], :indexes::integer[], :contents::text[], :contexts::text[], :topics::text[],
+        :starts::integer[], :ends::integer[]
+    ) AS u
 ON CONFLICT (id) DO UPDATE
     SET
         context = excluded.context, topics = excluded.topics, start_char = excluded.start_char,
@@ -26,14 +47,14 @@ ON CONFLICT (id) DO UPDATE
     IS DISTINCT FROM (excluded.context, excluded.topics, excluded.start_char, excluded.end_char);
 
 -- name: delete_other_chunks!
--- Delete the chunks of a note that it no longer has.
--- params:  note_id uuid, ids uuid[]
-DELETE FROM chunks WHERE note_id = :note_id AND id <> ALL(:ids);
+-- Delete the chunks of some notes that they no longer have.
+-- params:  note_ids uuid[], ids uuid[]
+DELETE FROM chunks WHERE note_id = ANY(:note_ids) AND id <> ALL(:ids);
 
--- name: count_chunks$
--- params:  note_id uuid
--- returns: bigint
-SELECT count(*) FROM chunks WHERE note_id = :note_id;
+-- name: count_chunks
+-- params:  note_ids uuid[]
+-- returns: note_id uuid, chunks bigint; no row for a note without any
+SELECT c.note_id, count(*) AS chunks FROM chunks AS c WHERE c.note_id = ANY(:note_ids) GROUP BY c.note_id;
 
 -- name: find_broken_chunks
 -- Chunks of a span of months that break bounds or content, and notes whose chunks break the sequence or are missing.
@@ -69,8 +90,18 @@ FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL
 GROUP BY n.id ORDER BY n.id;
 
+-- name: lock_lexeme_statistics!
+-- One refresh at a time, or two would wait for each other's lexemes. Readers never wait.
+LOCK TABLE lexeme_statistics IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: list_chunking_hashes
+-- The ways in which chunked notes are chunked.
+-- returns: chunking_hash text
+SELECT DISTINCT n.chunking_hash FROM notes AS n
+WHERE n.chunked_at IS NOT NULL AND n.chunking_hash IS NOT NULL ORDER BY n.chunking_hash;
+
 -- name: refresh_lexeme_statistics!
--- Document counts of all lexemes; only rows that changed are written, so that readers never wait.
+-- Document counts of all lexemes; only rows that changed are written.
 WITH fresh AS MATERIALIZED (
     SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s
 ),

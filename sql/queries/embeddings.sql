@@ -1,8 +1,8 @@
 -- name: claim_pending_notes
 -- The newest queued notes of a month, locked until commit so that two runs never share one.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
--- returns: note_id uuid, newest first
-SELECT p.note_id FROM pending_embeddings AS p
+-- returns: note_id uuid, created_at timestamptz, newest first
+SELECT p.note_id, n.created_at FROM pending_embeddings AS p
 INNER JOIN notes AS n ON n.id = p.note_id
 WHERE
     p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
@@ -68,21 +68,35 @@ ON CONFLICT (model, chunk_id) DO UPDATE
         content_sha256 = excluded.content_sha256, contextual_sha256 = excluded.contextual_sha256;
 
 -- name: complete_pending_notes
--- Take notes off a model's queue if all their chunks have current vectors.
+-- Take notes off a model's queue if all their chunks have current vectors, and write down how long the transaction took
+-- for them.
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
-DELETE FROM pending_embeddings AS p
-WHERE
-    p.model = :model AND p.note_id = ANY(:note_ids)
-    AND NOT EXISTS (
-        SELECT FROM chunks AS c
-        LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
-        WHERE c.note_id = p.note_id AND (
-            e.content_sha256 IS DISTINCT FROM c.content_sha256
-            OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
+WITH done AS (
+    DELETE FROM pending_embeddings AS p
+    WHERE
+        p.model = :model AND p.note_id = ANY(:note_ids)
+        AND NOT EXISTS (
+            SELECT FROM chunks AS c
+            LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+            WHERE c.note_id = p.note_id AND (
+                e.content_sha256 IS DISTINCT FROM c.content_sha256
+                OR e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
+            )
         )
-    )
-RETURNING p.note_id;
+    RETURNING p.note_id
+),
+
+work AS (
+    INSERT INTO embedding_work (model, notes, chunks, started_at, finished_at)
+    SELECT
+        :model, count(DISTINCT d.note_id) AS notes, count(c.id) AS chunks, now() AS started_at,
+        clock_timestamp() AS finished_at
+    FROM done AS d LEFT JOIN chunks AS c ON c.note_id = d.note_id
+    HAVING count(*) > 0
+)
+
+SELECT d.note_id FROM done AS d;
 
 -- name: create_incoming_note_embeddings!
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (

@@ -1,27 +1,33 @@
 -- name: insert_evaluation!
 -- params:  the columns of evaluation_results
 INSERT INTO evaluation_results (
-    id, configuration, config, config_hash, golden_hash, model, model_digest, index_version, run_id, total_queries,
+    id, configuration, config, config_hash, golden_hash, model, model_digest, index_version,
+    chunking_hashes, run_id, total_queries,
     failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3, hit_rate_at_5, hit_rate_at_10,
     hit_rate_at_10_low, hit_rate_at_10_high, mrr, precision_at_10, recall_at_10, ndcg_at_10,
-    latency_p50_ms, latency_p95_ms, latency_p99_ms, stage_latencies, breakdown, gate
+    latency_p50_ms, latency_p95_ms, latency_p99_ms, stage_latencies, breakdown, gate,
+    faithfulness, answer_relevance, judge, judge_model, judge_version, answerer, judged_queries, judge_failures
 )
 VALUES (
-    :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version, :run_id,
+    :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version,
+    :chunking_hashes, :run_id,
     :total_queries, :failed_queries, :degraded_queries, :hit_rate_at_1, :hit_rate_at_3, :hit_rate_at_5,
     :hit_rate_at_10, :hit_rate_at_10_low, :hit_rate_at_10_high, :mrr, :precision_at_10, :recall_at_10, :ndcg_at_10,
-    :latency_p50_ms, :latency_p95_ms, :latency_p99_ms, :stage_latencies, :breakdown, :gate
+    :latency_p50_ms, :latency_p95_ms, :latency_p99_ms, :stage_latencies, :breakdown, :gate,
+    :faithfulness, :answer_relevance, :judge, :judge_model, :judge_version, :answerer, :judged_queries, :judge_failures
 );
 
 -- name: insert_evaluation_query*!
 -- params:  the columns of evaluation_queries
 INSERT INTO evaluation_queries (
     evaluation_id, golden_id, query, category, difficulty, relevant_note_ids, retrieved_note_ids,
-    first_relevant_rank, metrics, latency_ms, stage_latencies, degraded, error
+    first_relevant_rank, metrics, latency_ms, stage_latencies, degraded, error,
+    answer, answer_note_ids, faithfulness, answer_relevance, unsupported_claims, judge_error
 )
 VALUES (
     :evaluation_id, :golden_id, :query, :category, :difficulty, :relevant_note_ids, :retrieved_note_ids,
-    :first_relevant_rank, :metrics, :latency_ms, :stage_latencies, :degraded, :error
+    :first_relevant_rank, :metrics, :latency_ms, :stage_latencies, :degraded, :error,
+    :answer, :answer_note_ids, :faithfulness, :answer_relevance, :unsupported_claims, :judge_error
 );
 
 -- name: latest_evaluation^
@@ -31,6 +37,11 @@ VALUES (
 -- index:   evaluation_results_latest_idx
 SELECT e.* FROM evaluation_results AS e
 WHERE e.configuration = :configuration ORDER BY e.created_at DESC, e.id LIMIT 1;
+
+-- name: fetch_evaluation^
+-- params:  evaluation_id uuid
+-- returns: the columns of evaluation_results
+SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id;
 
 -- name: latest_evaluations
 -- The newest evaluation of every configuration.
@@ -47,22 +58,18 @@ SELECT h.* FROM (
 ) AS h ORDER BY h.created_at, h.id;
 
 -- name: insert_promotion!
--- params:  configuration text, config jsonb, config_hash text, model text, evaluation_id uuid, run_id text or null
-INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, run_id)
-VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id);
+-- params:  configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
+--          run_id text or null, reason text or null
+INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, run_id, reason)
+VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id, :reason);
 
 -- name: lock_promotions!
 -- One promotion at a time.
 LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
 
--- name: serve_model!
--- The promoted model serves; the one that served before is kept, for going back.
--- params:  model text
-UPDATE embedding_models SET state = CASE WHEN name = :model THEN 'serving' ELSE 'building' END
-WHERE state <> 'retired' AND state <> CASE WHEN name = :model THEN 'serving' ELSE 'building' END;
-
 -- name: current_promotion^
 -- What serves now.
--- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid, promoted_at timestamptz
-SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at
+-- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
+--          promoted_at timestamptz, reason text or null
+SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
 FROM promotions AS p ORDER BY p.id DESC LIMIT 1;

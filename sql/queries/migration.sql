@@ -60,6 +60,18 @@ ON CONFLICT (model, run_id) DO UPDATE
 -- returns: the columns of migration_batches
 SELECT b.* FROM migration_batches AS b ORDER BY b.finished_at, b.id;
 
+-- name: latest_batches
+-- The latest batches of some models under a way of chunking, oldest first.
+-- params:  models text[], chunking_hash text, row_limit int (of each model)
+-- returns: the columns of migration_batches
+-- index:   migration_batches_latest_idx
+WITH numbered AS (
+    SELECT b.*, row_number() OVER (PARTITION BY b.model ORDER BY b.finished_at DESC, b.id DESC) AS recency
+    FROM migration_batches AS b WHERE b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
+)
+
+SELECT n.* FROM numbered AS n WHERE n.recency <= :row_limit ORDER BY n.finished_at, n.id;
+
 -- name: closed_batches
 -- Of some models the last batch, where it closed the gate and nobody let the next one start.
 -- params:  models text[], chunking_hash text

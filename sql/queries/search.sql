@@ -12,7 +12,7 @@
 -- params:  tenant text, source text, tags text[], note_ids uuid[], created_from timestamptz, created_until timestamptz,
 --          metadata jsonb
 -- index:   notes_external_key, notes_tags_idx, notes_metadata_idx, notes_newest_idx, notes_pkey
-SELECT n.id, n.id AS note_id, n.created_at, n.chunked_at, n.tsv
+SELECT n.id, n.id AS note_id, n.created_at, n.chunked_at
 FROM notes AS n
 WHERE
     n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
@@ -30,9 +30,9 @@ WHERE
 WITH visible_notes AS {materialized} ({visible_notes}),
 
 unchunked_notes AS {materialized} (
-    SELECT n.id, n.note_id, n.created_at, n.tsv FROM visible_notes AS n WHERE n.chunked_at IS NULL
+    SELECT n.id, n.note_id, n.created_at FROM visible_notes AS n WHERE n.chunked_at IS NULL
     UNION ALL
-    SELECT n.id, n.note_id, n.created_at, n.tsv
+    SELECT n.id, n.note_id, n.created_at
     FROM pending_embeddings AS p INNER JOIN visible_notes AS n ON n.id = p.note_id
     WHERE p.model = :model AND n.chunked_at IS NOT NULL
 ),
@@ -163,7 +163,7 @@ ORDER BY s.score DESC, s.chunk_id LIMIT :pool;
 -- name: search_note_words
 -- Whole notes by their words. The score is normalised by r / (r + 0.1), so in [0, 1).
 -- params:  {query} text, pool int (>= 1)
--- index:   notes_tsv_idx
+-- index:   note_words_tsv_idx
 SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score, s.created_at
 FROM (
     WITH query AS MATERIALIZED (
@@ -171,8 +171,10 @@ FROM (
         FROM unnest(spanish_tsvector({query})) AS q
     )
 
-    SELECT n.id, n.note_id, n.created_at, ts_rank(n.tsv, q.any_lexeme, 1)::double precision AS rank
-    FROM query AS q INNER JOIN {searched} AS n ON n.tsv @@ q.any_lexeme
+    SELECT n.id, n.note_id, n.created_at, ts_rank(w.tsv, q.any_lexeme, 1)::double precision AS rank
+    FROM query AS q
+    INNER JOIN note_words AS w ON w.tsv @@ q.any_lexeme
+    INNER JOIN {searched} AS n ON n.id = w.note_id -- noqa: ST09
     ORDER BY rank DESC, n.id LIMIT :pool
 ) AS s
 WHERE s.rank > 0
@@ -183,7 +185,8 @@ ORDER BY score DESC, s.id;
 -- notes are visible, up to a limit, where that may be few: with filters, or with several tenants.
 -- params:  model text (empty: none), models text[], counted int (the limit), those of visible_notes
 -- returns: any_unchunked bool, matching bigint or null, name text, dimension int, provider text, digest text,
---          similarity_threshold float8; a row for each model that is known, or one row without a name
+--          similarity_threshold float8; a row for each model that is known and not retired, or one
+--          row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, those of visible_notes
 SELECT
     p.any_unchunked, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold
@@ -198,4 +201,4 @@ FROM (
                 -- noqa: enable=AM09
         END AS matching
 ) AS p
-LEFT JOIN embedding_models AS m ON m.name = ANY(:models);
+LEFT JOIN embedding_models AS m ON m.name = ANY(:models) AND m.retired_at IS NULL;

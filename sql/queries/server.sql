@@ -83,7 +83,35 @@ WHERE
                 AND i.indisunique AND i.indimmediate AND i.indisvalid
         ))
     )
+UNION ALL
+-- What reads a column whose type has to change keeps it from changing.
+SELECT
+    'notes.created_at' AS subject, 'timestamptz' AS expected,
+    c.found || ', ' || pg_describe_object(d.classid, d.objid, 0) AS found
+FROM legacy_columns AS c
+INNER JOIN pg_depend AS d
+    ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+WHERE
+    c.attname = 'created_at' AND c.typname = 'timestamp'
+    AND d.classid = ANY(ARRAY['pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass])
 ORDER BY subject, expected;
+
+-- name: lock_legacy_notes!
+-- Nobody writes to a table notes that is about to become ours: from here on it changes as a whole.
+DO $lock$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_class AS c
+        WHERE
+            c.relname = 'notes' AND c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (
+                SELECT FROM pg_attribute AS a
+                WHERE a.attrelid = c.oid AND a.attname = 'content_sha256' AND a.attgenerated = 's'
+            )
+    ) THEN
+        LOCK TABLE notes IN ACCESS EXCLUSIVE MODE;
+    END IF;
+END
+$lock$;
 
 -- name: set_session!
 -- params:  name text, value text
@@ -92,6 +120,10 @@ SELECT set_config(:name, :value, FALSE);
 -- name: set_transaction!
 -- params:  name text, value text
 SELECT set_config(:name, :value, TRUE);
+
+-- name: lift_lock_timeout!
+-- Back to the session's, until this transaction ends.
+SET LOCAL lock_timeout TO DEFAULT;
 
 -- name: limit_session!
 -- What a statement of this session may take, from now on.

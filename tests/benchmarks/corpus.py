@@ -1,11 +1,12 @@
-"""A synthetic index of any size, the same every time, written straight into PostgreSQL.
+"""A synthetic corpus of any size, the same every time: as notes, or written as an index at once.
 
-Vectors lie in clusters and words follow Zipf's law, as real ones do; nothing is ingested, chunked
-or embedded, so that 100,000 chunks take minutes. The questions of a benchmark come from here too.
+Vectors lie in clusters and words follow Zipf's law, as real ones do. What is written straight into
+PostgreSQL is neither ingested, chunked nor embedded, so that 100,000 chunks take minutes. The
+questions of a benchmark come from here too.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,7 +18,7 @@ import numpy as np
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.types import ModelInfo, Vectors
+from rag_resources.core.types import ModelInfo, NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
@@ -29,6 +30,7 @@ MODEL = ModelInfo("bench", 384, "test", "1", 0.0, 512)
 CHUNKS_PER_NOTE = 2
 WORDS_PER_CHUNK = 80
 WORDS_PER_SENTENCE = 10
+WORDS_PER_NOTE = 340
 WORDS_PER_QUESTION = 8
 MONTHS = 24
 
@@ -37,6 +39,7 @@ _CLUSTERS = 1_000
 _NOISE = 0.6
 _CONTEXT_NOISE = 0.2
 _QUESTION_VECTORS = 4_096
+_TEXT_NOISES = 4_096
 _BATCH = 500
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _SYLLABLES = [
@@ -103,11 +106,33 @@ class Corpus:
         with database.transaction() as connection:
             refresh_statistics(connection)
 
+    def records(self, count: int, window: TimeWindow, *, stream: int) -> Iterator[NoteRecord]:
+        """Yield notes spread evenly over a window, of two chunks each or nearly so."""
+        rng = np.random.default_rng([self._seed, stream, 3])
+        step = (window.end - window.start) / count
+        for number in range(count):
+            yield NoteRecord(
+                f"{stream}-{number}",
+                f"Nota {number}",
+                self._text(rng, WORDS_PER_NOTE),
+                window.start + number * step,
+            )
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text that depends on nothing else: L2-normalised rows."""
+        digests = np.array([crc32(text.encode()) for text in texts])
+        noise = self._noise_of_texts[digests // _CLUSTERS % _TEXT_NOISES]
+        return _normalised(self._centres[digests % _CLUSTERS] + _NOISE * noise)
+
     def questions(self, count: int, *, stream: int) -> list[str]:
         """Draw different questions; other streams draw others."""
         rng = np.random.default_rng([self._seed, stream, 1])
         drawn = self._draw_words(rng, count * WORDS_PER_QUESTION).reshape(count, -1)
         return [f"¿{' '.join(words)}?" for words in drawn]
+
+    @cached_property
+    def _noise_of_texts(self) -> Vectors:
+        return _noise(np.random.default_rng([self._seed, 4]), _TEXT_NOISES)
 
     @cached_property
     def question_vectors(self) -> Vectors:
@@ -122,9 +147,9 @@ class Corpus:
         vectors = self._draw_vectors(rng, count)
         contextual = _normalised(vectors + _CONTEXT_NOISE * _noise(rng, count))
         chunks = [chunk for draft in drafts for chunk in draft.chunks]
-        _copy(connection, _COPY_NOTES, _NOTE_TYPES, (draft.row for draft in drafts))
-        _copy(connection, _COPY_CHUNKS, _CHUNK_TYPES, chunks)
-        _copy(
+        copy_rows(connection, _COPY_NOTES, _NOTE_TYPES, (draft.row for draft in drafts))
+        copy_rows(connection, _COPY_CHUNKS, _CHUNK_TYPES, chunks)
+        copy_rows(
             connection,
             _COPY_VECTORS,
             _VECTOR_TYPES,
@@ -146,7 +171,7 @@ class Corpus:
     def _draft(self, number: int, notes: int, rng: np.random.Generator) -> "_Draft":
         note_id, *chunk_ids = (UUID(bytes=rng.bytes(16)) for _ in range(1 + CHUNKS_PER_NOTE))
         title = f"Nota {number}"
-        texts = [self._text(rng) for _ in chunk_ids]
+        texts = [self._text(rng, WORDS_PER_CHUNK) for _ in chunk_ids]
         chunks = []
         start = 0
         created_at = _START + timedelta(days=30.4 * MONTHS * number / notes)
@@ -169,8 +194,8 @@ class Corpus:
         )
         return _Draft(row, chunks)
 
-    def _text(self, rng: np.random.Generator) -> str:
-        words = self._draw_words(rng, WORDS_PER_CHUNK).reshape(-1, WORDS_PER_SENTENCE)
+    def _text(self, rng: np.random.Generator, length: int) -> str:
+        words = self._draw_words(rng, length).reshape(-1, WORDS_PER_SENTENCE)
         return " ".join(f"{' '.join(sentence).capitalize()}." for sentence in words)
 
     def _draw_words(self, rng: np.random.Generator, count: int) -> Words:
@@ -180,6 +205,21 @@ class Corpus:
     def _draw_vectors(self, rng: np.random.Generator, count: int) -> Vectors:
         centres = self._centres[rng.integers(0, _CLUSTERS, count)]
         return _normalised(centres + _NOISE * _noise(rng, count))
+
+
+class FastEmbedder:
+    """Gives every text a vector of its own, at next to no cost."""
+
+    info = MODEL
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Derive a vector from each text."""
+        return self._corpus.embed(texts)
+
+    embed_queries = embed_passages
 
 
 class StoredEmbedder:
@@ -226,12 +266,13 @@ def _normalised(vectors: np.ndarray[Any, np.dtype[np.floating[Any]]]) -> Vectors
     return unit
 
 
-def _copy(
+def copy_rows(
     connection: Connection,
     command: str,
     types: Sequence[str],
-    rows: Iterator[tuple[object, ...]] | Sequence[tuple[object, ...]],
+    rows: Iterable[tuple[object, ...]],
 ) -> None:
+    """Write rows by a binary COPY."""
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         copy.set_types(types)
         for row in rows:

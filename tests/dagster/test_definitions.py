@@ -32,6 +32,7 @@ GROUPS = {
     "note_embeddings": "ingestion",
     "chunks": "indexing",
     **{f"embeddings/{model}": "indexing" for model in MODELS},
+    "migration_status": "indexing",
     "golden_dataset": "evaluation",
     **{f"evaluation_results/{name}": "evaluation" for name in NAMES},
     "evaluation_report": "evaluation",
@@ -45,9 +46,11 @@ CHECKS = {
     **{f"embeddings/{model}:batch_equals_single": False for model in MODELS},
     **{f"embeddings/{model}:retrieval_quality": False for model in MODELS},
     "golden_dataset:golden_valid": True,
+    "golden_dataset:golden_drift": False,
     **{f"evaluation_results/{name}:hit_rate_gate": name in CANDIDATES for name in NAMES},
     **{f"evaluation_results/{name}:hit_rate_settled": False for name in NAMES},
     **{f"evaluation_results/{name}:latency_gate": name in CANDIDATES for name in NAMES},
+    **{f"evaluation_results/{name}:no_regression": False for name in NAMES},
 }
 
 
@@ -95,10 +98,30 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
 def test_jobs_schedules_and_sensors() -> None:
     """What runs by itself is switched on."""
     jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
-    assert jobs == {"ingest", "golden", "index", "evaluate", "promote", "retrieve"}
-    schedule = defs.resolve_schedule_def("nightly_evaluation")
-    assert schedule.cron_schedule == "0 3 * * *"
-    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    assert jobs == {
+        "ingest",
+        "golden",
+        "index",
+        "evaluate",
+        "promote",
+        "retrieve",
+        "archive_evaluations",
+        "compare",
+        "purge_expired",
+        "rollback_immediate",
+        "rollback_partial",
+        "rollback_promotion",
+        "resume_migration",
+        "retire_model",
+    }
+    for name, cron in (
+        ("nightly_evaluation", "0 3 * * *"),
+        ("nightly_archive", "40 4 * * *"),
+        ("hourly_purge", "17 * * * *"),
+    ):
+        schedule = defs.resolve_schedule_def(name)
+        assert schedule.cron_schedule == cron
+        assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
     for name in ("new_notes", "failed_runs", "automation"):
         sensor = defs.resolve_sensor_def(name)
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING, name

@@ -118,7 +118,7 @@ class Corpus(corpora.Corpus):
             for note in fetch_notes(connection, ids).values():
                 if by_id[note.note_id].state != "new":
                     cut = build_chunks(note, SMALL)
-                    replace_chunks(connection, note.note_id, cut, chunking_hash="x")
+                    replace_chunks(connection, {note.note_id: cut}, chunking_hash="x")
             self.embed(connection, [n for n, draft in by_id.items() if draft.state == "indexed"])
             gone = [n for n, draft in by_id.items() if draft.expired]
             connection.execute("UPDATE notes SET expires_at = now() WHERE id = ANY(%s)", (gone,))

@@ -350,7 +350,7 @@ def test_blank_legacy_note_is_done_without_chunks_or_vectors(
     chunked, embedded, whole = index(database, embedder)
 
     assert (chunked.notes, chunked.chunks, chunked.failed) == (1, 0, [])
-    assert (embedded.notes, embedded.vectors) == (1, 0)
+    assert (embedded.notes, embedded.vectors) == (0, 0)
     assert whole.notes == 0
     assert embedder.texts == []
     assert pending(database) == set()
@@ -504,9 +504,7 @@ def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Databas
     assert fetch(database, "SELECT * FROM chunks") == []
     assert fetch(database, "SELECT chunked_at FROM notes") == [(None,)]
     with pytest.raises(IndexingError), database.transaction() as connection:
-        chunk_store.replace_chunks(
-            connection, note, expected_chunks(database, SMALL)[note], chunking_hash="x"
-        )
+        chunk_store.replace_chunks(connection, expected_chunks(database, SMALL), chunking_hash="x")
 
 
 # --- Models -----------------------------------------------------------------------------------
@@ -576,8 +574,8 @@ def test_model_registered_while_a_note_is_being_chunked_gets_that_note(
     (cut,) = expected_chunks(database, SMALL).values()
     with ThreadPoolExecutor() as pool:
         with database.bulk() as connection:
-            chunk_store.claim_note(connection, note, chunking_hash="x")
-            chunk_store.replace_chunks(connection, note, cut, chunking_hash="x")
+            chunk_store.claim_notes(connection, [note], chunking_hash="x")
+            chunk_store.replace_chunks(connection, {note: cut}, chunking_hash="x")
             registration = pool.submit(register, database, second)
             wait_until(lambda: registration.done() or waiting(database))
         registration.result(timeout=20)

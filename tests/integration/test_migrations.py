@@ -256,25 +256,6 @@ def test_adoption_changes_no_note(create_database: CreateDatabase) -> None:
     assert migrate(url) == []
 
 
-def test_adoption_keeps_the_old_vectors_as_a_model(create_database: CreateDatabase) -> None:
-    """Every old vector is also a whole-note vector of the model `legacy`."""
-    url = legacy_database(create_database)
-    fill(url)
-    migrate(url)
-    differing = fetch(
-        url,
-        "SELECT n.id FROM notes AS n"
-        " FULL JOIN note_embeddings AS e ON e.note_id = n.id AND e.model = 'legacy'"
-        " WHERE n.embedding::halfvec::text IS DISTINCT FROM e.embedding::text"
-        " OR e.content_sha256 <> n.content_sha256",
-    )
-    assert differing == []
-    assert fetch(url, "SELECT count(*) FROM note_embeddings") == [(270,)]
-    assert fetch(url, "SELECT name, dimension, embeds_chunks FROM embedding_models") == [
-        ("legacy", DIMENSION, False)
-    ]
-
-
 def test_old_application_goes_on_working(create_database: CreateDatabase) -> None:
     """Its INSERT and UPDATE still do; a changed content has to be chunked again."""
     url = legacy_database(create_database)
@@ -311,7 +292,7 @@ def test_times_without_zone_are_utc(create_database: CreateDatabase) -> None:
 
 @pytest.mark.parametrize("variant", ["no embedding column", "embeddings all null", "no rows"])
 def test_database_without_vectors_is_adopted(create_database: CreateDatabase, variant: str) -> None:
-    """Without old vectors there is no model `legacy`."""
+    """There need not be a column of old vectors, nor anything in it."""
     without = variant == "no embedding column"
     table = LEGACY.replace("embedding vector(768),", "") if without else LEGACY
     url = legacy_database(create_database, table)
@@ -339,7 +320,7 @@ def test_what_else_the_old_table_has_is_kept(create_database: CreateDatabase) ->
     assert migrate(url) == ALL_MIGRATIONS
     assert catalogue(url, parts=["indexes"]) > before
     assert fetch(url, "SELECT id, content, mood, title FROM notes") == [(note, "", "bien", "Mío")]
-    assert fetch(url, "SELECT embedding::text FROM note_embeddings") == [("[1,2,3]",)]
+    assert fetch(url, "SELECT embedding::text FROM notes") == [("[1,2,3]",)]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_pairs_of_different_questions_are_compared_each_over_its_own() -> None:
 def test_non_inferiority_by_a_margin_of_two_points(
     lost: int, gained: int, queries: int, state: Inferiority
 ) -> None:
-    assert judge_inferiority(lost=lost, gained=gained, queries=queries).state is state
+    assert judge_inferiority(lost=lost, gained=gained, queries=queries, margin=0.02).state is state
 
 
 def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
@@ -101,7 +101,7 @@ def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
     generator = np.random.default_rng(5)
     counts = generator.multinomial(300, [0.05, 0.03, 0.92], size=2_000)
     passed = [
-        judge_inferiority(lost=int(lost), gained=int(gained), queries=300).state
+        judge_inferiority(lost=int(lost), gained=int(gained), queries=300, margin=0.02).state
         is Inferiority.NON_INFERIOR
         for lost, gained, _ in counts
     ]

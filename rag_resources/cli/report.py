@@ -1,0 +1,32 @@
+"""`rag report`: everything the evaluations say, as one page."""
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_resources.cli.output import say, working
+from rag_resources.cli.session import application
+from rag_resources.core.messages import Message
+
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FICHERO.html", help=Message.HELP_REPORT_OUTPUT)
+]
+
+
+def report(
+    output: OutputOption = None,
+    open_it: Annotated[bool, typer.Option("--open", help=Message.HELP_REPORT_OPEN)] = False,
+) -> None:
+    """Write the report of the evaluations there are, and say where."""
+    from rag_resources.evaluation.report_html import write_report
+    from rag_resources.evaluation.report_reading import read_report
+
+    with application() as opened, working(Message.REPORT_WRITING):
+        path = (output or opened.settings.evaluation_report).absolute()
+        found = read_report(opened.database, opened.configurations, gate=opened.settings.gate)
+        write_report(found, path)
+    say(Message.REPORT_WRITTEN.format(path=path))
+    if open_it:
+        webbrowser.open(path.as_uri())

@@ -1,0 +1,138 @@
+"""How every plot looks, and what it is written as: PNG, opaque, or SVG that takes a page's colours.
+
+The colours are those of Okabe and Ito, told apart by the colour-blind, and no meaning hangs on
+colour alone: areas are hatched, points have shapes of their own.
+"""
+
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, PURPLE, GREEN = "#0072b2", "#e69f00", "#cc79a7", "#009e73"
+SKY, VERMILION = "#56b4e9", "#d55e00"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+GREY = "#bbbbbb"
+INK = "#222222"
+"""Of everything that is neither data nor area; an SVG has the colour of the text around it."""
+
+_DOTS_PER_INCH = 100
+_PALETTE = 64
+_GRID_ALPHA = 0.14
+
+
+def new_figure(size_inches: tuple[float, float]) -> "Figure":
+    """Return an empty figure without a background."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size_inches, dpi=_DOTS_PER_INCH, facecolor="none", layout="constrained")
+
+
+def frame(axes: "Axes", title: str, *, grid: str = "y") -> None:
+    """Give axes their title, ink and grid lines."""
+    axes.set_title(title, loc="left", color=INK, fontsize=11)
+    axes.set_facecolor("none")
+    axes.tick_params(colors=INK, labelsize=8)
+    axes.grid(axis="x" if grid == "x" else "y", color=INK, alpha=_GRID_ALPHA, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("bottom", "left"):
+        axes.spines[side].set_color(INK)
+
+
+def say(axes: "Axes", text: str) -> None:
+    """Write in the middle why there is nothing to see."""
+    axes.set_xticks([])
+    axes.text(0.5, 0.5, text, ha="center", va="center", color=INK, transform=axes.transAxes)
+
+
+def name_rows(axes: "Axes", labels: Sequence[str]) -> None:
+    """Name the rows, the first at the top."""
+    axes.set_yticks(range(len(labels)), labels, parse_math=False)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def write_beside(axes: "Axes", row: int, text: str) -> None:
+    """Write something at the right of a row."""
+    axes.annotate(
+        text,
+        (1, row),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+        color=INK,
+    )
+
+
+def png(figure: "Figure") -> bytes:
+    """Write a figure on white, in a palette: a third of the size of one in full colour."""
+    from PIL import Image
+
+    drawn, written = BytesIO(), BytesIO()
+    figure.savefig(drawn, format="png", facecolor="white")
+    picture = Image.open(drawn).convert("RGB").quantize(_PALETTE)
+    picture.save(written, format="PNG", optimize=True)
+    return written.getvalue()
+
+
+def svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
+    """Write a figure as an SVG element to put into a page.
+
+    Its text stays text, its ink is `currentColor`, its ids begin with its name, and it refers to
+    nothing outside.
+
+    Args:
+        figure: As drawn.
+        name: Unique on the page; letters and hyphens.
+        title: What a screen reader calls it.
+        description: What it reads instead of it.
+    """
+    from matplotlib import rc_context
+
+    written = BytesIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(written, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(written.getvalue())  # noqa: S314 - drawn the line before
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _local(child.tag) in {"metadata", "style"}:
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        element.attrib = {
+            _local(key): _own(_local(key), value, name) for key, value in element.items()
+        }
+    titles = []
+    for tag, text in (("title", title), ("desc", description)):
+        titles.append(ElementTree.Element(tag, id=f"{name}-{tag}"))
+        titles[-1].text = text
+    root[:0] = titles
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-labelledby": f"{name}-title {name}-desc",
+    }
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(tag: str) -> str:
+    """Return a name without its namespace: a page of HTML needs none."""
+    return tag.rpartition("}")[2]
+
+
+def _own(attribute: str, value: str, name: str) -> str:
+    """Return an attribute's value with ids of this figure's own, and ink of the page's."""
+    if attribute == "id":
+        return f"{name}-{value}"
+    if attribute == "href":
+        return re.sub(r"^#", f"#{name}-", value)
+    return value.replace("url(#", f"url(#{name}-").replace(INK, "currentColor")

@@ -1,0 +1,98 @@
+"""What the report of evaluations reads beside `store.evaluations` and `store.comparison`."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.evaluation import Percentiles, StoredEvaluation
+from rag_resources.core.judging import JudgeInfo, JudgeSummary
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.store.evaluations import Promotion, stored_evaluation
+
+OPENING_CHARS = 180
+"""Of a note's content, enough to know it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationDetail:
+    """What an evaluation measured beside the numbers that gates need.
+
+    Attributes:
+        stages: Percentiles by stage, in no order.
+        breakdown: As of `Summary`.
+        judgements: Without the answers; None if nothing was judged.
+    """
+
+    degraded_queries: int
+    stages: Mapping[str, Percentiles]
+    breakdown: Mapping[str, Mapping[str, float]]
+    judgements: JudgeSummary | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOpening:
+    """How people know a note, and how it begins, on one line."""
+
+    name: str
+    title: str
+    opening: str
+
+
+def evaluation_details(
+    connection: Connection, evaluation_ids: Collection[UUID]
+) -> dict[UUID, EvaluationDetail]:
+    """Return the details of some evaluations, by id."""
+    rows = queries().evaluation_details(connection, evaluation_ids=list(evaluation_ids))
+    return {
+        row.id: EvaluationDetail(
+            row.degraded_queries,
+            {name: Percentiles(**values) for name, values in row.stage_latencies.items()},
+            row.breakdown,
+            _judgements(row),
+        )
+        for row in rows
+    }
+
+
+def history_of(
+    connection: Connection, configurations: Collection[str], *, limit: int
+) -> list[StoredEvaluation]:
+    """Return the newest evaluations of some configurations, oldest first."""
+    rows = queries().history_of_configurations(
+        connection, configurations=list(configurations), row_limit=limit
+    )
+    return [stored_evaluation(row) for row in rows]
+
+
+def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
+    """Return the newest promotions, oldest first."""
+    return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
+
+
+def note_openings(connection: Connection, note_ids: Collection[UUID]) -> dict[UUID, NoteOpening]:
+    """Return how some notes begin; those gone or expired are left out."""
+    # One character more tells whether there is more.
+    rows = queries().note_openings(connection, note_ids=list(note_ids), max_chars=OPENING_CHARS + 1)
+    return {row.id: NoteOpening(row.name, row.title, _opening(row.opening)) for row in rows}
+
+
+def _opening(content: str) -> str:
+    words = " ".join(content[:OPENING_CHARS].split())
+    if len(content) <= OPENING_CHARS:
+        return words
+    return f"{words.rpartition(' ')[0] or words}…"
+
+
+def _judgements(row: Any) -> JudgeSummary | None:
+    if row.judge is None:
+        return None
+    return JudgeSummary(
+        info=JudgeInfo(row.judge, row.judge_model, row.judge_version, row.answerer),
+        judged=row.judged_queries,
+        failures=row.judge_failures,
+        faithfulness=row.faithfulness,
+        answer_relevance=row.answer_relevance,
+        answers={},
+    )

@@ -1,0 +1,39 @@
+-- name: evaluation_details
+-- What evaluations measured beside the numbers that gates need.
+-- params:  evaluation_ids uuid[]
+-- returns: id uuid, degraded_queries int, stage_latencies jsonb, breakdown jsonb; faithfulness double precision,
+--          answer_relevance double precision, judge text, judge_model text, judge_version text, answerer text,
+--          judged_queries int, judge_failures int, null if nothing was judged
+-- index:   evaluation_results_pkey
+SELECT
+    e.id, e.degraded_queries, e.stage_latencies, e.breakdown, e.faithfulness, e.answer_relevance, e.judge,
+    e.judge_model, e.judge_version, e.answerer, e.judged_queries, e.judge_failures
+FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids);
+
+-- name: history_of_configurations
+-- Evaluations of some configurations, oldest first, the newest row_limit of them.
+-- params:  configurations text[], row_limit int
+-- returns: the columns of evaluation_results
+-- index:   evaluation_results_latest_idx
+SELECT h.* FROM (
+    SELECT e.* FROM evaluation_results AS e
+    WHERE e.configuration = ANY(:configurations) ORDER BY e.created_at DESC, e.id LIMIT :row_limit
+) AS h ORDER BY h.created_at, h.id;
+
+-- name: list_promotions
+-- What served, oldest first, the newest row_limit of it.
+-- params:  row_limit int
+-- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
+--          promoted_at timestamptz, reason text or null
+-- index:   promotions_pkey
+SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.promoted_at, h.reason FROM (
+    SELECT p.* FROM promotions AS p ORDER BY p.id DESC LIMIT :row_limit
+) AS h ORDER BY h.id;
+
+-- name: note_openings
+-- How some notes are called and begin; those gone or expired are left out.
+-- params:  note_ids uuid[], max_chars int (>= 1)
+-- returns: id uuid, name text (the external id, else the id), title text, opening text
+-- index:   notes_pkey
+SELECT n.id, coalesce(n.external_id, n.id::text) AS name, n.title, left(n.content, :max_chars) AS opening
+FROM notes AS n WHERE n.id = ANY(:note_ids) AND (n.expires_at IS NULL OR n.expires_at > now());

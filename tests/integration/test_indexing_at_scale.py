@@ -1,0 +1,151 @@
+"""What keeps a large backfill cheap changes nothing of what comes out."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.store.models import register_model
+from rag_resources.store.notes import upsert_notes
+from rag_resources.store.vector_indexes import LIVE_INSERT_COST, ensure_vector_indexes
+from tests.embedders import HashEmbedder
+
+NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
+ALWAYS = TimeWindow(NOON - timedelta(days=1), NOON + timedelta(days=1))
+MORNING, AFTERNOON = TimeWindow(ALWAYS.start, NOON), TimeWindow(NOON, ALWAYS.end)
+MODEL = HashEmbedder()
+INDEXES = [
+    "chunk_embeddings_hash_model_embedding_hnsw",
+    "chunk_embeddings_hash_model_contextual_embedding_hnsw",
+]
+
+
+def add_notes(database: Database, count: int, created_at: datetime) -> None:
+    """Notes of one chunk each, all of one moment."""
+    records = [NoteRecord(f"{uuid4()}", "", f"Nota {n}.", created_at) for n in range(count)]
+    with database.transaction() as connection:
+        upsert_notes(connection, records, tenant="ana", source="s")
+
+
+def index(database: Database, window: TimeWindow) -> None:
+    with database.transaction() as connection:
+        register_model(connection, MODEL.info, embeds_chunks=True)
+    chunk_window(database, window, ChunkingConfig())
+    embed_chunks(database, MODEL, window)
+
+
+@pytest.fixture
+def half_done(database: Database) -> Database:
+    """Of twelve notes one more is left than may be for the indexes to be built."""
+    left = 12 // LIVE_INSERT_COST + 1
+    add_notes(database, 12 - left, NOON)
+    add_notes(database, left, NOON - timedelta(hours=1))
+    index(database, AFTERNOON)
+    return database
+
+
+def finish(database: Database) -> None:
+    index(database, MORNING)
+
+
+def serve(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO promotions (configuration, config, config_hash, model, reason) "
+            "VALUES ('c', '{}', 'h', %s, 'a test')",
+            (MODEL.info.name,),
+        )
+
+
+def nothing_more(_: Database) -> None:
+    """Leave it as it is."""
+
+
+@pytest.mark.parametrize(
+    ("change", "min_rows", "built"),
+    [
+        (nothing_more, 1, False),
+        (finish, 1, True),
+        (serve, 1, True),
+        (nothing_more, 0, True),
+    ],
+    ids=["waits", "is done", "serves", "too large to be searched exactly"],
+)
+def test_indexes_wait_for_the_end_of_a_backfill_unless_they_are_needed(
+    half_done: Database, change: Callable[[Database], None], min_rows: int, built: bool
+) -> None:
+    change(half_done)
+    names = ensure_vector_indexes(half_done, MODEL.info, min_rows=min_rows)
+
+    assert names == (INDEXES if built else [])
+
+
+def test_more_notes_of_one_moment_than_a_batch_holds(database: Database) -> None:
+    """A batch goes on where the one before ended; that may be in the middle of a moment."""
+    add_notes(database, 150, NOON)
+    with database.transaction() as connection:
+        register_model(connection, MODEL.info, embeds_chunks=True)
+
+    assert chunk_window(database, ALWAYS, ChunkingConfig()).notes == 150
+    assert embed_notes(database, MODEL, ALWAYS).notes == 150
+    assert embed_chunks(database, MODEL, ALWAYS).notes == 150
+    with database.transaction() as connection:
+        assert connection.execute("SELECT * FROM pending_embeddings").fetchall() == []
+
+
+def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
+    database: Database,
+) -> None:
+    add_notes(database, 30, NOON)
+    with database.transaction() as connection:
+        connection.execute("ALTER TABLE chunks ADD CHECK (content !~ '[47]')")
+
+    report = chunk_window(database, ALWAYS, ChunkingConfig())
+
+    with database.transaction() as connection:
+        bad = connection.execute("SELECT id FROM notes WHERE content ~ '[47]'").fetchall()
+        chunked = connection.execute("SELECT id FROM notes WHERE chunked_at IS NOT NULL").fetchall()
+    assert {failure.note_id for failure in report.failed} == {row.id for row in bad}
+    assert (report.notes, len(chunked)) == (30 - len(bad), 30 - len(bad))
+
+
+def test_words_of_a_chunk_follow_its_text(database: Database) -> None:
+    """Whoever writes it, and whatever they write into the columns of the words."""
+    add_notes(database, 3, NOON)
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    with database.transaction() as connection:
+        connection.execute("UPDATE chunks SET topics = 'La reunión de marzo'")
+        connection.execute("UPDATE chunks SET tsv = '', lexeme_occurrences = 7")
+
+        rows = connection.execute(
+            "SELECT tsv = spanish_tsvector(topics || ' ' || content) AS words, "
+            "lexeme_occurrences = count_occurrences(tsv) AS counted FROM chunks"
+        ).fetchall()
+    assert rows == [(True, True)] * 3
+
+
+def test_note_edited_from_another_schema_is_chunked_again(
+    database: Database, database_url: str
+) -> None:
+    """By an application that may change nothing but the content, and knows no schema."""
+    add_notes(database, 1, NOON)
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    role = f"writer_{uuid4().hex}"
+    with psycopg.connect(database_url) as owner:
+        owner.execute(f"CREATE ROLE {role}")
+        owner.execute(f"GRANT SELECT, UPDATE (content) ON notes TO {role}")
+        owner.execute(f"SET LOCAL ROLE {role}")
+        owner.execute("SET LOCAL search_path = pg_catalog")
+        owner.execute("UPDATE public.notes SET content = 'Otra cosa.'")
+        owner.execute("RESET ROLE")
+        owner.execute(f"REVOKE ALL ON public.notes FROM {role}")
+        owner.execute(f"DROP ROLE {role}")
+        assert owner.execute("SELECT chunked_at FROM public.notes").fetchall() == [(None,)]
+    assert chunk_window(database, ALWAYS, ChunkingConfig()).notes == 1

@@ -1,0 +1,111 @@
+"""What docs/architecture.md, glossary.md and extending.md say of the code."""
+
+import ast
+import re
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import grimp
+import pytest
+
+from rag_resources.core.messages import Message
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+ARCHITECTURE = (DOCS / "architecture.md").read_text("utf-8")
+GLOSSARY = (DOCS / "glossary.md").read_text("utf-8")
+EXTENDING = (DOCS / "extending.md").read_text("utf-8")
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+SOURCES = [
+    path
+    for folder in ("rag_resources", "rag_assets", "sql")
+    for path in sorted((ROOT / folder).rglob("*.*"))
+    if path.suffix in {".py", ".sql"} and path.name != "messages.py"
+]
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of every row of a page's table, without its head."""
+    rows = re.findall(r"^\| (.*) \|$", text, re.MULTILINE)
+    return [re.split(r" \| ", row) for row in rows[1:]]
+
+
+def drawn_imports() -> set[str]:
+    """Every arrow of the diagram, one a line."""
+    (diagram,) = re.findall(r"```mermaid\nflowchart TD\n(.*?)```", ARCHITECTURE, re.DOTALL)
+    arrows = [line.strip().partition(" --> ") for line in diagram.splitlines()]
+    return {f"{left} --> {right}" for left, _, all_ in arrows for right in all_.split(" & ")}
+
+
+def necessary_imports() -> set[str]:
+    """Every import between packages that does not follow from others, one a line."""
+    graph = grimp.build_graph("rag_resources", "rag_assets", cache_dir=None)
+    packages = {"rag_assets", *graph.find_children("rag_resources")}
+    for package in packages:
+        graph.squash_module(package)
+    found = set()
+    for importer in packages:
+        imported = graph.find_modules_directly_imported_by(importer) & packages - {importer}
+        for target in imported:
+            others = imported - {target}
+            if not any(graph.chain_exists(importer=other, imported=target) for other in others):
+                found.add(f"{importer} --> {target}".replace("rag_resources.", ""))
+    return found
+
+
+def test_the_diagram_shows_the_imports_there_are() -> None:
+    drawn, real = drawn_imports(), necessary_imports()
+    assert {"to draw": real - drawn, "to take out": drawn - real} == {
+        "to draw": set(),
+        "to take out": set(),
+    }
+
+
+def test_the_table_has_the_layers_of_the_contract() -> None:
+    (layers,) = (item["layers"] for item in CONTRACTS["contracts"] if item["type"] == "layers")
+    shown = [re.findall(r"`(\w+)`", packages) for packages, _ in table(ARCHITECTURE)]
+    assert shown == [["rag_assets"], *(layer.split(" | ") for layer in layers)]
+
+
+def folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.replace("_", " ").casefold()))
+
+
+def test_the_terms_of_the_glossary_occur_in_the_code() -> None:
+    code = folded(" ".join(path.read_text("utf-8") for path in SOURCES))
+    terms = [term for term, *_ in table(GLOSSARY)]
+    assert len(terms) > 50
+    assert [term for term in terms if folded(term) not in code] == []
+    assert terms == sorted(terms, key=str.casefold)
+
+
+def test_the_spanish_of_the_glossary_is_what_users_read() -> None:
+    messages = " ".join(value for value in vars(Message).values() if isinstance(value, str))
+    words = chain.from_iterable(spanish.split(", ") for _, spanish, _ in table(GLOSSARY))
+    read = messages.casefold()
+    assert [word for word in words if word != "—" and word.casefold() not in read] == []
+
+
+def defined_names(path: Path) -> set[str]:
+    """What a module, its classes and its tables of values define."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+@pytest.mark.parametrize("page", [ARCHITECTURE, GLOSSARY, EXTENDING])
+def test_the_files_that_pages_name_exist(page: str) -> None:
+    for name in re.findall(r"`((?:rag_assets|rag_resources|sql|tests)/[\w./]+)(?:::\w+)?`", page):
+        assert (ROOT / name).exists(), name
+
+
+def test_the_places_that_extending_names_exist() -> None:
+    """As `path.py::name`, the way pytest writes it."""
+    places = re.findall(r"`([\w/]+\.py)::(\w+)", EXTENDING)
+    assert len(places) > 20
+    assert [place for place in places if place[1] not in defined_names(ROOT / place[0])] == []
