@@ -28,14 +28,11 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.report import comparison_table
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.settings import load_settings
-from rag_resources.store.evaluations import (
-    current_promotion,
-    latest_evaluation,
-    latest_evaluations,
-)
+from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
 from rag_resources.store.golden import list_golden
 from rag_resources.store.index_state import index_version
 from rag_resources.store.progress import index_is_current, read_progress
+from rag_resources.store.promotions import current_promotion
 
 REFRESH_S = 0.5
 TABLE_WIDTH = 114

@@ -31,7 +31,7 @@ from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
-from rag_resources.store.evaluations import current_promotion
+from rag_resources.store.promotions import current_promotion
 from rag_resources.telemetry import flush
 
 _log = structlog.get_logger()

@@ -12,9 +12,9 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.rollback import roll_back_to_notes, withdraw
 from rag_resources.resources import RagResource
-from rag_resources.store.evaluations import current_promotion
 from rag_resources.store.holds import current_hold, hold_migration, resume_migration
 from rag_resources.store.progress import Progress, read_progress
+from rag_resources.store.promotions import current_promotion
 
 
 class ReasonConfig(dg.Config):

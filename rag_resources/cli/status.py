@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.database.pool import Database
     from rag_resources.settings import Settings
-    from rag_resources.store.evaluations import Promotion
+    from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
 
 

@@ -20,7 +20,8 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
-from rag_resources.store.evaluations import current_promotion, fetch_evaluation
+from rag_resources.store.evaluations import fetch_evaluation
+from rag_resources.store.promotions import current_promotion
 
 
 @dataclass(frozen=True, slots=True)

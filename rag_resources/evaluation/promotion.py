@@ -20,11 +20,11 @@ from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.report import inferiority_in_words
-from rag_resources.store.evaluations import latest_evaluation, lock_promotions, promote
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import fetch_model
-from rag_resources.store.rollback import withdrawn_at
+from rag_resources.store.promotions import lock_promotions, promote, withdrawn_at
 
 
 @dataclass(frozen=True, slots=True)

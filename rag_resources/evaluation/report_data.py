@@ -13,8 +13,8 @@ from rag_resources.core.comparison import Comparison, NonInferiority, Verdict, j
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateVerdict
-from rag_resources.store.evaluations import Promotion
 from rag_resources.store.migration import StoredBatch
+from rag_resources.store.promotions import Promotion
 from rag_resources.store.report import EvaluationDetail, NoteOpening
 from rag_resources.store.status import DatabaseStatus
 

@@ -29,16 +29,11 @@ from rag_resources.evaluation.report_data import (
     ReportedConfiguration,
 )
 from rag_resources.store.comparison import Questions, evaluated_questions
-from rag_resources.store.evaluations import Promotion, fetch_evaluation
+from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.migration import list_batches
-from rag_resources.store.report import (
-    evaluation_details,
-    history_of,
-    list_promotions,
-    note_openings,
-)
-from rag_resources.store.rollback import withdrawn_at
+from rag_resources.store.promotions import Promotion, list_promotions, withdrawn_at
+from rag_resources.store.report import evaluation_details, history_of, note_openings
 from rag_resources.store.status import DatabaseStatus, read_status
 
 LEADING = 12

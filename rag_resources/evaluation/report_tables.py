@@ -74,7 +74,7 @@ def configurations_table(report: EvaluationReport) -> PageTable:
     )
     return PageTable(
         Message.REPORT_CONFIGURATIONS_CAPTION,
-        (Message.COLUMN_CONFIGURATION, *columns, Message.COLUMN_GATE),
+        (Message.COLUMN_CONFIGURATION, Message.COLUMN_GATE, *columns),
         tuple(_configuration_row(report, item) for item in report.configurations),
     )
 
@@ -191,9 +191,9 @@ def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) ->
     )
     return (
         Cell(item.name, tuple(_circumstances(report, item))),
+        Cell(f"{mark} {GATE_WORDS[item.verdict.state]}", tone=tone),
         *(_hit_rate(rate, own.total_queries) for rate in rates),
         *map(Cell, values),
-        Cell(f"{mark} {GATE_WORDS[item.verdict.state]}", tone=tone),
     )
 
 

@@ -21,22 +21,18 @@ from rag_resources.core.messages import Message
 from rag_resources.database.claims import until_none_is_left, with_brief_locks
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.chunks import refresh_statistics, statistics_are_current
-from rag_resources.store.evaluations import (
+from rag_resources.store.evaluations import latest_evaluation
+from rag_resources.store.holds import current_hold, hold_migration
+from rag_resources.store.promotions import (
     Promotion,
     current_promotion,
-    latest_evaluation,
-    lock_promotions,
-    promote_back,
-)
-from rag_resources.store.holds import current_hold, hold_migration
-from rag_resources.store.rollback import (
-    drop_batch,
     last_withdrawn,
+    lock_promotions,
     previous_promotion,
-    vectors_to_serve,
-    wait_for_chunking,
+    promote_back,
     was_promoted,
 )
+from rag_resources.store.rollback import drop_batch, vectors_to_serve, wait_for_chunking
 
 BATCH_NOTES = 100
 _FIRST = UUID(int=0)

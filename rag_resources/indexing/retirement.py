@@ -9,8 +9,8 @@ from rag_resources.core.messages import Message
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection, Database
 from rag_resources.settings import Settings
-from rag_resources.store.evaluations import current_promotion, lock_promotions
 from rag_resources.store.models import ModelContents, claim_model, model_contents, retire_model
+from rag_resources.store.promotions import current_promotion, lock_promotions
 
 
 def retire(database: Database, settings: Settings, model: str) -> ModelContents:

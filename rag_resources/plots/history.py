@@ -19,8 +19,8 @@ from rag_resources.plots.canvas import (
     name_rows,
     new_figure,
 )
-from rag_resources.store.evaluations import Promotion
 from rag_resources.store.migration import StoredBatch
+from rag_resources.store.promotions import Promotion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

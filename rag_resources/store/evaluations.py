@@ -1,8 +1,7 @@
-"""Rows of `evaluation_results`, `evaluation_queries` and `promotions`."""
+"""Rows of `evaluation_results` and `evaluation_queries`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -38,24 +37,6 @@ class EvaluationContext:
     index_version: int
     chunking_hashes: tuple[str, ...] = ()
     run_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """What serves since when.
-
-    Attributes:
-        evaluation_id: None for what a rollback returned to without its ever having been evaluated.
-        reason: Of a rollback, which withdrew what served before; None for what passed its gate.
-    """
-
-    configuration: str
-    config: dict[str, Any]
-    config_hash: str
-    model: str
-    evaluation_id: UUID | None
-    promoted_at: datetime
-    reason: str | None
 
 
 def insert_evaluation(
@@ -120,93 +101,6 @@ def evaluation_history(connection: Connection, *, limit: int) -> list[StoredEval
     return [
         stored_evaluation(row) for row in queries().evaluation_history(connection, row_limit=limit)
     ]
-
-
-def promote(
-    connection: Connection,
-    evaluation: StoredEvaluation,
-    config: RetrievalConfig,
-    *,
-    run_id: str | None,
-) -> bool:
-    """Make a configuration the one that serves, in the caller's transaction.
-
-    Returns:
-        False if this very configuration and evaluation serve already: nothing was written.
-    """
-    lock_promotions(connection)
-    current = current_promotion(connection)
-    if current and current.evaluation_id == evaluation.evaluation_id:
-        return False
-    _insert_promotion(
-        connection, evaluation.configuration, config, evaluation.evaluation_id, run_id, None
-    )
-    return True
-
-
-def promote_back(
-    connection: Connection,
-    configuration: str,
-    config: RetrievalConfig,
-    *,
-    evaluation_id: UUID | None,
-    run_id: str | None,
-    reason: str,
-) -> bool:
-    """Make a configuration serve again whatever its gate says, in the caller's transaction.
-
-    What served is withdrawn: only a newer evaluation, or a person, promotes it again.
-
-    Args:
-        connection: In a transaction that called `lock_promotions`.
-        configuration: Its name.
-        config: What it is.
-        evaluation_id: On which it was promoted; None if it never was evaluated.
-        run_id: Dagster's.
-        reason: As a person gave it.
-
-    Returns:
-        False if it serves already: nothing was written.
-    """
-    current = current_promotion(connection)
-    if current and (current.configuration, current.config_hash) == (
-        configuration,
-        config.config_hash,
-    ):
-        return False
-    _insert_promotion(connection, configuration, config, evaluation_id, run_id, reason)
-    return True
-
-
-def lock_promotions(connection: Connection) -> None:
-    """Keep all others from changing what serves until commit."""
-    queries().lock_promotions(connection)
-
-
-def current_promotion(connection: Connection) -> Promotion | None:
-    """Return what serves now, None before the first promotion."""
-    row = queries().current_promotion(connection)
-    return Promotion(*row) if row else None
-
-
-def _insert_promotion(
-    connection: Connection,
-    configuration: str,
-    config: RetrievalConfig,
-    evaluation_id: UUID | None,
-    run_id: str | None,
-    reason: str | None,
-) -> None:
-    queries().insert_promotion(
-        connection,
-        configuration=configuration,
-        config=Jsonb(config.model_dump(mode="json")),
-        config_hash=config.config_hash,
-        model=config.model,
-        evaluation_id=evaluation_id,
-        run_id=run_id,
-        reason=reason,
-    )
 
 
 def stored_evaluation(row: Any) -> StoredEvaluation:

@@ -24,14 +24,10 @@ from rag_resources.core.migration_status import (
 )
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.evaluations import (
-    Promotion,
-    current_promotion,
-    fetch_evaluation,
-    latest_evaluation,
-)
+from rag_resources.store.evaluations import fetch_evaluation, latest_evaluation
 from rag_resources.store.holds import Hold, current_hold
 from rag_resources.store.migration import StoredBatch, latest_batches
+from rag_resources.store.promotions import Promotion, current_promotion
 
 SHOWN_BATCHES = 48
 EXAMPLES = 3

@@ -9,7 +9,7 @@ from rag_resources.core.evaluation import Percentiles, StoredEvaluation
 from rag_resources.core.judging import JudgeInfo, JudgeSummary
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.evaluations import Promotion, stored_evaluation
+from rag_resources.store.evaluations import stored_evaluation
 
 OPENING_CHARS = 180
 """Of a note's content, enough to know it by."""
@@ -64,11 +64,6 @@ def history_of(
         connection, configurations=list(configurations), row_limit=limit
     )
     return [stored_evaluation(row) for row in rows]
-
-
-def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
-    """Return the newest promotions, oldest first."""
-    return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
 
 
 def note_openings(connection: Connection, note_ids: Collection[UUID]) -> dict[UUID, NoteOpening]:

@@ -1,16 +1,10 @@
-"""What going back reads and writes: chunks that are dropped, promotions that were withdrawn.
-
-A promotion with a reason withdrew the one before it.
-"""
+"""What going back to whole notes reads and drops."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
-from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.evaluations import Promotion
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +59,6 @@ def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> Dropp
     queries().drop_chunks_of_notes(connection, note_ids=claimed)
     queries().mark_unchunked(connection, note_ids=claimed)
     return DroppedBatch(found[-1], len(found) - len(claimed))
-
-
-def previous_promotion(connection: Connection) -> Promotion | None:
-    """Return the last that served before what serves and was not withdrawn since."""
-    row = queries().previous_promotion(connection)
-    return Promotion(*row) if row else None
-
-
-def last_withdrawn(connection: Connection) -> str | None:
-    """Return the configuration that the last promotion withdrew; None if that is no rollback."""
-    name: str | None = queries().last_withdrawn(connection)
-    return name
-
-
-def was_promoted(connection: Connection, configuration: str) -> bool:
-    """Whether a configuration ever served."""
-    ever: bool = queries().was_promoted(connection, configuration=configuration)
-    return ever
-
-
-def withdrawn_at(connection: Connection, evaluation: StoredEvaluation) -> datetime | None:
-    """Return since when only a newer evaluation promotes this configuration by itself."""
-    moment: datetime | None = queries().withdrawn_at(
-        connection, configuration=evaluation.configuration, config_hash=evaluation.config_hash
-    )
-    return moment
 
 
 def vectors_to_serve(connection: Connection, model: str) -> ModelVectors | None:

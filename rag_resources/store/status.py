@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import SQL, queries
-from rag_resources.store.evaluations import Promotion, current_promotion, latest_evaluations
+from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.promotions import Promotion, current_promotion
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,20 +56,3 @@ ORDER BY e.configuration, e.created_at DESC, e.id;
 SELECT h.* FROM (
     SELECT e.* FROM evaluation_results AS e ORDER BY e.created_at DESC, e.id LIMIT :row_limit
 ) AS h ORDER BY h.created_at, h.id;
-
--- name: insert_promotion!
--- params:  configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
---          run_id text or null, reason text or null
-INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, run_id, reason)
-VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id, :reason);
-
--- name: lock_promotions!
--- One promotion at a time.
-LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
-
--- name: current_promotion^
--- What serves now.
--- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
---          promoted_at timestamptz, reason text or null
-SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
-FROM promotions AS p ORDER BY p.id DESC LIMIT 1;

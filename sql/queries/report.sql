@@ -20,16 +20,6 @@ SELECT h.* FROM (
     WHERE e.configuration = ANY(:configurations) ORDER BY e.created_at DESC, e.id LIMIT :row_limit
 ) AS h ORDER BY h.created_at, h.id;
 
--- name: list_promotions
--- What served, oldest first, the newest row_limit of it.
--- params:  row_limit int
--- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
---          promoted_at timestamptz, reason text or null
--- index:   promotions_pkey
-SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.promoted_at, h.reason FROM (
-    SELECT p.* FROM promotions AS p ORDER BY p.id DESC LIMIT :row_limit
-) AS h ORDER BY h.id;
-
 -- name: note_openings
 -- How some notes are called and begin; those gone or expired are left out.
 -- params:  note_ids uuid[], max_chars int (>= 1)

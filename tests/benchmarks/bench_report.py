@@ -23,9 +23,10 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.report_html import write_report
 from rag_resources.evaluation.report_reading import read_report
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.store.evaluations import latest_evaluation, promote
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import register_model
+from rag_resources.store.promotions import promote
 from tests.benchmarks.corpus import MODEL
 from tests.stored_evaluations import Asked, store_evaluation
 

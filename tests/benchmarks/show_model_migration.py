@@ -25,7 +25,8 @@ from rag_resources.application import Application, open_application
 from rag_resources.core.metrics import percentile
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.settings import SAMPLE, load_settings
-from rag_resources.store.evaluations import latest_evaluation, promote
+from rag_resources.store.evaluations import latest_evaluation
+from rag_resources.store.promotions import promote
 
 OLD, NEW = "use_multilingual", "e5_small"
 OLD_CONFIGURATION, NEW_CONFIGURATION = "hybrid_use", "hybrid_weighted"

@@ -33,8 +33,9 @@ from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.evaluations import latest_evaluation, promote
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
+from rag_resources.store.promotions import promote
 
 MODEL = "use_multilingual"
 CONFIGURATION = "hybrid_use"

@@ -19,12 +19,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.profile import Profile
-from rag_resources.store.evaluations import (
-    EvaluationContext,
-    insert_evaluation,
-    latest_evaluation,
-    promote,
-)
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.migration import (
     BatchRun,
     StoredBatch,
@@ -34,6 +29,7 @@ from rag_resources.store.migration import (
     vectors_are_current,
 )
 from rag_resources.store.models import register_model
+from rag_resources.store.promotions import promote
 from tests.embedders import HashEmbedder
 
 CONFIG = RetrievalConfig(model="hash_model")

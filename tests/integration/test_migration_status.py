@@ -30,16 +30,12 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.profile import Profile
 from rag_resources.settings import Settings
 from rag_resources.store.embeddings import claim_pending
-from rag_resources.store.evaluations import (
-    EvaluationContext,
-    insert_evaluation,
-    latest_evaluation,
-    promote,
-)
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
 from rag_resources.store.migration import BatchRun, closed_batches, override_batches
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 from rag_resources.store.models import register_model
+from rag_resources.store.promotions import promote
 from tests.embedders import HashEmbedder
 
 MODEL = "hash_model"

@@ -25,9 +25,10 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.report_html import render_report, write_report
 from rag_resources.evaluation.report_reading import LEADING, read_report
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.store.evaluations import fetch_evaluation, promote
+from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.notes import note_id
+from rag_resources.store.promotions import promote
 from tests.report_page import Page
 from tests.stored_evaluations import Asked, store_evaluation
 
@@ -243,13 +244,13 @@ def test_configurations_have_the_numbers_of_their_questions(
     table = found.table("La última evaluación de cada configuración")
     assert [row[0][0] for row in table.body] == ["buena", "media", "mala"]
     assert table.header[1:] == [
-        *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
-        *("MRR", "nDCG@10", "p50 ms", "p95 ms", "Control"),
+        *("Control", "Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
+        *("MRR", "nDCG@10", "p50 ms", "p95 ms"),
     ]
     for row in table.body:
         own = recomputed[row[0][0]]
-        assert row[1:5] == [own.hit_rate(name) for name in HIT_RATES]
-        assert row[5:9] == [
+        assert row[2:6] == [own.hit_rate(name) for name in HIT_RATES]
+        assert row[6:] == [
             [f"{own.mean('mrr'):.3f}"],
             [f"{own.mean('ndcg_at_10'):.3f}"],
             [f"{own.latency(0.5):.0f}"],
@@ -257,7 +258,7 @@ def test_configurations_have_the_numbers_of_their_questions(
         ]
         said = f"{own.mean('hit_rate_at_10'):.3f} ({own.wilson('hit_rate_at_10')})"
         assert said in found.sections["configurations"].replace(table.caption, "")
-    assert [row[9] for row in table.body] == [["≈ pasa, sin certeza"], ["✗ no pasa"], ["✗ no pasa"]]
+    assert [row[1] for row in table.body] == [["≈ pasa, sin certeza"], ["✗ no pasa"], ["✗ no pasa"]]
     day = "2025-03-11 08:30 · e5_small · 12 preguntas"
     assert table.body[0][0] == ["buena", Message.REPORT_IS_SERVING, day]
 
@@ -518,7 +519,8 @@ def test_events_are_listed(database: Database, three: Mapping[str, UUID]) -> Non
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO promotions"
-            " (configuration, config, config_hash, model, promoted_at, reason) VALUES ('media', '{}', 'h', %s, %s, 'lo pidió Marta')",
+            " (configuration, config, config_hash, model, promoted_at, reason)"
+            " VALUES ('media', '{}', 'h', %s, %s, 'lo pidió Marta')",
             (CONFIG.model, DAY + timedelta(days=3)),
         )
         for gate, day in (("open", 1), ("closed", 2)):

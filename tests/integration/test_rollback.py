@@ -35,11 +35,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.chunks import statistics_are_current
-from rag_resources.store.evaluations import (
-    EvaluationContext,
-    current_promotion,
-    insert_evaluation,
-)
+from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.holds import (
     Hold,
     HoldKind,
@@ -48,6 +44,7 @@ from rag_resources.store.holds import (
     resume_migration,
 )
 from rag_resources.store.models import register_model
+from rag_resources.store.promotions import current_promotion
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
