@@ -60,28 +60,22 @@ CREATE INDEX notes_metadata_idx ON notes USING gin (metadata jsonb_path_ops);
 -- Prevents a scan of a tenant's notes for the next one to expire, at every question.
 CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
 
--- A note whose content changed must be chunked again, whoever changed it: as the owner, who need not know of chunking.
--- Names are qualified instead of setting a search_path, in which the triggers of the application before us, that this
--- fires, would not find their own tables.
--- After the update: with a row trigger before it, PostgreSQL would compute tsv again whenever a note is marked.
-CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER AS $note_changed$
+-- A note whose content changed must be chunked again, whoever changed it.
+CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$
 BEGIN
-    EXECUTE pg_catalog.format(
-        'UPDATE %I.notes SET chunked_at = NULL, updated_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1',
-        tg_table_schema
-    ) USING new.id;
-    RETURN NULL;
+    IF new.content IS DISTINCT FROM old.content OR new.title IS DISTINCT FROM old.title THEN
+        new.chunked_at := NULL;
+        new.updated_at := now();
+    END IF;
+    RETURN new;
 END
 $note_changed$;
 
-CREATE TRIGGER notes_changed AFTER UPDATE OF content, title ON notes FOR EACH ROW
-WHEN ((old.content, old.title) IS DISTINCT FROM (new.content, new.title))
-EXECUTE FUNCTION note_changed();
+CREATE TRIGGER notes_changed BEFORE UPDATE OF content, title ON notes
+FOR EACH ROW EXECUTE FUNCTION note_changed();
 
 -- The application that wrote the notes before us may leave out a content or a time, or give null for it, as an object
--- mapper does: its table allowed both. Only of new rows: with a row trigger BEFORE UPDATE, PostgreSQL would compute
--- what is derived from a note at every change.
+-- mapper does: its table allowed both.
 CREATE FUNCTION note_completed() RETURNS trigger LANGUAGE plpgsql AS $note_completed$
 BEGIN
     new.content := coalesce(new.content, '');
@@ -90,7 +84,7 @@ BEGIN
 END
 $note_completed$;
 
-CREATE TRIGGER notes_completed BEFORE INSERT ON notes FOR EACH ROW
+CREATE TRIGGER notes_completed BEFORE INSERT OR UPDATE OF content, created_at ON notes FOR EACH ROW
 WHEN (new.content IS NULL OR new.created_at IS NULL)
 EXECUTE FUNCTION note_completed();
 

@@ -11,6 +11,7 @@ from rag_resources.core.configuration import Role
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.promotion import promote_best
 from rag_resources.resources import RagResource
+from rag_resources.store.vector_indexes import index_model_that_serves
 
 
 class PromotionConfig(dg.Config):
@@ -36,15 +37,19 @@ def promoted_config(
     context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
 ) -> dg.MaterializeResult[None]:
     """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
+    application = rag.application
     with told_as_failure():
         outcome = promote_best(
-            rag.application.database,
+            application.database,
             configurations(),
-            gate=rag.application.settings.gate,
+            gate=application.settings.gate,
             name=config.configuration or None,
             run_id=context.run.run_id,
         )
-    evaluation = outcome.evaluation
+        evaluation = outcome.evaluation
+        index_model_that_serves(
+            application.database, evaluation.model, min_rows=application.settings.hnsw_min_rows
+        )
     return dg.MaterializeResult(
         metadata={
             "configuration": evaluation.configuration,

@@ -94,14 +94,16 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
     )
 
 
-def require_model(connection: Connection, name: str) -> None:
-    """Go on only if there is a model to search with.
+def require_model(connection: Connection, name: str) -> ModelInfo:
+    """Return what is stored about a model to search with.
 
     Raises:
         ModelMissingError: Nothing was ever indexed with it, or it was retired.
     """
-    if fetch_model(connection, name) is None:
+    info = fetch_model(connection, name)
+    if info is None:
         raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=name), model=name)
+    return info
 
 
 def keep_model(connection: Connection, name: str) -> None:

@@ -76,6 +76,16 @@ def _are_due(connection: Connection, model: str, min_rows: int) -> bool:
     return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)
 
 
+def index_model_that_serves(database: Database, model: str, *, min_rows: int) -> list[str]:
+    """Build what indexes are missing of a model that was made to serve; else like the others.
+
+    A model that does not serve may go without them until its backfill is nearly done.
+    """
+    with database.transaction() as connection:
+        info = require_model(connection, model)
+    return ensure_vector_indexes(database, info, min_rows=min_rows)
+
+
 @contextmanager
 def _index_claim(connection: Connection, table: str) -> Iterator[None]:
     """Be the only one to see to the vector indexes of a table.

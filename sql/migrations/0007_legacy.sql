@@ -1,7 +1,6 @@
 -- The application that wrote the notes before us goes on as it did, and what it left behind is of use.
 
--- It may leave out a content or a time, or give null for it, as an object mapper does: its table allowed both. Only of
--- new rows: with a row trigger BEFORE UPDATE, PostgreSQL would compute what is derived from a note at every change.
+-- It may leave out a content or a time, or give null for it, as an object mapper does: its table allowed both.
 CREATE FUNCTION note_completed() RETURNS trigger LANGUAGE plpgsql AS $note_completed$
 BEGIN
     new.content := coalesce(new.content, '');
@@ -10,7 +9,7 @@ BEGIN
 END
 $note_completed$;
 
-CREATE TRIGGER notes_completed BEFORE INSERT ON notes FOR EACH ROW
+CREATE TRIGGER notes_completed BEFORE INSERT OR UPDATE OF content, created_at ON notes FOR EACH ROW
 WHEN (new.content IS NULL OR new.created_at IS NULL)
 EXECUTE FUNCTION note_completed();
 

@@ -145,8 +145,8 @@ def choose_kills(
 def _create_database(server: EmbeddedServer, name: str, *, template: str = "template0") -> None:
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         drop = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
-        # By the other strategy, the default one, PostgreSQL 18 forgets after a crash what a sequence
-        # of the copy gave since, if the original had given numbers of the same batch of 32.
+        # By the default strategy PostgreSQL 18 forgets in a crash what a sequence of the copy gave,
+        # if the original had begun a batch of 32 numbers: it takes them for logged already.
         create = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
         names = sql.Identifier(name), sql.Identifier(template)
         connection.execute(sql.SQL(drop).format(names[0]))

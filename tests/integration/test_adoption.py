@@ -358,7 +358,7 @@ class OldApplication:
             (new, content, datetime.now(UTC) if number % 3 else None),
         )
         self.notes[new] = content
-        changed = f"Editada en la ronda {number}. " * (1 + number % 90)
+        changed = f"Editada en la ronda {number}. " * (1 + number % 90) if number % 6 else None
         connection.execute("UPDATE notes SET content = %s WHERE id = %s", (changed, edited))
         self.notes[edited] = changed
         if number % 4 == 0:
