@@ -206,7 +206,7 @@ def facts_of(
 ) -> dict[str, str]:
     """Say what the numbers are of, so that they can be made again."""
     commit = subprocess.run(
-        ["git", "--no-optional-locks", "rev-parse", "--short", "HEAD"],
+        ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"],
         cwd=Path(__file__).parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -256,12 +256,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             key=lambda variant: variant.model != own_model,
         )
         fusions = [made for default in defaults for made in fusion_variants(default)]
+        # Now: by the end of the run the commit may be another one.
+        facts = facts_of(asked.data, settings, models, next(iter(lengths.values())))
         server = embedded_server(settings)  # never the database that is in use
         server.up()
         stack.callback(server.down)
         bench = Bench(settings, server, models, [*variants, *fusions])
         measured = [bench.measure(*length) for length in lengths.items()]
-    facts = facts_of(asked.data, settings, models, next(iter(lengths.values())))
     tables = quality_tables(
         facts, measured, variants, defaults, study(measured, variants, defaults)
     )
