@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CRASHES ?= 50
+# One more than there are cores: some tests wait for a daemon, a deadline or a server.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + os.cpu_count()))')
 
 .DEFAULT_GOAL := help
 
@@ -27,7 +29,7 @@ ui: $(READY)  ## Serve the Dagster UI with its daemon
 
 test: $(READY)  ## Run all tests, with coverage
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m 'not benchmark' --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage run -m pytest -m 'not benchmark' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
