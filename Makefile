@@ -3,8 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CRASHES ?= 50
-# One more than there are cores: some tests wait for a daemon, a deadline or a server.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + os.cpu_count()))')
+# More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 
 .DEFAULT_GOAL := help
 
