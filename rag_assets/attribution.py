@@ -11,9 +11,9 @@ import dagster as dg
 from rag_assets.assets.indexing import chunks, embeddings_key
 from rag_assets.assets.ingestion import note_embeddings, notes
 from rag_resources.core.attribution import Flip, MonthBlame, blame_months
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.evaluation.comparison import EvaluationComparison
-from rag_resources.evaluation.report import METRIC_WORDS, VERDICT_WORDS, p_value_in_words
+from rag_resources.evaluation.report import VERDICT_WORDS, p_value_in_words
 
 SHOWN_FLIPS = 50
 SHOWN_NEWCOMERS = 3

@@ -8,7 +8,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
     from rag_resources.core.attribution import Flip
@@ -66,7 +66,7 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
 
 
 def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
-    from rag_resources.evaluation.report import METRIC_WORDS, VERDICT_WORDS, p_value_in_words
+    from rag_resources.evaluation.report import VERDICT_WORDS, p_value_in_words
 
     return [
         (

@@ -14,7 +14,7 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10")
-METRIC_NAMES = {
-    "hit_rate_at_1": "Hit_Rate@1",
-    "hit_rate_at_3": "Hit_Rate@3",
-    "hit_rate_at_5": "Hit_Rate@5",
-    "hit_rate_at_10": "Hit_Rate@10",
-    "mrr": "MRR",
-    "ndcg_at_10": "nDCG@10",
-    "precision_at_10": "Precision@10",
-    "recall_at_10": "Recall@10",
-}
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
 GROUP_WORDS = {
     "category": Message.GROUP_CATEGORY,
@@ -97,7 +87,7 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
     screen = console()
     title = Message.EVALUATE_TITLE.format(name=configuration, count=summary.total_queries)
     screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
-    metrics = [METRIC_NAMES[name] for name in GROUP_METRICS]
+    metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
     groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
     screen.print(table(groups, _group_rows(summary)))
     say(
@@ -122,7 +112,7 @@ def _metric_rows(summary: "Summary") -> list[tuple[str, str, str]]:
     from rag_resources.core.gate import wilson_interval
 
     rows = []
-    for name, label in METRIC_NAMES.items():
+    for name, label in METRIC_WORDS.items():
         interval = ""
         if name in HIT_RATES:
             hits = sum(metrics[name] == 1 for metrics in summary.per_query.values())

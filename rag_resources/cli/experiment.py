@@ -7,7 +7,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, console, progress, say, table, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
     from rag_resources.core.experiment import Experiment
@@ -42,7 +42,7 @@ def experiment(
 
 
 def _show(asked: "Experiment", result: "ExperimentResult") -> None:
-    from rag_resources.evaluation.report import METRIC_WORDS, comparison_sentence
+    from rag_resources.evaluation.report import comparison_sentence
 
     metric = METRIC_WORDS[asked.selection.metric]
     total = next(iter(result.summaries.values())).total_queries
@@ -69,8 +69,6 @@ def _show(asked: "Experiment", result: "ExperimentResult") -> None:
 def _rows(
     columns: tuple[str, ...], asked: "Experiment", result: "ExperimentResult"
 ) -> list[tuple[str, ...]]:
-    from rag_resources.evaluation.report import METRIC_WORDS
-
     names = {word: name for name, word in METRIC_WORDS.items()}
     metrics = [names[column] for column in columns if column in names]
     ordered = sorted(

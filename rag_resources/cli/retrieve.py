@@ -53,6 +53,8 @@ def retrieve(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question."""
+    from rag_resources.core.configuration import nested_fields
+
     fields = {**_assignments(changed, "--set"), **_given(strategy=strategy, model=model)}
     filters = _filters(
         source=source,
@@ -66,7 +68,7 @@ def retrieve(
         answered = app.retrieve(
             clean(question),
             configuration=config,
-            overrides=_nested(fields),
+            overrides=nested_fields(fields),
             top_k=top_k,
             filters=filters,
         )
@@ -98,20 +100,6 @@ def _assignments(assignments: list[str] | None, option: str) -> dict[str, str]:
             raise InvalidParameterError(message, option=option)
         read[name.strip()] = value.strip()
     return read
-
-
-def _nested(dotted: dict[str, str]) -> dict[str, Any]:
-    """Turn `fusion.method` into a mapping inside a mapping."""
-    nested: dict[str, Any] = {}
-    for path, value in dotted.items():
-        *parents, last = path.split(".")
-        part = nested
-        for parent in parents:
-            if not isinstance(part.get(parent), dict):
-                part[parent] = {}
-            part = part[parent]
-        part[last] = value
-    return nested
 
 
 def _metadata(assignments: list[str] | None) -> dict[str, Any]:

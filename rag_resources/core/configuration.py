@@ -248,6 +248,20 @@ def parse_retrieval(raw: Any, *, origin: str) -> RetrievalConfig:
     return _validated(RetrievalConfig, raw, origin)
 
 
+def nested_fields(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn `{"fusion.method": "rrf"}` into `{"fusion": {"method": "rrf"}}`."""
+    nested: dict[str, Any] = {}
+    for path, value in dotted.items():
+        *parents, last = path.split(".")
+        part = nested
+        for parent in parents:
+            if not isinstance(part.get(parent), dict):
+                part[parent] = {}
+            part = part[parent]
+        part[last] = value
+    return nested
+
+
 def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> RetrievalConfig:
     """Return the configuration with some fields replaced, at any depth.
 

@@ -16,7 +16,12 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_resources.core.comparison import QueryMetrics
-from rag_resources.core.configuration import RetrievalConfig, describe_problems, with_overrides
+from rag_resources.core.configuration import (
+    RetrievalConfig,
+    describe_problems,
+    nested_fields,
+    with_overrides,
+)
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
@@ -139,8 +144,8 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
     if experiment.grid:
         for values in itertools.product(*experiment.grid.values()):
             changes = dict(zip(experiment.grid, values, strict=True))
-            variants[_label(changes, experiment.grid)] = _nested(changes)
-    variants |= {name: _nested(item) for name, item in experiment.configurations.items()}
+            variants[_label(changes, experiment.grid)] = nested_fields(changes)
+    variants |= {name: nested_fields(item) for name, item in experiment.configurations.items()}
     if len(variants) > MAX_CONFIGURATIONS:
         message = Message.EXPERIMENT_TOO_MANY.format(
             count=len(variants), maximum=MAX_CONFIGURATIONS
@@ -239,15 +244,3 @@ def _label(changes: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str
         field: short if last[short := field.rpartition(".")[2]] == 1 else field for field in varied
     }
     return ", ".join(f"{names[field]}={changes[field]}" for field in varied)
-
-
-def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn `{"fusion.method": "rrf"}` into `{"fusion": {"method": "rrf"}}`."""
-    nested: dict[str, Any] = {}
-    for path, value in changes.items():
-        *parents, last = path.split(".")
-        inner = nested
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[last] = value
-    return nested

@@ -924,7 +924,6 @@ class Message:
     COLUMN_PENDING = "Notas pendientes"
     COLUMN_MONTH = "Mes"
     COLUMN_NOTES = "Notas"
-    COLUMN_CHUNKED = "Fragmentadas"
     COLUMN_PENDING_OF = "Pendientes {model}"
     COLUMN_FAILURES = "Fallos"
     COLUMN_TOTAL = "Total"
@@ -1076,4 +1075,16 @@ class Message:
     PLOT_CLOSED = "control cerrado"
     PLOT_NO_BATCHES = "Todavía no se ha medido ningún lote"
     PLOT_NO_NOTES = "No hay notas"
-    PLOT_BATCH = "lote"
+
+
+METRIC_WORDS = {
+    "hit_rate_at_1": "Hit_Rate@1",
+    "hit_rate_at_3": "Hit_Rate@3",
+    "hit_rate_at_5": "Hit_Rate@5",
+    "hit_rate_at_10": "Hit_Rate@10",
+    "mrr": "MRR",
+    "ndcg_at_10": "nDCG@10",
+    "precision_at_10": "Precision@10",
+    "recall_at_10": "Recall@10",
+}
+"""How the field writes the names of the metrics, in any language."""

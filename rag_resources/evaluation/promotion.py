@@ -6,7 +6,7 @@ Going back to one that served before, gate or not, is `evaluation.rollback`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_resources.core.comparison import Inferiority
+from rag_resources.core.comparison import Inferiority, NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.errors import (
     GateNotPassedError,
@@ -34,6 +34,14 @@ class PromotionOutcome:
     evaluation: StoredEvaluation
     changed: bool
     refused: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """How an evaluation does beside what serves, whose configuration has this name."""
+
+    name: str
+    judged: NonInferiority
 
 
 def promote_best(
@@ -76,15 +84,21 @@ def promote_best(
         refused: dict[str, str] = {}
         for candidate in candidates:
             evaluation = latest_evaluation(connection, candidate.name)
-            reason = refusal(candidate, evaluation, golden, gate)
-            reason = reason or _retirement(connection, candidate)
-            if evaluation:
-                reason = reason or _regression(connection, evaluation, gate)
-            if evaluation and name is None:
-                reason = reason or _withdrawal(connection, evaluation)
+            if evaluation is None:
+                refused[candidate.name] = Message.REFUSED_NOT_EVALUATED
+                continue
+            reason = refusal(
+                connection,
+                candidate,
+                evaluation,
+                golden=golden,
+                gate=gate,
+                against=_against_serving(connection, evaluation, gate),
+                by_itself=name is None,
+            )
             if reason:
                 refused[candidate.name] = reason
-            elif evaluation:
+            else:
                 passed.append(evaluation)
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
@@ -95,18 +109,46 @@ def promote_best(
 
 
 def refusal(
+    connection: Connection,
     candidate: NamedConfiguration,
-    evaluation: StoredEvaluation | None,
+    evaluation: StoredEvaluation,
+    *,
     golden: str,
     gate: GateConfig,
+    against: Against | None,
+    by_itself: bool,
 ) -> str | None:
-    """Say in Spanish why a candidate may not serve on its latest evaluation; None if it may."""
-    if evaluation is None:
-        return Message.REFUSED_NOT_EVALUATED
+    """Say in Spanish why a configuration may not serve on an evaluation; None if it may.
+
+    Args:
+        connection: Open.
+        candidate: As it is now.
+        evaluation: Of it.
+        golden: Hash of the golden dataset as it is now.
+        gate: What an evaluation must reach.
+        against: How it does beside what serves; None if there is nothing to compare with.
+        by_itself: Whether no person names it: then what was withdrawn does not come back.
+    """
+    return (
+        _staleness(candidate, evaluation, golden)
+        or _shortfall(evaluation, gate)
+        or _retirement(connection, candidate)
+        or _regression(against, gate)
+        or (_withdrawal(connection, evaluation) if by_itself else None)
+    )
+
+
+def _staleness(
+    candidate: NamedConfiguration, evaluation: StoredEvaluation, golden: str
+) -> str | None:
     if evaluation.config_hash != candidate.retrieval.config_hash:
         return Message.REFUSED_CONFIG_CHANGED
     if evaluation.golden_hash != golden:
         return Message.REFUSED_GOLDEN_CHANGED
+    return None
+
+
+def _shortfall(evaluation: StoredEvaluation, gate: GateConfig) -> str | None:
     if gate.hit_rate_blocks and judge_stored(evaluation, gate).state is GateState.FAIL:
         return Message.REFUSED_HIT_RATE.format(
             hit_rate=evaluation.hit_rate_at_10, threshold=gate.hit_rate_at_10
@@ -118,38 +160,43 @@ def refusal(
     return None
 
 
-def _regression(
-    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig
-) -> str | None:
-    """Say that an evaluation is worse than what serves for certain; None if it is not."""
-    compared = compare_with_serving(connection, evaluation) if gate.regression_blocks else None
-    if compared is None:
-        return None
-    judged = compared.comparison.inferiority(gate.margin)
-    if judged.state is not Inferiority.INFERIOR:
-        return None
-    return Message.REFUSED_REGRESSION.format(
-        name=compared.before.configuration, verdict=inferiority_in_words(judged)
-    )
-
-
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
-    """Say that a candidate's model was retired since its evaluation; None if it was not."""
+    """Its model was retired since its evaluation."""
     model = candidate.retrieval.model
     known = fetch_model(connection, model)
     return None if known else Message.REFUSED_MODEL_RETIRED.format(model=model)
+
+
+def _regression(against: Against | None, gate: GateConfig) -> str | None:
+    """It is worse than what serves for certain."""
+    if against is None or not gate.regression_blocks:
+        return None
+    if against.judged.state is not Inferiority.INFERIOR:
+        return None
+    return Message.REFUSED_REGRESSION.format(
+        name=against.name, verdict=inferiority_in_words(against.judged)
+    )
+
+
+def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
+    """It was withdrawn, or everything was taken back, after its evaluation."""
+    since = withdrawn_at(connection, evaluation)
+    return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
+
+
+def _against_serving(
+    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig
+) -> Against | None:
+    compared = compare_with_serving(connection, evaluation) if gate.regression_blocks else None
+    if compared is None:
+        return None
+    return Against(compared.before.configuration, compared.comparison.inferiority(gate.margin))
 
 
 def _refuse_while_rolled_back(connection: Connection) -> None:
     hold = current_hold(connection)
     if hold and hold.kind == "rolled_back":
         raise MigrationHeldError(Message.PROMOTION_HELD.format(hold=hold.explanation))
-
-
-def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """Say why an evaluation that passed does not count by itself; None if it does."""
-    since = withdrawn_at(connection, evaluation)
-    return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
 
 
 def _candidates(

@@ -7,7 +7,7 @@ import pandas as pd
 from rag_resources.core.comparison import Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateVerdict
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 
 
 def comparison_table(evaluations: Sequence[StoredEvaluation]) -> pd.DataFrame:
@@ -53,16 +53,6 @@ GATE_WORDS = {
     "fail": Message.GATE_FAIL,
 }
 
-METRIC_WORDS = {
-    "hit_rate_at_1": "Hit_Rate@1",
-    "hit_rate_at_3": "Hit_Rate@3",
-    "hit_rate_at_5": "Hit_Rate@5",
-    "hit_rate_at_10": "Hit_Rate@10",
-    "mrr": "MRR",
-    "ndcg_at_10": "nDCG@10",
-    "precision_at_10": "Precision@10",
-    "recall_at_10": "Recall@10",
-}
 
 VERDICT_WORDS = {
     Verdict.BETTER: Message.VERDICT_BETTER,

@@ -4,13 +4,12 @@ Bounded however much there is: the best configurations, the newest evaluations, 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion, flips
-from rag_resources.core.comparison import Inferiority, compare_pairs
+from rag_resources.core.comparison import compare_pairs
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.gate import GateConfig
@@ -18,8 +17,7 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
-from rag_resources.evaluation.promotion import refusal
-from rag_resources.evaluation.report import inferiority_in_words
+from rag_resources.evaluation.promotion import Against, refusal
 from rag_resources.evaluation.report_data import (
     SHOWN_NEWCOMERS,
     SHOWN_UNFOUND,
@@ -32,9 +30,9 @@ from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.migration import list_batches
-from rag_resources.store.promotions import Promotion, list_promotions, withdrawn_at
+from rag_resources.store.promotions import Promotion, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
-from rag_resources.store.status import DatabaseStatus, read_status
+from rag_resources.store.status import read_status
 
 LEADING = 12
 """Configurations that are drawn and compared; more lines or columns nobody reads."""
@@ -67,7 +65,22 @@ def read_report(
             connection, {item.evaluation_id for item in (*leading, *befores.values())}
         )
         contrasts = _contrasts(leading, befores, questions)
-        judge = _Judge(connection, configurations, gate, golden, status)
+
+        def refused(item: StoredEvaluation) -> str | None:
+            named = configurations.get(item.configuration)
+            if named is None:
+                return Message.REPORT_CONFIGURATION_GONE
+            against = _against(contrasts.get(item.evaluation_id), status.promotion, gate)
+            return refusal(
+                connection,
+                named,
+                item,
+                golden=golden,
+                gate=gate,
+                against=against,
+                by_itself=True,
+            )
+
         details = evaluation_details(connection, [item.evaluation_id for item in ordered])
         reported = tuple(
             ReportedConfiguration(
@@ -75,7 +88,7 @@ def read_report(
                 detail=details[item.evaluation_id],
                 named=configurations.get(item.configuration),
                 verdict=judge_stored(item, gate),
-                refusal=judge.refusal(item, contrasts.get(item.evaluation_id)),
+                refusal=refused(item),
                 has_questions=bool(questions.get(item.evaluation_id)),
                 contrast=contrasts.get(item.evaluation_id),
             )
@@ -102,49 +115,15 @@ def read_report(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """Says whether configurations may serve, as `evaluation.promotion` would."""
-
-    connection: Connection
-    configurations: Mapping[str, NamedConfiguration]
-    gate: GateConfig
-    golden: str
-    status: DatabaseStatus
-
-    def refusal(self, evaluation: StoredEvaluation, contrast: Contrast | None) -> str | None:
-        """Say in Spanish why a configuration may not serve on an evaluation; None if it may."""
-        named = self.configurations.get(evaluation.configuration)
-        if named is None:
-            return Message.REPORT_CONFIGURATION_GONE
-        return (
-            refusal(named, evaluation, self.golden, self.gate)
-            or self._retirement(evaluation)
-            or self._regression(contrast)
-            or self._withdrawal(evaluation)
-        )
-
-    def _retirement(self, evaluation: StoredEvaluation) -> str | None:
-        states = {model.name: model.state for model in self.status.models}
-        if states.get(evaluation.model, "retired") != "retired":
-            return None
-        return Message.REFUSED_MODEL_RETIRED.format(model=evaluation.model)
-
-    def _regression(self, contrast: Contrast | None) -> str | None:
-        serving = self.status.promotion
-        if contrast is None or serving is None or not self.gate.regression_blocks:
-            return None
-        judged = contrast.inferiority(self.gate.margin)
-        is_serving = contrast.before.evaluation_id == serving.evaluation_id
-        if not is_serving or judged.state is not Inferiority.INFERIOR:
-            return None
-        return Message.REFUSED_REGRESSION.format(
-            name=contrast.before.configuration, verdict=inferiority_in_words(judged)
-        )
-
-    def _withdrawal(self, evaluation: StoredEvaluation) -> str | None:
-        since = withdrawn_at(self.connection, evaluation)
-        return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
+def _against(
+    contrast: Contrast | None, promotion: Promotion | None, gate: GateConfig
+) -> Against | None:
+    """Return how an evaluation does beside what serves; it may be put beside another one."""
+    if contrast is None or promotion is None:
+        return None
+    if contrast.before.evaluation_id != promotion.evaluation_id:
+        return None
+    return Against(contrast.before.configuration, contrast.inferiority(gate.margin))
 
 
 def _best_first(evaluation: StoredEvaluation) -> tuple[float, float, str]:

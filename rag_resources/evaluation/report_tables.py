@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from rag_resources.core.comparison import HITS, Verdict
 from rag_resources.core.configuration import Role
 from rag_resources.core.gate import GateState, wilson_interval
-from rag_resources.core.messages import Message
+from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.evaluation.report import (
     GATE_WORDS,
-    METRIC_WORDS,
     VERDICT_WORDS,
     gate_in_words,
     inferiority_in_words,

@@ -14,9 +14,6 @@ from rag_resources.core.messages import Message
 from rag_resources.providers.inputs import as_data, batches
 from rag_resources.providers.protocols import LanguageModel, Reranker
 
-PROMPT_VERSION = "rerank-1"
-"""Changes with the prompt, and so whenever the same passages may get other scores."""
-
 MAX_CALLS = 5
 """Calls at a time, of the whole process: also the number of threads."""
 

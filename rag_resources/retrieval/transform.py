@@ -16,9 +16,6 @@ from rag_resources.core.text import normalize_query, sentences
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 
-PROMPT_VERSION = "transform-1"
-"""Changes with the prompts, and so whenever the same question may be transformed otherwise."""
-
 QUESTION_CHARS = 1_000
 """Of a question that a prompt shows at most."""
 HYPOTHETICAL_CHARS = 600

@@ -96,13 +96,6 @@ def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
     return [stored_evaluation(row) for row in queries().latest_evaluations(connection)]
 
 
-def evaluation_history(connection: Connection, *, limit: int) -> list[StoredEvaluation]:
-    """Return the newest evaluations of all configurations, oldest first."""
-    return [
-        stored_evaluation(row) for row in queries().evaluation_history(connection, row_limit=limit)
-    ]
-
-
 def stored_evaluation(row: Any) -> StoredEvaluation:
     """Return a row of `evaluation_results` as the core knows it."""
     return StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))

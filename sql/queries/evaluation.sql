@@ -48,11 +48,3 @@ SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id;
 -- returns: the columns of evaluation_results
 SELECT DISTINCT ON (e.configuration) e.* FROM evaluation_results AS e
 ORDER BY e.configuration, e.created_at DESC, e.id;
-
--- name: evaluation_history
--- Evaluations of all configurations, oldest first, the newest row_limit of them.
--- params:  row_limit int
--- returns: the columns of evaluation_results
-SELECT h.* FROM (
-    SELECT e.* FROM evaluation_results AS e ORDER BY e.created_at DESC, e.id LIMIT :row_limit
-) AS h ORDER BY h.created_at, h.id;

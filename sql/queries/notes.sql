@@ -141,7 +141,8 @@ ORDER BY n.created_at, n.id LIMIT :row_limit;
 
 -- name: purge_expired_notes
 -- Delete notes that expired some time ago, with everything that hangs on them; those that expired first come first.
--- One that is in another run's hands, or whose expiry is just being moved, is left for another time.
+-- One that is in another run's hands, or whose expiry is just being moved, is left for another time. Answers that quote
+-- them go, too; what was judged of those stays.
 -- params:  grace_hours int (>= 0), batch_size int (>= 1)
 -- returns: id uuid
 -- index:   notes_expiry_idx
@@ -150,6 +151,11 @@ WITH expired AS MATERIALIZED (
     WHERE n.expires_at <= now() - make_interval(hours => :grace_hours)
     ORDER BY n.expires_at, n.id LIMIT :batch_size
     FOR UPDATE SKIP LOCKED
+),
+
+forgotten AS (
+    UPDATE evaluation_queries AS q SET answer = NULL, unsupported_claims = NULL
+    WHERE q.answer IS NOT NULL AND q.answer_note_ids && (SELECT array_agg(e.id) FROM expired AS e)
 )
 
 DELETE FROM notes AS n USING expired AS e WHERE n.id = e.id RETURNING n.id;
