@@ -17,7 +17,7 @@ from rag_resources.core.errors import EmbeddedServerError
 from rag_resources.core.messages import Message
 from rag_resources.database.account import ServerAccount, short_hash
 from rag_resources.database.binaries import Binaries
-from rag_resources.database.tuning import settings_text
+from rag_resources.database.tuning import folder_bytes, settings_text
 
 ROLE = "rag"
 INITDB_SECONDS = 300
@@ -134,7 +134,9 @@ class Cluster:
     def launch(self, binaries: Binaries, port: int) -> int:
         """Start the postmaster on a port and return its process id, without waiting for it."""
         self._forget_dead_process()
-        write_atomically(self.settings, settings_text(port, self._socket_folder()), mode=0o644)
+        size = folder_bytes(self.data / "base")
+        text = settings_text(port, self._socket_folder(), data_bytes=size)
+        write_atomically(self.settings, text, mode=0o644)
         with contextlib.suppress(FileNotFoundError):
             self.log.replace(self.log.with_suffix(".log.1"))
         postgres = binaries.folder / "postgres"

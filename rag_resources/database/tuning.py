@@ -1,7 +1,8 @@
-"""The settings of the embedded PostgreSQL, fitted to the memory of this machine or container."""
+"""The settings of the embedded PostgreSQL, fitted to the memory of this machine and to the data."""
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 MEGABYTE = 1024 * 1024
@@ -14,7 +15,10 @@ unix_socket_permissions = 0700
 max_connections = 100
 password_encryption = 'scram-sha-256'
 shared_buffers = {shared_buffers}MB
+effective_cache_size = {effective_cache_size}MB
+# The most that the graph of an HNSW index may take while it is built; a build takes what it needs.
 maintenance_work_mem = {maintenance_work_mem}MB
+autovacuum_work_mem = 64MB
 max_parallel_maintenance_workers = 2
 dynamic_shared_memory_type = {shared_memory}
 max_wal_size = 1GB
@@ -33,19 +37,23 @@ log_startup_progress_interval = 10s
 """
 
 
-def settings_text(port: int, socket_folder: Path) -> str:
+def settings_text(port: int, socket_folder: Path, *, data_bytes: int) -> str:
     """The text of the settings file.
 
     Args:
         port: To listen on.
         socket_folder: For the socket; its name needs no quoting.
+        data_bytes: Size of the data there are: the cache grows with them, up to a quarter of the
+            memory. It follows at the next start of the server.
     """
     memory = total_memory() // MEGABYTE
-    maintenance = max(64, min(1024, memory // 8))
+    maintenance = max(64, min(4096, memory // 8))
+    small = max(128, min(1024, memory // 8))
     return SETTINGS.format(
         port=port,
         socket_folder=socket_folder,
-        shared_buffers=max(128, min(1024, memory // 8)),
+        shared_buffers=max(small, min(data_bytes // MEGABYTE, memory // 4)),
+        effective_cache_size=max(small, memory // 2),
         maintenance_work_mem=maintenance,
         shared_memory=shared_memory_type(maintenance * MEGABYTE),
     )
@@ -58,6 +66,16 @@ def total_memory() -> int:
         with contextlib.suppress(OSError, ValueError):
             memory = min(memory, int(Path(limit).read_text(encoding="ascii")))
     return memory
+
+
+def folder_bytes(folder: Path) -> int:
+    """The bytes of all files below a folder; what vanishes meanwhile does not count."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            entry = path.lstat()
+            total += entry.st_size if stat.S_ISREG(entry.st_mode) else 0
+    return total
 
 
 def shared_memory_type(needed: int) -> str:

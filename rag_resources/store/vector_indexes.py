@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
 from psycopg import sql
 
 from rag_resources.core.types import ModelInfo
@@ -11,6 +12,8 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
 from rag_resources.store.embeddings import count_chunk_vectors
 from rag_resources.store.models import require_model
+
+_log = structlog.get_logger()
 
 INDEX_PATIENCE_S = 4 * 3600.0
 """How long another run may take to build the indexes of a model, of millions of vectors."""
@@ -44,7 +47,8 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
     with database.autocommit() as connection, _index_claim(connection, table):
         require_model(connection, info.name)
         connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        if not _are_due(connection, info.name, min_rows):
+        rows = count_chunk_vectors(connection, info.name)
+        if not _are_due(connection, info.name, rows, min_rows):
             return built
         for column in ("embedding", "contextual_embedding"):
             name = f"{table}_{column}_hnsw"
@@ -52,22 +56,39 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
             if found and found.valid:
                 continue
             connection.execute(statement("drop_index", index=sql.Identifier(name)))
-            connection.execute(
-                statement(
-                    "build_vector_index",
-                    index=sql.Identifier(name),
-                    table=sql.Identifier(table),
-                    column=sql.Identifier(column),
-                    dimension=sql.Literal(info.dimension),
+            with _build_memory(connection, rows, info.dimension):
+                connection.execute(
+                    statement(
+                        "build_vector_index",
+                        index=sql.Identifier(name),
+                        table=sql.Identifier(table),
+                        column=sql.Identifier(column),
+                        dimension=sql.Literal(info.dimension),
+                    )
                 )
-            )
             built.append(name)
     return built
 
 
-def _are_due(connection: Connection, model: str, min_rows: int) -> bool:
-    """Whether the indexes of a model are to be there."""
-    rows = count_chunk_vectors(connection, model)
+@contextmanager
+def _build_memory(connection: Connection, rows: int, dimension: int) -> Iterator[None]:
+    """Give a build the memory that its graph takes, as far as the server allows."""
+    memory = queries().fit_build_memory(connection, row_count=rows, dimension=dimension)
+    if memory.needed_kb > memory.allowed_kb:
+        _log.warning(
+            "index_build_exceeds_memory",
+            needed_mb=memory.needed_kb // 1024,
+            maintenance_work_mem_mb=memory.allowed_kb // 1024,
+        )
+    try:
+        yield
+    finally:
+        if not connection.broken:
+            queries().reset_build_memory(connection)
+
+
+def _are_due(connection: Connection, model: str, rows: int, min_rows: int) -> bool:
+    """Whether the indexes of a model with so many vectors are to be there."""
     if rows < min_rows:
         return False
     if rows >= EXACT_FACTOR * min_rows:

@@ -22,6 +22,28 @@ FROM embedding_models AS m WHERE m.name = :model;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
 USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops);
 
+-- name: fit_build_memory^
+-- As much for the graph of one index as its rows need, within what the server allows: a parallel build takes all that
+-- is set. Of a row, pgvector 0.8 with m = 16 keeps its halfvec and 720 bytes (measured); a tenth more for the chance
+-- in the number of its layers. Until the session ends or resets it.
+-- params:  row_count bigint, dimension int
+-- returns: needed_kb bigint, allowed_kb bigint
+WITH memory AS (
+    SELECT
+        greatest(16384, (:row_count::bigint * (2 * :dimension + 720) * 1.1 / 1024)::bigint) AS needed_kb,
+        s.reset_val::bigint AS allowed_kb
+    FROM pg_settings AS s WHERE s.name = 'maintenance_work_mem'
+)
+
+SELECT
+    m.needed_kb,
+    m.allowed_kb
+FROM memory AS m,
+    LATERAL set_config('maintenance_work_mem', least(m.needed_kb, m.allowed_kb)::text, FALSE);
+
+-- name: reset_build_memory!
+RESET maintenance_work_mem;
+
 -- name: drop_index!
 DROP INDEX CONCURRENTLY IF EXISTS {index};
 

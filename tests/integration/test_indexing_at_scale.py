@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord, TimeWindow
@@ -14,7 +15,11 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import upsert_notes
-from rag_resources.store.vector_indexes import LIVE_INSERT_COST, ensure_vector_indexes
+from rag_resources.store.vector_indexes import (
+    LIVE_INSERT_COST,
+    _build_memory,
+    ensure_vector_indexes,
+)
 from tests.embedders import HashEmbedder
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -85,6 +90,31 @@ def test_indexes_wait_for_the_end_of_a_backfill_unless_they_are_needed(
     names = ensure_vector_indexes(half_done, MODEL.info, min_rows=min_rows)
 
     assert names == (INDEXES if built else [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "dimension", "needed_mb"), [(10, 512, 16), (100_000, 384, 156), (1_000_000, 384, 1560)]
+)
+def test_an_index_build_takes_what_its_graph_needs_and_the_server_allows(
+    database: Database, rows: int, dimension: int, needed_mb: int
+) -> None:
+    with database.autocommit() as connection:
+
+        def current_mb() -> int:
+            row = connection.execute(
+                "SELECT setting::int / 1024 AS mb FROM pg_settings WHERE name = %s",
+                ("maintenance_work_mem",),
+            ).fetchone()
+            return int(row.mb)
+
+        allowed_mb = current_mb()
+        with (
+            capture_logs() as logs,
+            _build_memory(connection, rows, dimension),
+        ):
+            assert current_mb() == min(needed_mb, allowed_mb)
+        assert current_mb() == allowed_mb
+    assert [log["needed_mb"] for log in logs] == ([needed_mb] if needed_mb > allowed_mb else [])
 
 
 def test_more_notes_of_one_moment_than_a_batch_holds(database: Database) -> None:
