@@ -31,6 +31,7 @@ from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredC
 from rag_resources.database.pool import Database
 from rag_resources.providers.cache import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
+from rag_resources.providers.registry import EMBEDDED_MODELS
 from rag_resources.providers.rerankers import build_reranker
 from rag_resources.providers.resilience import (
     Breakers,
@@ -61,15 +62,17 @@ WARM_UP_MS = 30_000.0
 _SHARE_TRANSFORM = 0.3
 # Kept for what comes after re-ranking.
 _AFTER_RERANKING_MS = 50.0
-# Trying it costs next to nothing, and it may be back a second after a restart.
-_DATABASE_RESET_S = 2.0
+# Of what costs next to nothing to try, and may be back a second later: the database after a
+# restart, and a model of this process once the processor is free again.
+_SHORT_RESET_S = 2.0
+_SHORTLY_BACK = {"database", *(f"embedding:{name}" for name in EMBEDDED_MODELS)}
 
 _log = structlog.get_logger()
 
 
 def _breaker(name: str) -> CircuitBreaker:
-    if name == "database":
-        return CircuitBreaker(name, reset_s=_DATABASE_RESET_S)
+    if name in _SHORTLY_BACK:
+        return CircuitBreaker(name, reset_s=_SHORT_RESET_S)
     return CircuitBreaker(name)
 
 

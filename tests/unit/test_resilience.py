@@ -39,6 +39,7 @@ from rag_resources.providers.resilience import (
     is_failure,
     time_is_up,
 )
+from rag_resources.retrieval.pipeline import _breaker
 
 FAILURES = 3
 RESET_S = 10.0
@@ -262,6 +263,20 @@ def test_each_dependency_has_one_breaker_of_its_own() -> None:
     assert not breakers["a"].is_closed
     assert breakers["b"].is_closed
     assert breakers["b"].name == "b"
+
+
+@pytest.mark.parametrize(
+    ("dependency", "reset_s"),
+    [("database", 2), ("embedding:e5_small", 2), ("embedding:ollama_bge_m3", 60)],
+)
+def test_what_is_on_this_machine_is_tried_again_soon(dependency: str, reset_s: int) -> None:
+    """A server of models that is overloaded is left alone for longer."""
+    breaker = _breaker(dependency)
+    for _ in range(5):
+        with pytest.raises(ProviderUnavailableError), breaker.guard():
+            raise ProviderUnavailableError(dependency)
+    with pytest.raises(DependencyOpenError, match=f"menos de {reset_s} s"), breaker.guard():
+        pytest.fail("a call of an open breaker")
 
 
 class BreakerModel(RuleBasedStateMachine):
