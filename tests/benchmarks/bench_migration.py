@@ -46,6 +46,7 @@ from tests.benchmarks.corpus import MODEL, MONTHS, Corpus, FastEmbedder, StoredE
 from tests.benchmarks.costs import Cost, Meter, peak_memory_mb
 from tests.benchmarks.dagster_run import RunCost, measure_run
 from tests.benchmarks.migration_parts import measure_parts
+from tests.benchmarks.recall import recall
 
 MONTH = timedelta(days=30)
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -89,7 +90,7 @@ class Measured:
     ingest: Cost
     parts: dict[str, Cost]
     backfill: dict[str, Cost]
-    rerun: Cost
+    rerun: dict[str, Cost]
     memory_mb: float
     month: Month
 
@@ -137,7 +138,7 @@ def measure_size(home: Path, notes: int) -> Measured:
         memory_mb = peak_memory_mb()
         backfill(database, embedder, again, min_rows=min_rows)
         month = measure_month(database, corpus, Meter(server), notes // MONTHS)
-    return Measured(notes, loading.total(), parts, first.costs, again.total(), memory_mb, month)
+    return Measured(notes, loading.total(), parts, first.costs, again.costs, memory_mb, month)
 
 
 def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) -> Month:
@@ -147,7 +148,7 @@ def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) 
     middle = month.start + MONTH / 2
     ingest(database, corpus.records(notes, month, stream=2), tenant="default", source="bench")
     chunk_window(database, month, CONFIG)
-    recall_before = recall(database, corpus)
+    recall_before = recall(database, corpus.question_vectors[:QUESTIONS])
     with reading(database, corpus) as latencies_ms:
         time.sleep(10)
     before_ms = percentiles(latencies_ms).p95_ms
@@ -155,7 +156,7 @@ def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) 
         done = embed_chunks(database, embedder, TimeWindow(middle, month.end)).notes
     with reading(database, corpus) as latencies_ms:
         embed_chunks(database, embedder, month)
-    recall_after = recall(database, corpus)
+    recall_after = recall(database, corpus.question_vectors[:QUESTIONS])
     with meter.measure("rebuild"), database.autocommit() as connection:
         for name in INDEXES:
             connection.execute(
@@ -168,22 +169,6 @@ def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) 
         (recall_before, recall_after),
         (before_ms, percentiles(latencies_ms).p95_ms),
     )
-
-
-def recall(database: Database, corpus: Corpus) -> float:
-    """Return the share of the exact ten nearest chunks that the index finds."""
-    nearest = (
-        f"SELECT chunk_id FROM chunk_embeddings_{MODEL.name} ORDER BY "
-        f"embedding::halfvec({MODEL.dimension}) <=> %s::halfvec({MODEL.dimension}) LIMIT 10"
-    )
-    found = 0
-    with database.transaction() as connection:
-        for vector in corpus.question_vectors[:QUESTIONS]:
-            connection.execute("SET LOCAL enable_indexscan = on")
-            by_index = set(connection.execute(nearest, (vector,)))
-            connection.execute("SET LOCAL enable_indexscan = off")
-            found += len(by_index.intersection(connection.execute(nearest, (vector,))))
-    return found / (10 * QUESTIONS)
 
 
 @contextmanager
@@ -247,7 +232,9 @@ def report_costs(title: str, costs: dict[str, Cost], notes: int) -> None:
 
 def report_size(size: Measured) -> None:
     """Print what one size cost."""
-    parts, done = (sum(costs.values(), start=Cost()) for costs in (size.parts, size.backfill))
+    parts, done, again = (
+        sum(costs.values(), start=Cost()) for costs in (size.parts, size.backfill, size.rerun)
+    )
     month = size.month
     report(f"{size.notes:,} notes (ingested in {size.ingest.wall_s:.0f} s)")
     report_costs("parts alone", size.parts, size.notes)
@@ -258,8 +245,13 @@ def report_size(size: Measured) -> None:
         f"({done.cpu_s / parts.cpu_s:.2f} in processor time; at most {MOST_OF_PARTS})",
         met=ratio <= MOST_OF_PARTS,
     )
-    share = size.rerun.wall_s / done.wall_s
-    report(f"  again: {share:.1%} (at most {MOST_OF_FIRST:.0%})", met=share <= MOST_OF_FIRST)
+    report_costs("again", size.rerun, size.notes)
+    share = again.wall_s / done.wall_s
+    report(
+        f"  again: {again.wall_s:.1f} s, {share:.1%} "
+        f"({again.cpu_s / done.cpu_s:.1%} in processor time; at most {MOST_OF_FIRST:.0%})",
+        met=share <= MOST_OF_FIRST,
+    )
     report(f"  memory: {size.memory_mb:.0f} MB", met=size.memory_mb <= MOST_MEMORY_MB)
     report(
         f"  half a month more, {month.notes:,} notes, live: {month.live.wall_s:.1f} s; "

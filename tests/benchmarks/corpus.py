@@ -6,7 +6,8 @@ questions of a benchmark come from here too.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -25,6 +26,7 @@ from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 Words = np.ndarray[Any, np.dtype[np.str_]]
+Measure = Callable[[str], AbstractContextManager[None]]
 
 MODEL = ModelInfo("bench", 384, "test", "1", 0.0, 512)
 CHUNKS_PER_NOTE = 2
@@ -80,12 +82,15 @@ class Corpus:
         self._cumulated = np.cumsum(shares / shares.sum())
         self._centres = _normalised(rng.standard_normal((_CLUSTERS, MODEL.dimension)))
 
-    def load(self, database: Database, chunks: int) -> None:
+    def load(
+        self, database: Database, chunks: int, measure: Measure = lambda _: nullcontext()
+    ) -> None:
         """Fill a migrated database with an index as the product leaves one, unless it is there.
 
         Args:
             database: Open; what else it holds is deleted.
             chunks: How many, a multiple of `CHUNKS_PER_NOTE`.
+            measure: Surrounds each of its steps, by name.
         """
         with database.transaction() as connection:
             loaded = connection.execute("SELECT chunk_count FROM index_state").fetchone()
@@ -95,15 +100,17 @@ class Corpus:
             register_model(connection, MODEL, embeds_chunks=True)
         rng = np.random.default_rng([self._seed, chunks])
         notes = chunks // CHUNKS_PER_NOTE
-        for first in range(0, notes, _BATCH):
-            with database.bulk() as connection:
-                numbers = range(first, min(first + _BATCH, notes))
-                self._load_notes(connection, numbers, notes, rng)
-        ensure_vector_indexes(database, MODEL, min_rows=1)
-        with database.autocommit() as connection:
+        with measure("rows"):
+            for first in range(0, notes, _BATCH):
+                with database.bulk() as connection:
+                    numbers = range(first, min(first + _BATCH, notes))
+                    self._load_notes(connection, numbers, notes, rng)
+        with measure("vector indexes"):
+            ensure_vector_indexes(database, MODEL, min_rows=1)
+        with measure("vacuum"), database.autocommit() as connection:
             connection.execute("VACUUM ANALYZE")
         # Last: its count of chunks tells the next run that all is done.
-        with database.transaction() as connection:
+        with measure("statistics"), database.transaction() as connection:
             refresh_statistics(connection)
 
     def records(self, count: int, window: TimeWindow, *, stream: int) -> Iterator[NoteRecord]:

@@ -2,10 +2,9 @@
 
     python -m tests.benchmarks.show_model_migration
 
-In a RAG_HOME of its own, by the jobs of the code location on a real Dagster instance. Every job is
-a process of its own, with the settings of its time: so a data engineer restarts Dagster after a
-change of `.env`. One process asks the golden questions by whatever serves, from the first promotion
-to the end. Takes some minutes of CPU. Compare the counts, not the times.
+In a RAG_HOME of its own, by the jobs of the code location on a real Dagster instance. One process
+asks the golden questions by whatever serves, from the first promotion to the end. Takes some
+minutes of CPU. Compare the counts, not the times.
 """
 
 import itertools
@@ -19,7 +18,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rag_resources.application import Application, open_application
 from rag_resources.core.metrics import percentile
@@ -27,6 +25,7 @@ from rag_resources.core.types import RetrievalResponse
 from rag_resources.settings import SAMPLE, load_settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.promotions import promote
+from tests.benchmarks.dagster_jobs import Dagster
 
 OLD, NEW = "use_multilingual", "e5_small"
 OLD_CONFIGURATION, NEW_CONFIGURATION = "hybrid_use", "hybrid_weighted"
@@ -78,60 +77,6 @@ class Client:
             f"| {phase} | {len(answers) + self.errors[phase]} | {errors} | {empty} | {degraded} "
             f"| {cached} | {latency} | {served} |\n"
         )
-
-
-@dataclass(frozen=True)
-class Dagster:
-    """Runs jobs on the instance of a RAG_HOME, each in a process with the settings given."""
-
-    environment: Mapping[str, str]
-
-    def run(self, job: str, *, changes: Mapping[str, str], **options: Any) -> str:
-        """Run a job to its end and return why it failed, empty if it did not."""
-        result = subprocess.run(
-            [sys.executable, "-m", "tests.benchmarks.show_model_migration", job],
-            env={**os.environ, **self.environment, **changes},
-            input=json.dumps(options),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        return result.stdout.strip()
-
-    def done(self, job: str, *, changes: Mapping[str, str], **options: Any) -> None:
-        """Run a job that must succeed."""
-        reason = self.run(job, changes=changes, **options)
-        if reason:
-            raise SystemExit(f"{job}: {reason}")
-
-
-def run_job(job: str, options: Mapping[str, Any]) -> None:
-    """Run one job in this process; what its failed steps said goes to standard output."""
-    from rag_assets.instance import prepare  # the definitions read the environment
-
-    prepare(load_settings())
-    import dagster as dg
-
-    from rag_assets.definitions import defs
-    from rag_assets.failures import failure_reason
-    from rag_assets.partitions import monthly
-
-    months = monthly.get_partition_keys()[slice(*options.get("months", (None,)))]
-    tags = {
-        "dagster/asset_partition_range_start": months[0],
-        "dagster/asset_partition_range_end": months[-1],
-    }
-    assets = [dg.AssetKey(key) for key in options.get("assets", [])]
-    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    with dg.DagsterInstance.get() as instance:
-        result = defs.resolve_job_def(job).execute_in_process(
-            instance=instance,
-            raise_on_error=False,
-            run_config={**quiet, **options.get("run_config", {})},
-            tags=tags if "months" in options else {},
-            **({"asset_selection": assets} if assets else {}),
-        )
-    write("\n".join(map(failure_reason, result.get_step_failure_events())))
 
 
 def show(home: Path) -> None:
@@ -237,10 +182,7 @@ def migrate(
 
 
 def main() -> None:
-    """Show it, or be one of its jobs."""
-    if len(sys.argv) > 1:
-        run_job(sys.argv[1], json.load(sys.stdin))
-        return
+    """Show it."""
     with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
         home = Path(folder)
         home.chmod(0o755)

@@ -1,0 +1,234 @@
+"""Clients that ask all the time while months are indexed again and configurations are evaluated.
+
+    python -m tests.benchmarks.soak [--minutes 10] [--clients 8]
+
+In a RAG_HOME of its own: the sample with the embedded models, and the jobs of the code location on
+a real Dagster instance. Every other round changes how notes are cut, so that all chunks and vectors
+are made anew under the clients. Half of their questions are golden ones, which the cache of answers
+knows after a while; the others are pieces of notes, never the same. Latency is told apart by that.
+"""
+
+import argparse
+import itertools
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import structlog
+
+from rag_resources.application import Application, open_application
+from rag_resources.core.metrics import percentile
+from rag_resources.settings import SAMPLE, load_settings
+from tests.benchmarks.dagster_jobs import Dagster
+
+CONFIGURATION = "hybrid_weighted"
+MAX_TOKENS = ("192", "256")
+SAMPLE_S = 5.0
+SETTLED_S = 120.0
+"""Memory grows until caches and pools are full; what comes later counts."""
+
+MOST_P95_MS = 2000
+MOST_GROWTH = 1.05
+
+write = sys.stdout.write
+
+
+@dataclass
+class Clients:
+    """Ask from some threads until told to stop, and keep what came of it."""
+
+    application: Application
+    golden: Sequence[str]
+    sentences: Sequence[str]
+    count: int
+    latencies_ms: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})
+    outcomes: Counter[str] = field(default_factory=Counter)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> list[threading.Thread]:
+        """Start the threads."""
+        threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(self.count)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _ask(self, seed: int) -> None:
+        for question in self._questions(seed):
+            if self.stopped.is_set():
+                return
+            started = time.perf_counter()
+            try:
+                response = self.application.retrieve(question).response
+            except Exception as error:  # noqa: BLE001 -- whatever it is, it is what this looks for
+                self.outcomes[f"raised {type(error).__name__}"] += 1
+                continue
+            elapsed_ms = 1000 * (time.perf_counter() - started)
+            self.latencies_ms[response.cached].append(elapsed_ms)
+            if response.error:
+                self.outcomes["errors"] += 1
+            if not response.results:
+                self.outcomes["empty"] += 1
+            if response.degraded:
+                self.outcomes["degraded"] += 1
+
+    def _questions(self, seed: int) -> Iterator[str]:
+        chosen = random.Random(seed)
+        for number in itertools.count():
+            if number % 2:
+                yield chosen.choice(self.golden)
+            else:
+                yield f"{chosen.choice(self.sentences)} {chosen.choice(self.sentences)}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was in use at a moment."""
+
+    elapsed_s: float
+    memory_mb: float
+    threads: int
+    lent: int
+    pooled: int
+    connections: int
+
+
+def sentences() -> list[str]:
+    """Return pieces of the sample's notes, of some words each."""
+    words = " ".join(path.read_text("utf-8") for path in sorted((SAMPLE / "notes").rglob("*.md")))
+    parts = words.split()
+    return [" ".join(parts[start : start + 6]) for start in range(0, len(parts) - 6, 6)]
+
+
+def read(application: Application, elapsed_s: float) -> Reading:
+    """Look at this process and at the server."""
+    process = psutil.Process()
+    with application.database.transaction() as connection:
+        row = connection.execute(
+            "SELECT count(*) AS open FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        ).fetchone()
+    pool = application.database.statistics()
+    return Reading(
+        elapsed_s,
+        process.memory_info().rss / 2**20,
+        process.num_threads(),
+        pool.in_use,
+        pool.size,
+        row.open,
+    )
+
+
+def work(dagster: Dagster, stopped: threading.Event, done: Counter[str]) -> None:
+    """Index everything again and evaluate, round after round."""
+    for max_tokens in itertools.cycle(MAX_TOKENS):
+        changes = {"CHUNKING__MAX_TOKENS": max_tokens, "EMBEDDING_MODELS": "e5_small"}
+        for job, options in (
+            ("index", {"months": [0, None]}),
+            ("evaluate", {"assets": [["evaluation_results", CONFIGURATION]]}),
+        ):
+            if stopped.is_set():
+                return
+            reason = dagster.run(job, changes=changes, **options)
+            done[job if not reason else f"{job} failed: {reason}"] += 1
+
+
+def soak(home: Path, *, minutes: float, count: int) -> None:
+    """Prepare a base, run clients and work beside each other, and print what came of it."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    environment = {"RAG_HOME": str(home), "DATABASE_URL": "", "DAGSTER_PG_URL": ""}
+    os.environ.update(environment)
+    dagster = Dagster(environment)
+    first = {"EMBEDDING_MODELS": "e5_small"}
+    dagster.done("ingest", changes=first, months=[0, None])
+    dagster.done("golden", changes=first)
+    dagster.done("index", changes=first, months=[0, None])
+    entries = json.loads((SAMPLE / "golden.json").read_text("utf-8"))["entries"]
+    done: Counter[str] = Counter()
+    readings: list[Reading] = []
+    with open_application(load_settings(embedding_models=["e5_small"])) as application:
+        golden = [entry["query"] for entry in entries]
+        clients = Clients(application, golden, sentences(), count)
+        worker = threading.Thread(target=work, args=(dagster, clients.stopped, done))
+        application.retrieve(golden[0])  # loads the model
+        threads = [*clients.run(), worker]
+        worker.start()
+        started = time.perf_counter()
+        try:
+            while (elapsed_s := time.perf_counter() - started) < 60 * minutes:
+                readings.append(read(application, elapsed_s))
+                clients.stopped.wait(SAMPLE_S)
+        finally:
+            clients.stopped.set()
+            for thread in threads:
+                thread.join()
+        readings.append(read(application, time.perf_counter() - started))
+    report(clients, readings, done)
+
+
+def report(clients: Clients, readings: Sequence[Reading], done: Counter[str]) -> None:
+    """Print the figures and which targets were met."""
+    asked = sum(map(len, clients.latencies_ms.values()))
+    write(f"{clients.count} clients, {readings[-2].elapsed_s / 60:.0f} min, {asked} questions\n")
+    write(f"meanwhile: {', '.join(f'{count} x {job}' for job, count in done.items())}\n")
+    bad = {name: count for name, count in clients.outcomes.items() if name != "degraded"}
+    line(f"errors and empty answers: {bad or 0}", met=not bad)
+    line(f"degraded: {clients.outcomes['degraded']}")
+    for cached, latencies_ms in clients.latencies_ms.items():
+        if latencies_ms:
+            p50, p95 = (percentile(latencies_ms, share) for share in (0.5, 0.95))
+            kind = "cached" if cached else "searched"
+            text = f"{kind}: {len(latencies_ms)}, p50 {p50:.0f} ms, p95 {p95:.0f} ms"
+            line(f"{text}, longest {max(latencies_ms):.0f} ms", met=p95 < MOST_P95_MS)
+    settled = [reading.memory_mb for reading in readings if reading.elapsed_s >= SETTLED_S]
+    if len(settled) > 2:
+        middle = len(settled) // 2
+        growth = max(settled[middle:]) / max(settled[:middle])
+        text = f"memory: {settled[0]:.0f} MB after two minutes, {settled[-1]:.0f} at the end; "
+        line(
+            f"{text}; peak of the second half by the first's {growth:.3f}",
+            met=growth <= MOST_GROWTH,
+        )
+    last = readings[-1]
+    most = max(reading.connections for reading in readings)
+    line(
+        f"connections: {readings[0].connections} at the start, at most {most}, "
+        f"{last.connections} at the end; lent by the pool at the end {last.lent - 1}",
+        met=last.connections <= readings[0].connections + clients.count and last.lent <= 1,
+    )
+    line(f"threads: {readings[0].threads} at the start, {last.threads} at the end")
+
+
+def line(text: str, *, met: bool | None = None) -> None:
+    """Print a line, and whether its target was met if it has one."""
+    verdict = {None: "", True: "  [met]", False: "  [MISSED]"}[met]
+    write(f"{text}{verdict}\n")
+
+
+def main() -> None:
+    """Measure in a temporary home."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--clients", type=int, default=8)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="rag-soak-") as folder:
+        home = Path(folder)
+        home.chmod(0o755)
+        try:
+            soak(home, minutes=asked.minutes, count=asked.clients)
+        finally:
+            # Before its data goes.
+            subprocess.run([Path(sys.executable).with_name("rag"), "down"], check=False)
+
+
+if __name__ == "__main__":
+    main()
