@@ -46,8 +46,9 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
     built: list[str] = []
     with database.autocommit() as connection, _index_claim(connection, table):
         require_model(connection, info.name)
-        connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         rows = count_chunk_vectors(connection, info.name)
+        if not queries().is_analyzed(connection, table_name=table, row_count=rows):
+            connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         if not _are_due(connection, info.name, rows, min_rows):
             return built
         for column in ("embedding", "contextual_embedding"):

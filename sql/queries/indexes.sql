@@ -47,6 +47,13 @@ RESET maintenance_work_mem;
 -- name: drop_index!
 DROP INDEX CONCURRENTLY IF EXISTS {index};
 
+-- name: is_analyzed$
+-- Whether the planner's idea of a table's size is near the truth.
+-- params:  table_name text, row_count bigint
+-- returns: bool
+SELECT c.reltuples BETWEEN 0.9 * :row_count AND 1.1 * :row_count FROM pg_class AS c
+WHERE c.relname = :table_name AND c.relnamespace = current_schema()::regnamespace;
+
 -- name: analyze_table!
 ANALYZE {table};
 

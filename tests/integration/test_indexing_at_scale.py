@@ -92,6 +92,27 @@ def test_indexes_wait_for_the_end_of_a_backfill_unless_they_are_needed(
     assert names == (INDEXES if built else [])
 
 
+def test_a_table_that_stayed_as_it_is_is_not_analyzed_again(half_done: Database) -> None:
+    def analyzed_at() -> object:
+        with half_done.transaction() as connection:
+            row = connection.execute(
+                "SELECT last_analyze FROM pg_stat_user_tables WHERE relname = %s",
+                (f"chunk_embeddings_{MODEL.info.name}",),
+            ).fetchone()
+        return row.last_analyze
+
+    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
+    first = analyzed_at()
+    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
+    again = analyzed_at()
+    finish(half_done)
+    ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
+
+    assert first is not None
+    assert again == first
+    assert analyzed_at() != first
+
+
 @pytest.mark.parametrize(
     ("rows", "dimension", "needed_mb"), [(10, 512, 16), (100_000, 384, 156), (1_000_000, 384, 1560)]
 )
