@@ -99,7 +99,7 @@ def _measured(length: Length, variants: Sequence[Variant]) -> Table:
         label = f"{variant.name} {variant.model}"
         impaired += own.impaired
         points.append(Point(label, _mean(own.per_query, "mrr"), own.p50_ms))
-        intervals = (_with_interval(own.per_query, metric) for metric in METRICS)
+        intervals = (with_interval(own.per_query, metric) for metric in METRICS)
         rows[label] = [variant.name, variant.model or NO_MODEL, *intervals, f"{own.p50_ms:.0f}"]
     for label in pareto_front(points):
         rows[label][-1] += f" {FRONT_MARK}"
@@ -123,7 +123,7 @@ def _contrasts(length: Length, found: Study) -> Table:
             default, other = (
                 f"{own.name} {own.model}".strip() for own in (contrast.default, contrast.other)
             )
-            rows.append((default, other, *_differences(comparison)))
+            rows.append((default, other, *differences(comparison)))
     return Table(
         f"The default against the others with {length.title}",
         ("default", "minus", *COMPARED_WORDS),
@@ -173,7 +173,7 @@ def _choices(found: Study) -> Table:
                 ", ".join(scope.chosen),
                 _shown(_mean(scope.judged, "mrr")),
                 _shown(_mean(scope.default, "mrr")),
-                *_differences(comparison),
+                *differences(comparison),
             )
             for scope, comparison in found.scopes
         ],
@@ -182,7 +182,8 @@ def _choices(found: Study) -> Table:
     )
 
 
-def _differences(comparison: Comparison) -> list[str]:
+def differences(comparison: Comparison) -> list[str]:
+    """Show each metric's difference with its interval, p-values and verdict."""
     return [_difference(metric) for metric in comparison.metrics]
 
 
@@ -197,7 +198,8 @@ def _probability(value: float) -> str:
     return _shown(value) if value >= 0.001 else "<.001"
 
 
-def _with_interval(values: QueryMetrics, metric: str) -> str:
+def with_interval(values: QueryMetrics, metric: str) -> str:
+    """Show a mean with its interval of 95 %: Wilson's for hits, BCa bootstrap for the others."""
     own = [question[metric] for question in values.values()]
     if metric.startswith("hit_rate"):
         interval = wilson_interval(round(sum(own)), len(own))
