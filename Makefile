@@ -2,13 +2,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(PEERS)/.ready
 CRASHES ?= 50
+EXAMPLES ?= 10000
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
+TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run ui test crash check bench bench-quality down clean
+.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-quality bench-peers down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -27,14 +31,25 @@ run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only
 ui: $(READY)  ## Serve the Dagster UI with its daemon
 	@$(BIN)/python -m rag_assets ui
 
-test: $(READY)  ## Run all tests, with coverage
+test: $(READY)  ## Run all tests
+	$(BIN)/python $(TESTS)
+
+coverage: $(READY)  ## Run all tests, and see which lines and branches they reach (half as long again)
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -m 'not benchmark' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage run $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 crash: $(READY)  ## Kill indexing and PostgreSQL at random moments, CRASHES times (minutes)
 	$(BIN)/python -m tests.crash --crashes $(CRASHES)
+
+fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (an hour or more)
+	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)
+
+mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (hours)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
+	HYPOTHESIS_PROFILE=mutation $(BIN)/mutmut run --max-children 1
+	@$(BIN)/mutmut results
 
 check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/ruff check .
@@ -49,8 +64,17 @@ bench: $(READY)  ## Measure the embedding models (minutes)
 bench-quality: $(READY)  ## Measure every configuration on DATA, a file in the format of SQuAD
 	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
 
+# Apart: their requirements exclude some of our pins.
+$(PEERS_READY): tests/benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+bench-peers: $(READY) $(PEERS_READY)  ## Measure LlamaIndex, Haystack and LangChain beside us on DATA
+	$(BIN)/python -m tests.benchmarks.peers $(DATA)
+
 down: $(READY)  ## Stop the embedded database of this RAG_HOME
 	@$(BIN)/rag down
 
 clean: down  ## Stop the database and delete all state of this RAG_HOME and the virtual environment
-	rm -rf $${RAG_HOME:-.rag} $(VENV)
+	rm -rf $${RAG_HOME:-.rag} $(VENV) $(PEERS)

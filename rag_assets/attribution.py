@@ -13,7 +13,7 @@ from rag_assets.assets.ingestion import note_embeddings, notes
 from rag_resources.core.attribution import Flip, MonthBlame, blame_months
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.evaluation.comparison import EvaluationComparison
-from rag_resources.evaluation.report import VERDICT_WORDS, p_value_in_words
+from rag_resources.evaluation.report import VERDICT_WORDS, p_value_in_words, value_in_words
 
 SHOWN_FLIPS = 50
 SHOWN_NEWCOMERS = 3
@@ -142,4 +142,4 @@ def _names(found: EvaluationComparison, note_ids: Sequence[UUID]) -> str:
 
 
 def _cell(value: object) -> str:
-    return "–" if value is None else " ".join(str(value).split()).replace("|", "\\|")
+    return " ".join(value_in_words(value).split()).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""The named retrieval configurations this code location was loaded with."""
+"""The models and named retrieval configurations this code location was loaded with."""
 
 from functools import cache
 
@@ -6,8 +6,41 @@ from rag_resources.configurations import load_configurations
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, Role
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
-from rag_resources.providers.registry import EMBEDDED_MODELS
-from rag_resources.settings import settings
+from rag_resources.providers.registry import MODEL_NAMES
+from rag_resources.settings import Settings, settings
+
+
+@cache
+def embedding_models() -> tuple[str, ...]:
+    """Return the models whose chunk vectors are assets.
+
+    Raises:
+        InvalidConfigurationError: As `check_models`.
+    """
+    check_models(settings())
+    return settings().embedding_models
+
+
+def check_models(own: Settings) -> None:
+    """Refuse settings that name no model: assets and tables are called after models.
+
+    Raises:
+        InvalidConfigurationError: With every bad variable named, and what it may say.
+    """
+    named = {
+        "EMBEDDING_MODELS": own.embedding_models,
+        "NOTE_EMBEDDING_MODEL": (own.note_embedding_model,),
+        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [own.legacy_embedding_model])),
+    }
+    known = ", ".join(MODEL_NAMES)
+    problems = [
+        f"{variable}: {Message.PROBLEM_CHOICE.format(value=model, expected=known)}"
+        for variable, models in named.items()
+        for model in models
+        if model not in MODEL_NAMES
+    ]
+    if problems:
+        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
 @cache
@@ -22,7 +55,7 @@ def configurations() -> dict[str, NamedConfiguration]:
         name: item
         for name, item in load_configurations(settings().configuration_folders).items()
         # A model that exists but is switched off takes its configurations along.
-        if item.retrieval.model in known or item.retrieval.model not in EMBEDDED_MODELS
+        if item.retrieval.model in known or item.retrieval.model not in MODEL_NAMES
     }
     problems = [
         f"{item.name}: "

@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 from filelock import FileLock
 
+from rag_assets.configured import check_models
 from rag_assets.pools import POOLS
 from rag_resources.database.locate import dagster_url, database_url
 from rag_resources.database.migrations import migrate
@@ -23,8 +24,10 @@ def prepare(settings: Settings) -> None:
     instance is created here, once, before either.
 
     Raises:
-        RagError: The home cannot be written, or the database cannot be started or reached.
+        RagError: A model has no such name, the home cannot be written, or the database cannot be
+            started or reached.
     """
+    check_models(settings)
     home = settings.ensure_home()
     migrate(database_url(settings))
     settings.dagster_home.mkdir(exist_ok=True)

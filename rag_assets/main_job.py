@@ -35,7 +35,7 @@ from rag_resources.store.progress import index_is_current, read_progress
 from rag_resources.store.promotions import current_promotion
 
 REFRESH_S = 0.5
-TABLE_WIDTH = 114
+WIDEST_TABLE = 400
 
 
 def main_job() -> None:
@@ -202,7 +202,9 @@ def _print_results(console: Console, database: Database) -> None:
         table.add_column(column, no_wrap=True)
     for row in frame.itertuples(index=False):
         table.add_row(*row)
-    Console(width=max(console.width, TABLE_WIDTH)).print(table)
+    # What does not fit is cut, even the verdict: a narrow terminal wraps instead.
+    needed = Console(width=WIDEST_TABLE).measure(table).maximum
+    Console(width=max(console.width, needed)).print(table)
     if promotion:
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)

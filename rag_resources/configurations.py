@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from rag_resources.core.configuration import NamedConfiguration, parse_configuration
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.core.yaml_text import load_yaml
 
 DEFAULT_CONFIGURATION = "hybrid_weighted"
 """What serves before the first promotion."""
@@ -54,18 +56,36 @@ def load_configuration(path: Path) -> NamedConfiguration:
         InvalidConfigurationError: With every problem named.
     """
     origin = Message.INVALID_CONFIGURATION.format(origin=path)
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidConfigurationError(
-            origin, [Message.CONFIGURATION_YAML.format(reason=reason)]
-        ) from error
+    raw = read_yaml(path, headline=origin)
     configuration = parse_configuration(raw, origin=str(path))
     if configuration.name != path.stem:
         problem = Message.CONFIGURATION_NAME.format(stem=path.stem, name=configuration.name)
         raise InvalidConfigurationError(origin, [problem])
     return configuration
+
+
+def read_yaml(path: Path, *, headline: str) -> Any:
+    """Read a YAML file.
+
+    Args:
+        path: The file.
+        headline: Of the error.
+
+    Raises:
+        InvalidConfigurationError: It cannot be read or is not YAML.
+    """
+    try:
+        return load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problem = Message.FILE_NOT_READABLE.format(path=path)
+        raise InvalidConfigurationError(headline, [problem]) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        problem = Message.CONFIGURATION_YAML.format(line=line, column=column)
+        raise InvalidConfigurationError(headline, [problem]) from error
+    except yaml.YAMLError as error:
+        raise InvalidConfigurationError(headline, [Message.YAML_LIMITS]) from error
 
 
 def _files(folders: Iterable[Path], problems: list[str]) -> list[Path]:

@@ -29,11 +29,11 @@ CONFIGURATIONS = SAMPLE.parent / "configurations"
 def _listed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return [part.strip() for part in value.split(",") if part.strip()]
+    return list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
 
 
 def _month(value: str) -> str:
-    if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", value):
+    if not re.fullmatch(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])", value):
         raise ValueError(Message.SETTINGS_MONTH)
     return value
 
@@ -114,7 +114,10 @@ class Settings(BaseSettings):
     @field_validator("rag_home", "notes_source", "golden_source", "rag_configurations")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
-        return value.expanduser().absolute() if value else None
+        try:
+            return value.expanduser().absolute() if value else None
+        except RuntimeError:  # A home of somebody who is not known here.
+            raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
 
     @property
     def dagster_home(self) -> Path:
@@ -173,12 +176,15 @@ def load_settings(**overrides: Any) -> Settings:
     """Read the environment.
 
     Raises:
-        InvalidConfigurationError: With every bad variable named.
+        InvalidConfigurationError: With every bad variable named; or the `.env` file is not UTF-8.
     """
     try:
         return Settings(**overrides)
     except ValidationError as error:
         problems = [_as_variable(problem) for problem in describe_problems(error)]
+        raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+    except UnicodeDecodeError as error:
+        problems = [Message.FILE_NOT_READABLE.format(path=".env")]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
     except SettingsError as error:  # A group of fields is given whole, and not as JSON.
         group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")

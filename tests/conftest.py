@@ -1,4 +1,7 @@
-"""Shared fixtures, and Hypothesis profiles: `dev` explores, `ci` repeats the same examples."""
+"""Shared fixtures, and Hypothesis profiles.
+
+`dev` explores, `ci` repeats, `fuzz` goes on and on, `mutation` is quick: it runs for every mutant.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,7 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from psycopg.conninfo import conninfo_to_dict
 
 from rag_resources.database.migrations import migrate
@@ -25,6 +28,22 @@ settings.register_profile(
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no defect
+)
+settings.register_profile(
+    "fuzz",
+    max_examples=int(os.environ.get("EXAMPLES", "10000")),
+    deadline=None,
+    phases=set(Phase) - {Phase.explain},
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "mutation",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],  # a killed mutant needs no smallest example
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

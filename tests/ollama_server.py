@@ -101,6 +101,7 @@ class OllamaServer:
         answers: Gives the value to answer such a schema with, from it and the messages; the
             smallest instance of the schema unless told otherwise.
         done_reason: Why every answer ended.
+        bodies: By path, what is answered in place of anything sensible.
         requests: Every request so far, well-formed or not.
         silences_over: How many silences went on to their end with the client still there.
     """
@@ -117,6 +118,7 @@ class OllamaServer:
         default=lambda schema, _: smallest_instance(schema)
     )
     done_reason: str = "stop"
+    bodies: dict[str, bytes] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     silences_over: int = 0
 
@@ -356,7 +358,9 @@ class _Handler(BaseHTTPRequestHandler):
         except _BadRequestError as error:
             self._send(error.status, {"error": str(error)})
             return
-        if isinstance(payload, dict):
+        if self.path in self.server.ollama.bodies:
+            self._send_bytes(200, self.server.ollama.bodies[self.path])
+        elif isinstance(payload, dict):
             self._send(200, payload)
         else:
             self._stream(payload)

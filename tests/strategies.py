@@ -5,7 +5,7 @@ They generate valid values unless the name says otherwise; each test corrupts th
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -25,9 +25,9 @@ from rag_resources.core.configuration import (
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.metrics import JudgedRanking
+from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.text import Span, count_tokens
 from rag_resources.core.types import Candidate, Ranking, Retriever
-from rag_resources.retrieval.request import MAX_QUERY_CHARS
 from rag_resources.store.notes import note_id
 from tests.corpus import SOURCE, START, Draft
 
@@ -354,9 +354,10 @@ def retrieved_lists(draw: Draw) -> list[Ranking]:
 
 
 def timestamps() -> st.SearchStrategy[Any]:
-    """An aware timestamp, of any whole-minute offset."""
+    """An aware timestamp, of any whole-minute offset, that has a year in UTC too."""
     zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-    return st.datetimes(timezones=st.one_of(st.just(UTC), zones))
+    first, last = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001 - the zone comes after
+    return st.datetimes(first, last, timezones=st.one_of(st.just(UTC), zones))
 
 
 def golden_entries() -> st.SearchStrategy[GoldenEntry]:

@@ -11,6 +11,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.assets.ingestion import OWNERS, note_embeddings, notes
+from rag_assets.configured import embedding_models
 from rag_assets.failures import told_as_failure
 from rag_assets.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.partitions import batches, monthly, span
@@ -219,4 +220,4 @@ def embeddings_key(model: str) -> dg.AssetKey:
     return dg.AssetKey(["embeddings", model])
 
 
-embeddings_assets = [build_embeddings_asset(model) for model in settings().embedding_models]
+embeddings_assets = [build_embeddings_asset(model) for model in embedding_models()]

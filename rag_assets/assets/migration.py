@@ -7,6 +7,7 @@ import dagster as dg
 
 from rag_assets.assets.indexing import embeddings_assets, embeddings_key
 from rag_assets.assets.ingestion import OWNERS
+from rag_assets.configured import embedding_models
 from rag_assets.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
@@ -14,7 +15,6 @@ from rag_resources.evaluation.migration_report import summary, tables
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.plots.migration import migration_plot
 from rag_resources.resources import RagResource
-from rag_resources.settings import settings
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 
 _measured = dg.AutomationCondition.any_deps_match(
@@ -22,7 +22,7 @@ _measured = dg.AutomationCondition.any_deps_match(
         dg.AssetSelection.checks(
             *(
                 dg.AssetCheckKey(embeddings_key(model), "retrieval_quality")
-                for model in settings().embedding_models
+                for model in embedding_models()
             )
         )
     )

@@ -7,7 +7,7 @@ import dagster as dg
 
 from rag_assets.assets.evaluation import golden_dataset
 from rag_assets.assets.indexing import chunks, embeddings_key
-from rag_assets.configured import representative
+from rag_assets.configured import embedding_models, representative
 from rag_assets.metadata import evaluation_metadata
 from rag_assets.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
@@ -23,7 +23,6 @@ from rag_resources.indexing.verify import (
     lowest_cosine,
 )
 from rag_resources.resources import RagResource
-from rag_resources.settings import settings
 from rag_resources.store.embeddings import count_gaps
 from rag_resources.store.migration import BatchRun
 
@@ -160,5 +159,5 @@ def planned_batches() -> int:
 
 
 embeddings_checks = [
-    check for model in settings().embedding_models for check in build_embeddings_checks(model)
+    check for model in embedding_models() for check in build_embeddings_checks(model)
 ]

@@ -43,8 +43,8 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
 
     comparison, screen = found.comparison, console()
     title = Message.COMPARE_TITLE.format(
-        before=found.before.configuration,
-        after=found.after.configuration,
+        before=_titled(found.before),
+        after=_titled(found.after),
         queries=comparison.queries,
     )
     columns = (
@@ -83,11 +83,16 @@ def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
 
 
 def _show_changes(found: "EvaluationComparison") -> None:
+    from rag_resources.evaluation.report import value_in_words
+
     if not found.changes:
         say(Message.COMPARE_NO_CHANGES)
         return
     columns = (Message.COLUMN_FIELD, Message.COLUMN_BEFORE, Message.COLUMN_AFTER)
-    rows = [(item.field, _value(item.before), _value(item.after)) for item in found.changes]
+    rows = [
+        (item.field, value_in_words(item.before), value_in_words(item.after))
+        for item in found.changes
+    ]
     console().print(table(columns, rows))
 
 
@@ -112,6 +117,15 @@ def _show_flips(found: "EvaluationComparison") -> None:
         for flip in found.flips[:SHOWN_FLIPS]
     ]
     console().print(table(columns, rows, prose=True))
+    if len(rows) < len(found.flips):
+        say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(rows)))
+
+
+def _titled(evaluation: "StoredEvaluation") -> str:
+    """Name an evaluation: two of one configuration differ by when they were made."""
+    return Message.COMPARE_EVALUATION.format(
+        configuration=evaluation.configuration, created_at=evaluation.created_at
+    )
 
 
 def _names(found: "EvaluationComparison", notes: Sequence[UUID]) -> list[str]:
@@ -120,10 +134,6 @@ def _names(found: "EvaluationComparison", notes: Sequence[UUID]) -> list[str]:
 
 def _rank(rank: int | None) -> str:
     return str(rank) if rank else "–"
-
-
-def _value(value: object) -> str:
-    return "–" if value is None else str(value)
 
 
 def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> dict[str, Any]:

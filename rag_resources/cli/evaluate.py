@@ -1,5 +1,6 @@
 """`rag evaluate`: the golden questions through a configuration."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +32,7 @@ GROUP_WORDS = {
     "difficulty": Message.GROUP_DIFFICULTY,
     "tag": Message.GROUP_TAG,
 }
+SHOWN_TAGS = 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
@@ -89,7 +91,10 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
     screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
     metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
     groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
-    screen.print(table(groups, _group_rows(summary)))
+    tags = _tags_by_size(summary)
+    screen.print(table(groups, _group_rows(summary, hidden=tags[SHOWN_TAGS:])))
+    if len(tags) > SHOWN_TAGS:
+        say(Message.EVALUATE_TAGS_SHOWN.format(shown=SHOWN_TAGS, total=len(tags)))
     say(
         Message.EVALUATE_LATENCY.format(
             p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=gate.latency_p95_ms
@@ -122,9 +127,17 @@ def _metric_rows(summary: "Summary") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _group_rows(summary: "Summary") -> list[list[str]]:
+def _tags_by_size(summary: "Summary") -> list[str]:
+    """Return the groups that are tags, those with most questions first."""
+    tags = [group for group in summary.breakdown if group.startswith("tag:")]
+    return sorted(tags, key=lambda group: (-summary.breakdown[group]["queries"], group))
+
+
+def _group_rows(summary: "Summary", *, hidden: Collection[str]) -> list[list[str]]:
     rows = []
     for group, values in summary.breakdown.items():
+        if group in hidden:
+            continue
         kind, _, name = group.partition(":")
         metrics = [f"{values[metric]:.3f}" for metric in GROUP_METRICS]
         rows.append([GROUP_WORDS[kind].format(name=name), f"{values['queries']:.0f}", *metrics])

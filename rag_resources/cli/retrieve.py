@@ -91,12 +91,13 @@ def _assignments(assignments: list[str] | None, option: str) -> dict[str, str]:
         InvalidParameterError: One of them is none.
     """
     from rag_resources.core.errors import InvalidParameterError
+    from rag_resources.core.text import shown
 
     read = {}
     for assignment in assignments or []:
         name, equals, value = assignment.partition("=")
         if not (name.strip() and equals):
-            message = Message.ASSIGNMENT_INVALID.format(option=option, value=assignment)
+            message = Message.ASSIGNMENT_INVALID.format(option=option, value=shown(assignment))
             raise InvalidParameterError(message, option=option)
         read[name.strip()] = value.strip()
     return read
@@ -113,7 +114,7 @@ def _json_or_text(value: str) -> Any:
     """Read a number, truth value, null or quoted text; whatever else is written is the text."""
     try:
         read = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return value if isinstance(read, dict | list) else read
 

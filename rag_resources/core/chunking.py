@@ -90,13 +90,12 @@ def _split_sentence(
 
 
 def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:
+    """Pieces between the borders, none empty: a sentence has no white space at its ends."""
     start = span.start
     for match in border.finditer(text, span.start, span.end):
-        if match.start() > start:
-            yield Span(start, match.start())
+        yield Span(start, match.start())
         start = match.end()
-    if start < span.end:
-        yield Span(start, span.end)
+    yield Span(start, span.end)
 
 
 def _split_words(

@@ -84,7 +84,7 @@ class Comparison:
     Attributes:
         queries: Those questions.
         left_out: Questions that only one of the two has.
-        metrics: In the order of `COMPARED`.
+        metrics: In the order of `COMPARED`, without those that one of the two did not measure.
         lost: Found before and not after, by golden id.
         gained: Found after and not before.
     """
@@ -181,26 +181,32 @@ def _measure(
     pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], members: Sequence[int], keys: Sequence[UUID]
 ) -> dict[int, list[_Measured]]:
     """Measure the pairs of some indexes, which have the same questions."""
-    differences = np.hstack([_differences(*pairs[index], keys) for index in members])
+    columns = [(index, metric) for index in members for metric in _recorded(*pairs[index], keys)]
+    differences = np.column_stack(
+        [_differences(*pairs[index], keys, metric) for index, metric in columns]
+    )
     p_values = randomization_p_values(differences)
     intervals = bootstrap_intervals(differences)
-    width = len(COMPARED)
-    measured = {}
-    for position, index in enumerate(members):
-        columns = range(position * width, (position + 1) * width)
-        measured[index] = [
-            _Measured(
-                metric,
-                intervals[column],
-                _mcnemar(differences[:, column]) if metric == HITS else p_values[column],
-            )
-            for metric, column in zip(COMPARED, columns, strict=True)
-        ]
+    measured: dict[int, list[_Measured]] = {index: [] for index in members}
+    for column, (index, metric) in enumerate(columns):
+        p_value = _mcnemar(differences[:, column]) if metric == HITS else p_values[column]
+        measured[index].append(_Measured(metric, intervals[column], p_value))
     return measured
 
 
-def _differences(before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID]) -> Matrix:
-    return np.array([[after[key][name] - before[key][name] for name in COMPARED] for key in keys])
+def _recorded(before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID]) -> list[str]:
+    """Return what both measured: an evaluation may be older than a metric."""
+    return [
+        metric
+        for metric in COMPARED
+        if all(metric in before[key] and metric in after[key] for key in keys)
+    ]
+
+
+def _differences(
+    before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID], metric: str
+) -> list[float]:
+    return [after[key][metric] - before[key][metric] for key in keys]
 
 
 def _mcnemar(differences: Matrix) -> float:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.core.text import shown
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 # -0.0 is stored as 0.0, or two equal configurations would hash differently.
@@ -272,7 +273,7 @@ def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> Ret
     Raises:
         InvalidConfigurationError: The result is invalid; every problem is named.
     """
-    merged = _merge(config.model_dump(mode="json"), overrides)
+    merged = _merge(config.model_dump(), overrides)
     return parse_retrieval(merged, origin=Message.ORIGIN_OVERRIDES)
 
 
@@ -295,6 +296,12 @@ def _validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
             describe_problems(error),
             origin=origin,
         ) from error
+    except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
+        raise InvalidConfigurationError(
+            Message.INVALID_CONFIGURATION.format(origin=origin),
+            [Message.PROBLEM_TOO_DEEP],
+            origin=origin,
+        ) from error
 
 
 def describe_problems(error: ValidationError) -> list[str]:
@@ -304,7 +311,7 @@ def describe_problems(error: ValidationError) -> list[str]:
 
 def _describe(detail: ErrorDetails) -> str:
     # A key that is wrong itself is a step of its own, "[key]".
-    steps = [_shown(step) for step in detail["loc"] if step != "[key]"]
+    steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."
     context = dict(detail.get("ctx", {}))
     if "expected" in context:  # pydantic lists the choices in English
@@ -313,15 +320,10 @@ def _describe(detail: ErrorDetails) -> str:
     if detail["type"] == "value_error":
         reason = str(context["error"])
     elif template:
-        reason = template.format(value=_shown(detail["input"]), **context)
+        reason = template.format(value=shown(detail["input"]), **context)
     else:
-        reason = Message.PROBLEM_OTHER.format(value=_shown(detail["input"]), kind=detail["type"])
+        reason = Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
     return f"{path}: {reason}"
-
-
-def _shown(value: Any) -> str:
-    text = str(value).encode("utf-8", "backslashreplace").decode()  # lone surrogates
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 _PROBLEMS: Mapping[str, str] = {
@@ -330,6 +332,8 @@ _PROBLEMS: Mapping[str, str] = {
     "invalid_key": Message.PROBLEM_UNKNOWN_KEY,
     "greater_than_equal": Message.PROBLEM_TOO_SMALL,
     "less_than_equal": Message.PROBLEM_TOO_LARGE,
+    "greater_than": Message.PROBLEM_NOT_OVER,
+    "less_than": Message.PROBLEM_NOT_UNDER,
     "string_pattern_mismatch": Message.PROBLEM_PATTERN,
     "string_too_short": Message.PROBLEM_EMPTY,
     "too_short": Message.PROBLEM_EMPTY,
@@ -356,4 +360,5 @@ _PROBLEMS: Mapping[str, str] = {
     "model_type": Message.PROBLEM_MAPPING,
     "dict_type": Message.PROBLEM_MAPPING,
     "tuple_type": Message.PROBLEM_LIST,
+    "list_type": Message.PROBLEM_LIST,
 }

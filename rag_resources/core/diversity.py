@@ -47,7 +47,7 @@ def maximal_marginal_relevance(
     for _ in chunks:
         marginal = (1 - diversity_weight) * relevance + diversity_weight * (1 - nearest)
         best = int(np.argmax(np.where(left, marginal, -1.0)))
-        picked.append(replace(chunks[best], score=min(1.0, float(marginal[best]))))
+        picked.append(replace(chunks[best], score=float(marginal[best])))
         left[best] = False
         nearest = np.maximum(nearest, similarities[best])
     return picked

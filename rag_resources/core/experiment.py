@@ -6,6 +6,7 @@ flatter it. Running an experiment is `evaluation.experiment`.
 
 import hashlib
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
+from rag_resources.core.text import shown
 
 MAX_CONFIGURATIONS = 200
 HOLD_OUT_FROM = 400
@@ -117,7 +119,7 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
     except ValidationError as error:
         raise InvalidConfigurationError(headline, describe_problems(error)) from error
     problems = [
-        Message.EXPERIMENT_NO_VALUES.format(field=name)
+        Message.EXPERIMENT_NO_VALUES.format(field=shown(name))
         for name, values in experiment.grid.items()
         if not values
     ]
@@ -141,16 +143,17 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
         InvalidConfigurationError: Some combination is not valid, each named; or there are too many.
     """
     variants: dict[str, Mapping[str, Any]] = {experiment.base: {}}
-    if experiment.grid:
+    combinations = math.prod(map(len, experiment.grid.values())) if experiment.grid else 0
+    # Before they are made: ten fields of ten values are ten thousand millions.
+    count = 1 + combinations + len(experiment.configurations)
+    if count > MAX_CONFIGURATIONS:
+        message = Message.EXPERIMENT_TOO_MANY.format(count=count, maximum=MAX_CONFIGURATIONS)
+        raise InvalidConfigurationError(message, [])
+    if combinations:
         for values in itertools.product(*experiment.grid.values()):
             changes = dict(zip(experiment.grid, values, strict=True))
             variants[_label(changes, experiment.grid)] = nested_fields(changes)
     variants |= {name: nested_fields(item) for name, item in experiment.configurations.items()}
-    if len(variants) > MAX_CONFIGURATIONS:
-        message = Message.EXPERIMENT_TOO_MANY.format(
-            count=len(variants), maximum=MAX_CONFIGURATIONS
-        )
-        raise InvalidConfigurationError(message, [])
     made: dict[str, RetrievalConfig] = {}
     problems: list[str] = []
     seen: set[str] = set()
@@ -158,7 +161,7 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
         try:
             config = with_overrides(base, overrides)
         except InvalidConfigurationError as error:
-            problems.extend(f"{name}: {problem}" for problem in error.problems)
+            problems.extend(f"{shown(name)}: {problem}" for problem in error.problems)
             continue
         if config.config_hash not in seen:
             made[name] = config
@@ -219,7 +222,7 @@ def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) ->
 def pareto_front(points: Sequence[Point]) -> list[str]:
     """Return the names of the points that no other beats in one thing and equals in the other.
 
-    In order of quality, best first.
+    In order of quality, best first; of points equal in both the first by name.
     """
     front: list[Point] = []
     for point in sorted(points, key=lambda p: (-p.quality, p.latency_ms, p.name)):

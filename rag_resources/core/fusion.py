@@ -116,7 +116,7 @@ def convex_combination(
     Properties: 1, 3, 4. Source: Bruch et al., ACM TOIS 2023, arXiv 2210.11934.
     """
     _check_weights(rankings, weights)
-    total = math.fsum(weights) or 1.0
+    total = math.fsum(weights)
     terms: dict[UUID, list[float]] = {}
     for ranking, weight in zip(rankings, weights, strict=True):
         normalized = min_max([candidate.score for candidate in ranking.candidates])

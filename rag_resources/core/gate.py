@@ -112,10 +112,11 @@ def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> 
 
 
 def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:
-    """How many more questions bring the Wilson lower bound to the threshold at this rate."""
+    """How many more questions bring the Wilson lower bound to the threshold at this rate.
+
+    None if no number does that, as at a rate that is not over the threshold.
+    """
     rate = hits / queries
-    if rate <= threshold:
-        return None
 
     def settled(total: int) -> bool:
         return wilson_interval(math.floor(rate * total + 1e-9), total).low >= threshold

@@ -7,19 +7,22 @@ to 33.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import is_blank, normalize_query
+from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.core.text import is_blank, normalize_query, printable, shown
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
 CANDIDATE_TAG = "candidata"
 """Of a suggested entry; it is refused until a person who has looked at it takes the tag away."""
+# The normalised question is the key of an index, whose rows must fit in a third of a page (2,704).
+_MAX_KEY_BYTES = 2_600
 # PostgreSQL stores neither NUL nor a surrogate without its other half.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -118,7 +121,8 @@ def parse_golden(
         if entry and entry.query:
             _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
-        query = str(row.get("query", "")) if isinstance(row, Mapping) else ""
+        query = row.get("query", "") if isinstance(row, Mapping) else ""
+        query = query if isinstance(query, str) else shown(query)
         problems.extend(locate_problem(position, query, problem) for problem in reading.problems)
     if problems:
         raise InvalidGoldenDatasetError(headline, problems, origin=origin)
@@ -140,7 +144,8 @@ def parse_entry(row: Any, *, resolve_note: Callable[[str], UUID | None]) -> Gold
 
 def locate_problem(position: int, query: str, reason: str) -> str:
     """Say which entry of a file has a problem."""
-    return Message.GOLDEN_ENTRY.format(position=position, query=query[:60], reason=reason)
+    message = Message.GOLDEN_ENTRY if query.strip() else Message.GOLDEN_ENTRY_UNNAMED
+    return message.format(position=position, query=printable(query[:60]), reason=reason)
 
 
 def _refuse_repeats(
@@ -162,7 +167,7 @@ def _parse_entry(
         reading.add(Message.GOLDEN_NOT_AN_OBJECT)
         return None
     return GoldenEntry(
-        query=_text(row, "query", Message.GOLDEN_BLANK_QUERY, reading),
+        query=_query(row, reading),
         relevant_note_ids=_relevant(row, reading, resolve_note),
         expected_answer=_text(row, "expectedAnswer", Message.GOLDEN_NO_ANSWER, reading),
         category=_category(row, reading),
@@ -174,10 +179,23 @@ def _parse_entry(
     )
 
 
+def _query(row: Mapping[str, Any], reading: _Reading) -> str:
+    query = _text(row, "query", Message.GOLDEN_BLANK_QUERY, reading)
+    if len(query) > MAX_QUERY_CHARS:
+        problem = Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
+        reading.add(f"query: {problem}")
+    elif len(normalize_query(query).encode()) > _MAX_KEY_BYTES:
+        reading.add(Message.GOLDEN_QUERY_BYTES.format(maximum=_MAX_KEY_BYTES))
+    return query
+
+
 def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) -> str:
     value = row.get(name)
-    if not isinstance(value, str) or is_blank(value) or _UNSTORABLE.search(value):
+    if not isinstance(value, str) or is_blank(value):
         reading.add(message)
+        return ""
+    if _UNSTORABLE.search(value):
+        reading.add(Message.GOLDEN_UNSTORABLE.format(field=name))
         return ""
     return value
 
@@ -185,32 +203,49 @@ def _text(row: Mapping[str, Any], name: str, message: str, reading: _Reading) ->
 def _relevant(
     row: Mapping[str, Any], reading: _Reading, resolve_note: Callable[[str], UUID | None]
 ) -> tuple[UUID, ...]:
-    names = row.get("relevantNoteIds") or row.get("relevantNotes")
-    if not isinstance(names, list) or not names:
+    field_name = "relevantNoteIds" if row.get("relevantNoteIds") else "relevantNotes"
+    names = row.get(field_name)
+    if not names:
         reading.add(Message.GOLDEN_NO_RELEVANT)
+        return ()
+    if not isinstance(names, list):
+        problem = Message.PROBLEM_LIST.format(value=shown(names))
+        reading.add(f"{field_name}: {problem}")
         return ()
     resolved: dict[UUID, None] = {}
     for name in names:
-        note_id = resolve_note(str(name))
+        note_id = resolve_note(str(name)) if _could_name_a_note(name) else None
         if note_id is None:
-            reading.add(Message.GOLDEN_MISSING_NOTE.format(note=name))
+            reading.add(Message.GOLDEN_MISSING_NOTE.format(note=shown(name)))
         else:
             resolved[note_id] = None
     return tuple(resolved)
 
 
+def _could_name_a_note(name: object) -> bool:
+    return isinstance(name, str | int) and not _UNSTORABLE.search(str(name))
+
+
 def _category(row: Mapping[str, Any], reading: _Reading) -> str:
     value = row.get("category")
+    if value is None:
+        reading.add(f"category: {Message.PROBLEM_MISSING}")
+        return ""
     if value not in CATEGORIES:
-        reading.add(Message.GOLDEN_CATEGORY.format(value=value, known=", ".join(CATEGORIES)))
+        known = ", ".join(CATEGORIES)
+        reading.add(Message.GOLDEN_CATEGORY.format(value=shown(value), known=known))
         return ""
     return str(value)
 
 
 def _difficulty(row: Mapping[str, Any], reading: _Reading) -> int:
     value = row.get("difficulty")
+    if value is None:
+        reading.add(f"difficulty: {Message.PROBLEM_MISSING}")
+        return 0
     if not isinstance(value, int) or isinstance(value, bool) or value not in DIFFICULTIES:
-        reading.add(Message.GOLDEN_DIFFICULTY.format(value=value))
+        quoted = f'"{shown(value)}"' if isinstance(value, str) else shown(value)
+        reading.add(Message.GOLDEN_DIFFICULTY.format(value=quoted))
         return 0
     return value
 
@@ -220,7 +255,7 @@ def _tags(row: Mapping[str, Any], reading: _Reading) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
         isinstance(tag, str) and not _UNSTORABLE.search(tag) for tag in value
     ):
-        reading.add(Message.GOLDEN_FIELD.format(field="tags", value=value))
+        reading.add(Message.GOLDEN_FIELD.format(field="tags", value=shown(value)))
         return ()
     if any(tag.strip().casefold() == CANDIDATE_TAG for tag in value):
         reading.add(Message.GOLDEN_CANDIDATE.format(tag=CANDIDATE_TAG))
@@ -232,9 +267,9 @@ def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
     if value is None:
         return None
     try:
-        return UUID(str(value))
-    except ValueError:
-        reading.add(Message.GOLDEN_FIELD.format(field=name, value=value))
+        return UUID(value)
+    except (ValueError, TypeError, AttributeError):  # Also what is no text at all.
+        reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
         return None
 
 
@@ -243,10 +278,11 @@ def _timestamp(row: Mapping[str, Any], name: str, reading: _Reading) -> datetime
     if value is None:
         return None
     try:
-        parsed = datetime.fromisoformat(str(value))
-    except ValueError:
+        parsed = datetime.fromisoformat(value)
+        parsed.astimezone(UTC)  # As the database gives it back.
+    except (ValueError, TypeError, OverflowError):
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        reading.add(Message.GOLDEN_FIELD.format(field=name, value=value))
+        reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
         return None
     return parsed

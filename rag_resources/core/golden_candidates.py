@@ -8,6 +8,7 @@ Only a person can tell an answer from a miss: see `CANDIDATE_TAG` of `core.golde
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -39,18 +40,19 @@ class Candidate:
     entry: GoldenEntry
     notes: tuple[CandidateNote, ...]
 
-    def to_json(self, names: Mapping[UUID, str], notes: Mapping[UUID, Note]) -> dict[str, Any]:
+    def to_json(
+        self, names: Mapping[UUID, str], notes: Mapping[UUID, Note], *, at: datetime
+    ) -> dict[str, Any]:
         """Return it as an entry to import once a person has judged it.
-
-        Without the time of its last change, which the import is.
 
         Args:
             names: What people call the notes to be judged, by id.
             notes: Those notes.
+            at: Now: up to when the person who judges them knows what was found.
         """
         row = self.entry.to_json()
-        del row["updatedAt"]
         return row | {
+            "updatedAt": at.isoformat(),
             "relevantNoteIds": [
                 *row["relevantNoteIds"],
                 *(str(note.note_id) for note in self.notes),
@@ -70,7 +72,11 @@ class Candidate:
 
 
 def find_candidates(
-    entries: Sequence[GoldenEntry], outcomes: Sequence[Outcome], *, existing: Container[UUID]
+    entries: Sequence[GoldenEntry],
+    outcomes: Sequence[Outcome],
+    *,
+    reviewed: Sequence[Outcome] = (),
+    existing: Container[UUID],
 ) -> list[Candidate]:
     """Find the notes that at least half of the configurations rank first and nobody judged.
 
@@ -80,20 +86,24 @@ def find_candidates(
     Args:
         entries: Stored.
         outcomes: Of the latest evaluation of every configuration.
+        reviewed: The same, when each entry was last written: what they spoke for, and is not
+            relevant, was rejected.
         existing: The notes there still are.
 
     Returns:
         Those of most configurations first, ties in the order of the entries; within a question by
         configurations, best rank and id.
     """
-    by_question: dict[UUID | None, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_question.setdefault(outcome.golden_id, []).append(outcome)
-    candidates = [
-        Candidate(entry, notes)
-        for entry in entries
-        if (notes := _unjudged(entry, by_question.get(entry.golden_id, []), existing))
-    ]
+    found, known = _by_question(outcomes), _by_question(reviewed)
+    candidates = []
+    for entry in entries:
+        rejected = {
+            note.note_id for note in _spoken_for(entry, known.get(entry.golden_id, []), existing)
+        }
+        notes = _spoken_for(entry, found.get(entry.golden_id, []), existing)
+        left = tuple(note for note in notes if note.note_id not in rejected)
+        if left:
+            candidates.append(Candidate(entry, left))
     return sorted(candidates, key=lambda candidate: -len(candidate.notes[0].configurations))
 
 
@@ -103,7 +113,14 @@ def snippet(content: str) -> str:
     return text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1] + "…"
 
 
-def _unjudged(
+def _by_question(outcomes: Sequence[Outcome]) -> dict[UUID | None, list[Outcome]]:
+    grouped: dict[UUID | None, list[Outcome]] = {}
+    for outcome in outcomes:
+        grouped.setdefault(outcome.golden_id, []).append(outcome)
+    return grouped
+
+
+def _spoken_for(
     entry: GoldenEntry, outcomes: Sequence[Outcome], existing: Container[UUID]
 ) -> tuple[CandidateNote, ...]:
     votes: dict[UUID, list[tuple[int, str]]] = {}
@@ -116,7 +133,7 @@ def _unjudged(
         for note_id, found in votes.items()
         if len(found) >= needed and note_id in existing
     ]
-    chosen.sort(key=lambda item: (-len(item[1]), min(item[1]), str(item[0])))
+    chosen.sort(key=lambda item: (-len(item[1]), min(item[1])[0], item[0]))
     return tuple(
         CandidateNote(note_id, tuple(sorted(name for _, name in found)))
         for note_id, found in chosen

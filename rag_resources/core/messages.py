@@ -29,7 +29,10 @@ class Message:
     )
     CONFIGURATION_DUPLICATE = "La configuración «{name}» está en dos ficheros: {first} y {second}."
     CONFIGURATION_NAME = "name: debe coincidir con el nombre del fichero («{stem}»), no «{name}»"
-    CONFIGURATION_YAML = "no es YAML válido: {reason}"
+    CONFIGURATION_YAML = "no es YAML válido, o no se puede leer (línea {line}, columna {column})"
+    YAML_LIMITS = (
+        "un valor no encaja con su etiqueta, es demasiado largo o tiene demasiados niveles"
+    )
     CONFIGURATION_MODEL = (
         "retrieval.model: el modelo «{model}» no está entre los configurados ({known})"
     )
@@ -41,6 +44,8 @@ class Message:
     PROBLEM_UNKNOWN_KEY = "clave desconocida; revisa si está bien escrita"
     PROBLEM_TOO_SMALL = "{value} es menor que el mínimo, {ge}"
     PROBLEM_TOO_LARGE = "{value} es mayor que el máximo, {le}"
+    PROBLEM_NOT_OVER = "{value} debe ser mayor que {gt}"
+    PROBLEM_NOT_UNDER = "{value} debe ser menor que {lt}"
     PROBLEM_PATTERN = "«{value}» solo puede tener minúsculas sin acento, cifras y _"
     PROBLEM_EMPTY = "no puede estar vacío"
     PROBLEM_CHOICE = "«{value}» no es una de las opciones: {expected}"
@@ -58,11 +63,13 @@ class Message:
     )
     PROBLEM_MAPPING = "se esperaba un grupo de campos, no «{value}»"
     PROBLEM_LIST = "se esperaba una lista, no «{value}»"
+    PROBLEM_TOO_DEEP = "un valor tiene demasiados niveles"
     PROBLEM_OTHER = "valor no válido: «{value}» ({kind})"
 
     # Settings
     INVALID_SETTINGS = "Hay variables de entorno con valores no válidos:"
     SETTINGS_MONTH = "debe ser un mes con la forma AAAA-MM, como 2024-11"
+    SETTINGS_HOME = "no se conoce la carpeta personal de {path}"
     SETTINGS_JSON = "{group}: no es JSON válido; es más fácil dar cada campo en su variable, como {group}__{field}"
     HOME_NOT_WRITABLE = "No se puede escribir en {path} (RAG_HOME). Da permiso de escritura o elige otra carpeta con RAG_HOME."
 
@@ -171,6 +178,7 @@ class Message:
     # Golden dataset
     GOLDEN_INVALID = "El conjunto de preguntas no es válido ({origin}); no se ha importado nada:"
     GOLDEN_ENTRY = "entrada {position} («{query}»): {reason}"
+    GOLDEN_ENTRY_UNNAMED = "entrada {position}: {reason}"
     GOLDEN_DUPLICATE = "la pregunta ya está en la entrada {first}"
     GOLDEN_DUPLICATE_ID = "id: es el mismo que el de la entrada {first}"
     GOLDEN_REPEATED = "la pregunta ya está en el conjunto ({golden_id})"
@@ -187,16 +195,21 @@ class Message:
     )
     GOLDEN_DELETE_UNCONFIRMED = "No se ha borrado nada. Para borrar sin preguntar, añade --yes."
     GOLDEN_NO_HISTORY = "El historial no tiene el conjunto de «{moment}». Da un número de versión o un hash de los que muestra «rag golden history», o una fecha desde la primera versión, como 2025-03-14T18:30."
-    GOLDEN_BLANK_QUERY = "la pregunta está vacía"
+    GOLDEN_QUERY_BYTES = "query: la pregunta ocupa más de {maximum} bytes"
+    GOLDEN_BLANK_QUERY = "query: falta la pregunta"
     GOLDEN_NO_RELEVANT = "relevantNoteIds: hace falta al menos una nota relevante"
-    GOLDEN_MISSING_NOTE = "la nota relevante {note} no existe"
+    GOLDEN_MISSING_NOTE = "la nota relevante «{note}» no existe"
     GOLDEN_NO_ANSWER = "expectedAnswer: falta la respuesta esperada"
     GOLDEN_CATEGORY = "category: «{value}» no es una de {known}"
     GOLDEN_DIFFICULTY = "difficulty: {value} no es un entero de 1 a 5"
     GOLDEN_FIELD = "{field}: valor no válido («{value}»)"
+    GOLDEN_UNSTORABLE = "{field}: tiene un carácter que no se puede guardar (NUL o medio carácter)"
     GOLDEN_NOT_A_LIST = "se esperaba una lista «entries» de preguntas"
     GOLDEN_NOT_AN_OBJECT = "no es un objeto JSON"
-    GOLDEN_JSON = "no es JSON válido: {reason}"
+    GOLDEN_JSON = "no es JSON válido (línea {line}, columna {column})"
+    GOLDEN_JSON_LINES = "tiene un objeto por línea (JSONL), y se espera uno solo: pon los objetos en una lista, entre corchetes y separados por comas"
+    GOLDEN_JSON_LIMITS = "no se puede leer el JSON: demasiados niveles o un número demasiado largo"
+    GOLDEN_NO_TEXT = "el fichero está vacío"
     FILE_NOT_READABLE = "No se puede leer {path}: no existe, no tienes permiso o no es texto UTF-8."
     FILE_NOT_WRITABLE = (
         "No se puede escribir {path}: comprueba la carpeta, los permisos y el espacio libre."
@@ -348,9 +361,11 @@ class Message:
     HELP_COMPARE_BEFORE = "La primera: una configuración (su última evaluación) o el principio del identificador de una evaluación."
     HELP_COMPARE_AFTER = "La segunda, que se juzga frente a la primera."
     HELP_COMPARE_COMMON = "Si los conjuntos de preguntas son distintos, compara las que comparten."
-    COMPARE_TITLE = "{before} → {after}: {queries} preguntas en común"
-    COMPARE_LEFT_OUT = "{count} preguntas no están en las dos evaluaciones, o tienen otras notas relevantes, y no cuentan."
-    COMPARE_FLIPS = "{lost} preguntas perdidas y {gained} ganadas entre los diez primeros"
+    COMPARE_TITLE = "{before} → {after} (preguntas en común: {queries})"
+    COMPARE_EVALUATION = "{configuration}, {created_at:%Y-%m-%d %H:%M} UTC"
+    COMPARE_LEFT_OUT = "No cuentan las preguntas que no están en las dos evaluaciones, o que tienen otras notas relevantes: {count}."
+    COMPARE_FLIPS = "Entre los diez primeros, preguntas perdidas: {lost}; ganadas: {gained}."
+    COMPARE_FLIPS_SHOWN = "Se muestran {shown}; todas, con --json."
     COMPARE_NO_CHANGES = "La configuración, el modelo, las preguntas y el índice son los mismos."
     COMPARE_METHOD = "Diferencia con intervalo bootstrap BCa al 95 %; p de McNemar exacto (Hit_Rate@10) y de aleatorización por pares (MRR, nDCG@10), corregido según Holm."
     COLUMN_FIELD = "Campo"
@@ -572,6 +587,7 @@ class Message:
     REFUSED_HIT_RATE = "no pasa el control, Hit_Rate@10 = {hit_rate:.3f} < {threshold:g}"
     REFUSED_LATENCY = "no pasa el control, p95 = {p95_ms:.0f} ms ≥ {limit_ms:.0f} ms"
     REFUSED_REGRESSION = "es peor que «{name}», que sirve: {verdict}"
+    REFUSED_MODEL_BACK = "los vectores de su modelo, «{model}», son posteriores a su última evaluación; vuelve a evaluarla"
     REFUSED_MODEL_RETIRED = "su modelo, «{model}», se retiró"
     CANDIDATE_NOT_FOUND = (
         "No hay ninguna configuración candidata llamada «{name}». Las candidatas son: {known}."
@@ -967,9 +983,9 @@ class Message:
     SQUAD_SUMMARY = "Preguntas de referencia: {count}, en lugar de las que había."
     SQUAD_NO_QUESTIONS = "Ninguna pregunta: las de referencia quedan como estaban."
     SQUAD_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» indexa estas notas y evalúa con estas preguntas (vacías: las notas y las preguntas ya están en la base de datos)."
-    GOLDEN_IMPORTED = "{path}: {inserted} preguntas nuevas, {updated} cambiadas y {deleted} borradas; las demás ya estaban así."
+    GOLDEN_IMPORTED = "{path}: preguntas nuevas: {inserted}; cambiadas: {updated}; borradas: {deleted}. Las demás ya estaban así."
     GOLDEN_MERGED = (
-        "{path}: {inserted} preguntas nuevas y {updated} cambiadas; las demás quedan como estaban."
+        "{path}: preguntas nuevas: {inserted}; cambiadas: {updated}. Las demás quedan como estaban."
     )
     GOLDEN_RECOVER = "Lo que había está en el historial: «rag golden history» y «rag golden export FICHERO --at VERSIÓN»."
     GOLDEN_SOURCE_RULES = "Manda GOLDEN_SOURCE ({path}): la próxima materialización de golden_dataset volverá a dejar las preguntas como dice ese fichero. Para conservar este cambio, escríbelo en él con «rag golden export», o deja GOLDEN_SOURCE vacío."
@@ -981,9 +997,9 @@ class Message:
     GOLDEN_CONFIRM = "Se borrarán {count} preguntas. ¿Seguir? (s/N)"
     WORDS_YES = ("s", "sí", "si")
     GOLDEN_BY_HAND = "(sin «rag», por {user})"
-    GOLDEN_OLDER = "Hay {count} versiones anteriores: «--limit»."
+    GOLDEN_OLDER = "Versiones anteriores que no se muestran: {count}. Para verlas, --limit."
     GOLDEN_LIMIT = "--limit debe ser al menos 1: {value}."
-    GOLDEN_SUGGESTED = "¿Responden también estas notas? Guárdalas con «rag golden suggest --json > candidatas.json», quita de relevantNoteIds las que no y la etiqueta «candidata» de lo revisado, borra lo demás e impórtalo con «rag golden import candidatas.json --merge»."
+    GOLDEN_SUGGESTED = "¿Responden también estas notas? Guárdalas con «rag golden suggest --json > candidatas.json», quita de relevantNoteIds las que no y la etiqueta «candidata» de lo revisado, borra lo demás e impórtalo con «rag golden import candidatas.json --merge». Lo que quites no se vuelve a proponer."
     GOLDEN_NO_SUGGESTIONS = "Ninguna nota sin juzgar aparece entre las tres primeras, por delante de las relevantes, en al menos dos configuraciones y la mitad de ellas."
     DRIFT_SUMMARY = "{questions} preguntas; {configurations} configuraciones evaluadas: {ceiling} preguntas las aciertan todas, {floor} ninguna y {deciding} las distinguen. Por mirar: {findings}."
     DRIFT_GONE = "Notas relevantes que ya no existen o han caducado: {notes}. Pregunta: «{query}»."
@@ -1015,6 +1031,9 @@ class Message:
     RETRIEVED_CONFIG_DEFAULTS = "valores predeterminados"
     EVALUATE_PROGRESS = "Evaluando {name}"
     EVALUATE_TITLE = "{name} (preguntas: {count})"
+    EVALUATE_TAGS_SHOWN = (
+        "Se muestran las {shown} etiquetas con más preguntas, de {total}; todas, con --json."
+    )
     EVALUATE_LATENCY = "Latencia: p50 {p50:.0f} ms, p95 {p95:.0f} ms (límite {limit:.0f} ms)."
     EVALUATE_FAILED = (
         "Preguntas que fallaron y cuentan como no encontradas: {count}. La primera: {reason}"

@@ -12,6 +12,8 @@ from enum import StrEnum
 
 from rag_resources.core.text import normalize_query
 
+MAX_QUERY_CHARS = 2_000
+"""Of a question; a longer one is not searched."""
 MAX_SUB_QUERIES = 5
 """Each one is searched: more would cost time and dilute the question itself."""
 

@@ -52,7 +52,7 @@ def rerank(
         (
             replace(
                 chunk,
-                score=min(1.0, (1 - weight) * own + weight * given),
+                score=(1 - weight) * own + weight * given,
                 original_score=chunk.score,
                 rerank_score=known[chunk.chunk_id],
             )

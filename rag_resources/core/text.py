@@ -1,12 +1,15 @@
 """Text measures and normal forms: token estimate, query normal form, sentences with exact offsets.
 
-Chunk building lives in `core.chunking`; stemming for search lives in PostgreSQL.
+Also what a message shows of a value. Chunk building lives in `core.chunking`; stemming for search
+lives in PostgreSQL.
 """
 
 import hashlib
 import math
 import re
+import reprlib
 import unicodedata
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
@@ -15,6 +18,18 @@ CHARS_PER_TOKEN = 4
 """Characters per token of the estimate used everywhere unless a model brings a tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
+_SHOWN_CHARS = 80
+_INNER_VALUES = 10
+
+# A value may be a thousand levels deep, or a list that holds itself.
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = _SHOWN_CHARS
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxset = _BRIEF.maxdict = _INNER_VALUES
+
+# `sentencex` takes a time that grows with the square of the quotation marks in a paragraph: minutes
+# for a megabyte of inline code. Only longer texts are cut before it sees them.
+_BLOCK_CHARS = 10_000
+_BLOCK_ENDS = ("\n\n", "\n", ". ")
 
 # Abbreviations after which a sentence goes on, whatever follows: titles and references.
 _OPENING_ABBREVIATION = re.compile(
@@ -69,6 +84,24 @@ def is_blank(text: str) -> bool:
     return not text.strip()
 
 
+def shown(value: object) -> str:
+    """Return the beginning of a value on one line, fit for a message, whatever the value is."""
+    try:
+        if isinstance(value, str):
+            text = value[: 4 * _SHOWN_CHARS]
+        else:
+            text = _BRIEF.repr(value) if isinstance(value, Collection) else str(value)
+    except ValueError:  # A number of more digits than Python writes.
+        return "…"
+    text = " ".join(printable(text).replace("\0", " ").split())
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Return a text with what UTF-8 cannot hold spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def sentences(text: str) -> list[Span]:
     """Cut a Spanish text into sentences by `sentencex`, with the abbreviations it misses merged.
 
@@ -77,8 +110,8 @@ def sentences(text: str) -> list[Span]:
         them is white space.
     """
     merged: list[Span] = []
-    for boundary in get_sentence_boundaries("es", text):
-        span = _trimmed(text, boundary["start_index"], boundary["end_index"])
+    for start, end in _boundaries(text):
+        span = _trimmed(text, start, end)
         if span.length == 0:
             continue
         if merged and _continues(text, merged[-1], span):
@@ -86,6 +119,35 @@ def sentences(text: str) -> list[Span]:
         else:
             merged.append(span)
     return merged
+
+
+def _boundaries(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    opened: int | None = None  # Where the sentence begins that the block before was cut in.
+    while start < len(text):
+        end, is_inside = _block_end(text, start)
+        found = [
+            (start + boundary["start_index"], start + boundary["end_index"])
+            for boundary in get_sentence_boundaries("es", text[start:end])
+        ]
+        if opened is not None:
+            found[0] = (opened, found[0][1])
+        opened = found.pop()[0] if is_inside else None
+        yield from found
+        start = end
+
+
+def _block_end(text: str, start: int) -> tuple[int, bool]:
+    """Return where a block ends, and whether that is inside a sentence."""
+    limit = start + _BLOCK_CHARS
+    if len(text) <= limit:
+        return len(text), False
+    for mark in _BLOCK_ENDS:
+        end = text.rfind(mark, start, limit) + len(mark)
+        if end > start + _BLOCK_CHARS // 2:
+            return end, False
+    space = text.rfind(" ", start + _BLOCK_CHARS // 2, limit)
+    return (space + 1 if space >= 0 else limit), True
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:

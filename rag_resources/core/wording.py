@@ -10,7 +10,9 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3})+")
-_SENTENCE_END = re.compile(r"[.!?:…»\"“”\n]\W*$")
+_SENTENCE_END = frozenset('.!?:…»"“”\n')
+_FIGURE = re.compile(r"\w")
+_OPENING = " ¿¡«\"'“("
 
 
 def _listed(words: str) -> list[str]:
@@ -60,8 +62,6 @@ def stem(word: str) -> str:
     """
     if len(word) < 4:
         return word
-    if word.endswith("eses"):
-        return word[:-2]
     if word.endswith("ces"):
         return f"{word[:-3]}z"
     if word.endswith(("os", "as", "es")):
@@ -91,13 +91,20 @@ def numbers(text: str) -> frozenset[str]:
 
 def names(text: str) -> frozenset[str]:
     """Return the folded words with a capital that does not come from opening a sentence."""
-    return frozenset(
-        fold(match.group())
-        for match in _WORD.finditer(text)
-        if match.group()[0].isupper()
-        and text[: match.start()].strip(" ¿¡«\"'“(")
-        and not _SENTENCE_END.search(text[: match.start()])
-    )
+    found = set()
+    end = 0
+    for match in _WORD.finditer(text):
+        # Only what stands since the word before: a text of marks would be read again and again.
+        between, follows = text[end : match.start()], end > 0
+        marks = _FIGURE.split(between)[-1]
+        if (
+            match.group()[0].isupper()
+            and (follows or between.strip(_OPENING))
+            and _SENTENCE_END.isdisjoint(marks)
+        ):
+            found.add(fold(match.group()))
+        end = match.end()
+    return frozenset(found)
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -121,6 +128,6 @@ def _parts(number: str) -> list[str]:
         return [number.replace(".", "")]
     if re.fullmatch(r"\d+[.,]\d+", number):
         whole, decimals = re.split("[.,]", number)
-        decimals = decimals.rstrip("0")
-        return [f"{whole.lstrip('0') or '0'}.{decimals}" if decimals else whole]
+        whole, decimals = whole.lstrip("0") or "0", decimals.rstrip("0")
+        return [f"{whole}.{decimals}" if decimals else whole]
     return [part.lstrip("0") or "0" for part in re.split("[.,:]", number)]

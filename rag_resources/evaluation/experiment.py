@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-import yaml
-
+from rag_resources.configurations import read_yaml
 from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
+from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.evaluation import Summary
 from rag_resources.core.experiment import (
     Choice,
@@ -56,14 +55,7 @@ def load_experiment(path: Path) -> Experiment:
     Raises:
         InvalidConfigurationError: It cannot be read, or is not valid; every problem is named.
     """
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidConfigurationError(
-            Message.INVALID_EXPERIMENT.format(origin=path),
-            [Message.CONFIGURATION_YAML.format(reason=reason)],
-        ) from error
+    raw = read_yaml(path, headline=Message.INVALID_EXPERIMENT.format(origin=path))
     return parse_experiment(raw, origin=str(path))
 
 

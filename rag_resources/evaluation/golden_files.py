@@ -125,11 +125,23 @@ def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSourceError(Message.FILE_NOT_READABLE.format(path=path)) from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InvalidGoldenDatasetError(
-            Message.GOLDEN_INVALID.format(origin=path),
-            [Message.GOLDEN_JSON.format(reason=" ".join(str(error).split()))],
+            Message.GOLDEN_INVALID.format(origin=path), [_json_problem(text, error)]
         ) from error
+
+
+def _json_problem(text: str, error: Exception) -> str:
+    """Say what keeps a text from being JSON; numbers of thousands of digits are no syntax error."""
+    if not text.strip():
+        return Message.GOLDEN_NO_TEXT
+    if not isinstance(error, json.JSONDecodeError):
+        return Message.GOLDEN_JSON_LIMITS
+    if text[: error.pos].rstrip().endswith("}") and text[error.pos : error.pos + 1] == "{":
+        return Message.GOLDEN_JSON_LINES
+    return Message.GOLDEN_JSON.format(line=error.lineno, column=error.colno)

@@ -1,5 +1,6 @@
 """Reviews the stored golden dataset: what has drifted, and which notes its questions may lack."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from rag_resources.core.golden_candidates import CANDIDATE_RANKS, find_candidates
@@ -12,6 +13,7 @@ from rag_resources.store.golden_review import (
     note_states,
     question_lexemes,
     reference_categories,
+    reviewed_outcomes,
 )
 from rag_resources.store.notes import fetch_notes
 
@@ -31,7 +33,8 @@ def review_drift(database: Database) -> GoldenDrift:
 def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:
     """Return questions with notes to be judged for them, as entries of a file of golden questions.
 
-    Imported as they are they are refused: it takes a person to judge the notes of each.
+    Imported as they are they are refused: it takes a person to judge the notes of each. Those that
+    the person takes away are not suggested again.
 
     Args:
         database: Open.
@@ -46,7 +49,13 @@ def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]
         }
         known = name_notes(connection, list(found))
         names = {note_id: note.name for note_id, note in known.items()}
-        candidates = find_candidates(list_golden(connection), outcomes, existing=names)[:limit]
+        candidates = find_candidates(
+            list_golden(connection),
+            outcomes,
+            reviewed=reviewed_outcomes(connection),
+            existing=names,
+        )[:limit]
         chosen = {note.note_id for candidate in candidates for note in candidate.notes}
         notes = fetch_notes(connection, chosen)
-    return [candidate.to_json(names, notes) for candidate in candidates]
+        at = datetime.now(UTC)
+    return [candidate.to_json(names, notes, at=at) for candidate in candidates]

@@ -23,7 +23,7 @@ from rag_resources.evaluation.report import inferiority_in_words
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.holds import current_hold
-from rag_resources.store.models import fetch_model
+from rag_resources.store.models import known_since
 from rag_resources.store.promotions import lock_promotions, promote, withdrawn_at
 
 
@@ -132,7 +132,7 @@ def refusal(
     return (
         _staleness(candidate, evaluation, golden)
         or _shortfall(evaluation, gate)
-        or _retirement(connection, candidate)
+        or _retirement(connection, candidate, evaluation)
         or _regression(against, gate)
         or (_withdrawal(connection, evaluation) if by_itself else None)
     )
@@ -160,11 +160,15 @@ def _shortfall(evaluation: StoredEvaluation, gate: GateConfig) -> str | None:
     return None
 
 
-def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
-    """Its model was retired since its evaluation."""
+def _retirement(
+    connection: Connection, candidate: NamedConfiguration, evaluation: StoredEvaluation
+) -> str | None:
+    """Its model was retired since its evaluation; if it came back, its vectors are other ones."""
     model = candidate.retrieval.model
-    known = fetch_model(connection, model)
-    return None if known else Message.REFUSED_MODEL_RETIRED.format(model=model)
+    since = known_since(connection, model)
+    if since is None:
+        return Message.REFUSED_MODEL_RETIRED.format(model=model)
+    return Message.REFUSED_MODEL_BACK.format(model=model) if since > evaluation.created_at else None
 
 
 def _regression(against: Against | None, gate: GateConfig) -> str | None:

@@ -78,7 +78,7 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
         threshold=verdict.threshold,
     )
     if verdict.queries_to_settle:
-        described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
+        described += Message.GATE_MORE_QUERIES.format(more=_about(verdict.queries_to_settle))
     return described
 
 
@@ -87,11 +87,24 @@ def p_value_in_words(p_value: float) -> str:
     return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
 
 
+def _about(count: int) -> int:
+    """Round a count up to two figures: an estimate has no more."""
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // step) * step
+
+
 def inferiority_in_words(judged: NonInferiority) -> str:
     """Say whether a hit rate fell by more than the margin."""
     return _INFERIORITY_WORDS[judged.state].format(
         points=100 * judged.margin, low=judged.interval.low, high=judged.interval.high
     )
+
+
+def value_in_words(value: object) -> str:
+    """Return a value of a configuration as its file has it; what is not set is a dash."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "–" if value is None else str(value)
 
 
 def comparison_sentence(comparison: Comparison, metric: str) -> str:

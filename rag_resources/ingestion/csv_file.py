@@ -10,13 +10,13 @@ from itertools import chain
 from pathlib import Path
 
 from rag_resources.core.messages import Message
+from rag_resources.core.text import shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import CONTENT_FIELDS, build_note
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
     SourceOptions,
-    shown,
 )
 from rag_resources.ingestion.text_files import Line, numbered_lines
 

@@ -9,7 +9,8 @@ from datetime import date
 from typing import Any
 
 from rag_resources.core.messages import Message
-from rag_resources.ingestion.source_file import InvalidRecordError, shown
+from rag_resources.core.text import shown
+from rag_resources.ingestion.source_file import InvalidRecordError
 
 # A field deeper or larger than this is a mistake, or YAML aliases that unfold without end.
 MAX_DEPTH = 40
@@ -70,7 +71,7 @@ class FieldValues:
                 for key, item in value.items()
             }
         if isinstance(value, set):
-            value = sorted(value, key=str)
+            value = sorted(value, key=_key_text)
         if isinstance(value, list | tuple):
             return [self._json(item, field, depth=depth + 1) for item in value]
         return _json_scalar(value, field)
@@ -109,4 +110,6 @@ def _json_scalar(value: Any, field: str) -> Any:
 
 
 def _key_text(key: Any) -> str:
+    if isinstance(key, int) and key.bit_length() > MAX_INTEGER_BITS:
+        raise InvalidRecordError(Message.RECORD_FIELD_VALUE.format(field="…", value="int"))
     return key.isoformat() if isinstance(key, date) else str(key)

@@ -11,6 +11,7 @@ import yaml
 
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.core.yaml_text import load_yaml
 from rag_resources.ingestion.records import (
     CREATED_AT_FIELDS,
     ID_FIELDS,
@@ -30,21 +31,6 @@ _FRONT_MATTER_LINE = 2
 _VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS}
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
-_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
-
-
-class _FrontMatterLoader(yaml.SafeLoader):
-    """Safe YAML in which a date that does not exist, such as 2024-02-30, is a text."""
-
-
-def _construct_timestamp(loader: _FrontMatterLoader, node: yaml.ScalarNode) -> Any:
-    try:
-        return loader.construct_yaml_timestamp(node)
-    except (ValueError, OverflowError, AttributeError):
-        return node.value
-
-
-_FrontMatterLoader.add_constructor(_TIMESTAMP_TAG, _construct_timestamp)
 
 
 def read_markdown(
@@ -95,13 +81,10 @@ def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
 
 def _load_fields(front_matter: str) -> Mapping[Any, Any]:
     try:
-        fields = _load_yaml(front_matter)
+        fields = load_yaml(front_matter, prepare=_keep_spellings)
     except yaml.YAMLError as error:
-        raise _invalid_yaml(_yaml_line(error, front_matter)) from error
-    # What PyYAML lets through on an explicit tag with a value that does not fit it (`!!int x`,
-    # `!!bool x`), on a number too long for Python, and on brackets nested a thousand deep.
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise _invalid_yaml(_FRONT_MATTER_LINE) from error
+        line = _yaml_line(error, front_matter)
+        raise InvalidRecordError(Message.FRONT_MATTER_YAML.format(line=line), line=line) from error
     if fields is None:
         return {}
     if not isinstance(fields, Mapping):
@@ -109,19 +92,12 @@ def _load_fields(front_matter: str) -> Mapping[Any, Any]:
     return fields
 
 
-def _load_yaml(text: str) -> Any:
-    loader = _FrontMatterLoader(text)
-    try:
-        root = loader.get_single_node()
-        if root is None:
-            return None
-        if isinstance(root, yaml.MappingNode):
-            for key, value in root.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in _VERBATIM_FIELDS:
-                    _keep_spelling(value)
-        return loader.construct_document(root)
-    finally:
-        loader.dispose()
+def _keep_spellings(root: yaml.Node) -> None:
+    """Make the fields that are read verbatim the texts that were written."""
+    if isinstance(root, yaml.MappingNode):
+        for key, value in root.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in _VERBATIM_FIELDS:
+                _keep_spelling(value)
 
 
 def _keep_spelling(node: yaml.Node) -> None:
@@ -138,10 +114,6 @@ def _yaml_line(error: yaml.YAMLError, front_matter: str) -> int:
         return error.problem_mark.line + _FRONT_MATTER_LINE
     position = getattr(error, "position", 0)
     return front_matter.count("\n", 0, position) + _FRONT_MATTER_LINE
-
-
-def _invalid_yaml(line: int) -> InvalidRecordError:
-    return InvalidRecordError(Message.FRONT_MATTER_YAML.format(line=line), line=line)
 
 
 def _without_last_line_end(content: str) -> str:

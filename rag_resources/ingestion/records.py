@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from rag_resources.core.messages import Message
-from rag_resources.core.text import content_sha256, is_blank
+from rag_resources.core.text import content_sha256, is_blank, shown
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.field_values import FieldValues
 from rag_resources.ingestion.source_file import (
     InvalidRecordError,
     SourceFile,
-    shown,
     too_large,
 )
 from rag_resources.ingestion.timestamps import leading_date, parse_timestamp

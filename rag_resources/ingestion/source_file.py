@@ -13,8 +13,6 @@ from rag_resources.core.types import RejectedRecord
 
 MAX_NOTE_BYTES = 20 * 1024 * 1024
 
-_SHOWN_CHARS = 60
-
 
 class InvalidRecordError(InvalidInputError):
     """A record cannot become a note; `ingestion` gives it to others as a `RejectedRecord`."""
@@ -101,15 +99,3 @@ def too_large(max_bytes: int) -> InvalidRecordError:
     return InvalidRecordError(
         Message.RECORD_TOO_LARGE.format(megabytes=megabytes), max_bytes=max_bytes
     )
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value on one line, fit for a message."""
-    text = printable(str(value)[: 4 * _SHOWN_CHARS]).replace("\0", " ")
-    text = " ".join(text.split())
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Return a text with what UTF-8 cannot hold spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import is_blank, normalize_query
+from rag_resources.core.text import is_blank, normalize_query, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.field_values import clean_text
 from rag_resources.ingestion.jsonl import load_json
@@ -22,7 +22,6 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     SourceOptions,
     require_at_least,
-    shown,
 )
 from rag_resources.ingestion.text_files import BOM, NUL, read_text
 

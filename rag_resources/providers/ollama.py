@@ -150,7 +150,7 @@ class OllamaEmbedder(OllamaModel, Embedder):
         model = self._client.model
         details = self._client.ask(lambda client: client.show(model)).modelinfo or {}
         for key, value in details.items():
-            if key.endswith(".context_length") and isinstance(value, int):
+            if key.endswith(".context_length") and isinstance(value, int) and value > 1:
                 return value
         return _DEFAULT_CONTEXT_TOKENS
 

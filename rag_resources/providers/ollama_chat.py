@@ -137,7 +137,7 @@ class OllamaChat(OllamaModel, LanguageModel):
             for part in parts:
                 done = bool(part.done)
                 if part.message.content:
-                    yield part.message.content
+                    yield clean(part.message.content)
         if not done:
             raise self._client.broke_off()
 

@@ -22,6 +22,7 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.providers.inputs import clean
 from rag_resources.providers.resilience import current_deadline, deadline_scope, time_is_up
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
@@ -136,7 +137,7 @@ class OllamaClient:
         wanted = self.model if ":" in self.model.rpartition("/")[2] else f"{self.model}:latest"
         for entry in self.ask(lambda client: client.list()).models:
             if entry.model == wanted and entry.digest:
-                return entry.digest.removeprefix("sha256:")[:16]
+                return clean(entry.digest).removeprefix("sha256:")[:16]
         raise self._missing()
 
     def broke_off(self) -> ProviderUnavailableError:
@@ -152,7 +153,7 @@ class OllamaClient:
             raise self._refusal(error) from error
         except (httpx.HTTPError, ConnectionError) as error:
             raise self._unavailable(Message.OLLAMA_UNAVAILABLE, error) from error
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             # Not JSON, or JSON of another shape (pydantic's error is a ValueError). The cause is
             # dropped: it would carry the server's answer into the log.
             raise self._unavailable(Message.OLLAMA_UNREADABLE_ANSWER, error) from None

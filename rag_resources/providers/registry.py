@@ -24,6 +24,8 @@ OLLAMA_PREFIXES: dict[str, tuple[str, str]] = {
     "snowflake-arctic-embed2": ("query: ", ""),
 }
 _OLLAMA_BY_SHORT_NAME = {short_name(model): model for model in OLLAMA_PREFIXES}
+MODEL_NAMES = (*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME)
+"""Embedding models by the names that settings, configurations, assets and tables give them."""
 
 _lock = threading.Lock()
 _embedders: dict[tuple[str, str], Embedder] = {}
@@ -98,7 +100,7 @@ def _build_embedded(name: str) -> Embedder:
         return E5Embedder()
     if name == "use_multilingual":
         return USEEmbedder()
-    known = ", ".join([*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME, f"{_OLLAMA}<modelo>"])
+    known = ", ".join([*MODEL_NAMES, f"{_OLLAMA}<modelo>"])
     raise InvalidParameterError(
         Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known), name=name
     )

@@ -31,7 +31,7 @@ def unit_vectors(
     """
     try:
         rows: npt.NDArray[np.float64] = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _invalid(model, "vectores de longitudes distintas o no numéricos") from error
     if n_texts == 0 and rows.size == 0:
         return np.empty((0, dimension or 0), dtype=np.float32)

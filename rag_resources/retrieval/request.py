@@ -8,10 +8,10 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidParameterError, InvalidQueryError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
+from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import ScoredChunk
 
-MAX_QUERY_CHARS = 2_000
 MAX_RESULTS = 50
 
 

@@ -3,6 +3,8 @@
 What is made of it is `core.golden_drift` and `core.golden_candidates`.
 """
 
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.golden_drift import NoteState, Outcome
@@ -29,6 +31,15 @@ def latest_outcomes(connection: Connection) -> list[Outcome]:
 
     Questions that failed, or were edited since, are left out.
     """
+    return _outcomes(queries().golden_outcomes(connection))
+
+
+def reviewed_outcomes(connection: Connection) -> list[Outcome]:
+    """Return what was found for every question when it was last written, by question."""
+    return _outcomes(queries().reviewed_outcomes(connection))
+
+
+def _outcomes(rows: Iterable[Any]) -> list[Outcome]:
     return [
         Outcome(
             row.configuration,
@@ -36,7 +47,7 @@ def latest_outcomes(connection: Connection) -> list[Outcome]:
             row.first_relevant_rank,
             tuple(row.retrieved_note_ids),
         )
-        for row in queries().golden_outcomes(connection)
+        for row in rows
     ]
 
 

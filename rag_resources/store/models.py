@@ -4,6 +4,7 @@ Whether a model may be retired is `indexing.retirement`.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from rag_resources.core.errors import InvalidParameterError, ModelMissingError, ProviderError
 from rag_resources.core.messages import Message
@@ -92,6 +93,15 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
         similarity_threshold=row.similarity_threshold,
         max_sequence_tokens=0,
     )
+
+
+def known_since(connection: Connection, name: str) -> datetime | None:
+    """Return since when a model has its vectors, None if it is not known or was retired.
+
+    One that came back has been known since then.
+    """
+    since: datetime | None = queries().known_since(connection, name=name)
+    return since
 
 
 def require_model(connection: Connection, name: str) -> ModelInfo:

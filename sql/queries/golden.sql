@@ -85,6 +85,17 @@ INNER JOIN golden_dataset AS g
 WHERE q.error IS NULL
 ORDER BY l.configuration, q.golden_id;
 
+-- name: reviewed_outcomes
+-- What the latest evaluation of every configuration had found for a question when the question was last written: what
+-- its author could have been shown.
+-- returns: as golden_outcomes
+SELECT DISTINCT ON (q.golden_id, e.configuration)
+    e.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
+FROM golden_dataset AS g
+INNER JOIN evaluation_queries AS q ON q.golden_id = g.id AND q.query = g.query AND q.error IS NULL
+INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id AND e.created_at <= g.updated_at
+ORDER BY q.golden_id, e.configuration, e.created_at DESC, e.id;
+
 -- name: reference_breakdown$
 -- What the numbers that count were measured on, question kind by question kind: those of what serves, or else the
 -- latest.

@@ -7,7 +7,8 @@ ON CONFLICT (name) DO UPDATE
     SET
         dimension = excluded.dimension, provider = excluded.provider, digest = excluded.digest,
         similarity_threshold = excluded.similarity_threshold,
-        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks, retired_at = NULL;
+        embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks,
+        created_at = CASE WHEN m.retired_at IS NULL THEN m.created_at ELSE now() END, retired_at = NULL;
 
 -- name: fetch_model^
 -- params:  name text
@@ -17,6 +18,12 @@ SELECT
     m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks,
     m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
+
+-- name: known_since$
+-- Since when a model has been known, or known again after it was retired.
+-- params:  name text
+-- returns: timestamptz; nothing if it is not known, or was retired
+SELECT m.created_at FROM embedding_models AS m WHERE m.name = :name AND m.retired_at IS NULL;
 
 -- name: list_models
 -- Every model that was ever known.

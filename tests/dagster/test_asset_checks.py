@@ -110,7 +110,7 @@ def test_bad_questions_import_nothing(indexed: Project) -> None:
     indexed.corpus.ask([*wrong, *questions[2:]])
     result = indexed.run(GOLDEN)
     assert not result.success
-    assert "la nota relevante no-existe no existe" in failure_texts(result)
+    assert "la nota relevante «no-existe» no existe" in failure_texts(result)
     assert "difficulty" in failure_texts(result)
     assert indexed.query("SELECT count(*) FROM golden_dataset") == [(len(questions),)]
 

@@ -1,41 +1,102 @@
-"""Quality made worse on purpose: it is caught, it stops the promotion, and its cause is named."""
+"""Quality made worse on purpose: it is caught, it stops what comes next, and its cause is named."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 from dagster_project import (
     CANDIDATE,
+    CHUNKS,
+    CONFIGURATIONS,
     EMBEDDINGS,
-    FILLER,
     GOLDEN,
+    NOTES,
     PROMOTED,
     QUIET,
     Project,
+    cloned,
     defs,
     evaluation,
     failure_texts,
+    materialised,
+    opened,
 )
+from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 
 from rag_assets.configured import configurations
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
+from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
-from rag_resources.settings import load_settings
+from rag_resources.settings import load_settings, settings
 
 RAPIDA = configurations()["rapida"].retrieval
+# The weight of words is almost gone, and the notes of codes differ by a word.
+WORSE = {"fusion": {"semantic_weight": 1.0, "fulltext_weight": 0.01}}
+# The notes are few, so that it is the comparison with what serves, and nothing else, that refuses.
+LENIENT = {"GATE__HIT_RATE_AT_10": "0.5"}
+
+
+@pytest.fixture(scope="module")
+def serving_templates(
+    server: EmbeddedServer,
+    template_database: str,
+    dagster_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[str, str]]:
+    """Names of the databases of a project whose candidate serves."""
+    folder = tmp_path_factory.mktemp("serving")
+    with cloned(server, template_database, dagster_template) as (database, dagster):
+        corpus = write_corpus(folder)
+        with opened(folder / "home", server.dsn(database), server.dsn(dagster), corpus) as made:
+            indexed = made.run(NOTES, CHUNKS, EMBEDDINGS, months=(CODE_MONTH, MEANING_MONTH))
+            assert indexed.success, failure_texts(indexed)
+            result = made.run(GOLDEN, CANDIDATE, PROMOTED)
+            assert result.success, failure_texts(result)
+            assert evaluation(result, CANDIDATE, "no_regression").passed
+        yield database, dagster
 
 
 @pytest.fixture
-def serving(indexed: Project) -> Project:
-    """A project whose candidate passed its gates and serves."""
-    result = indexed.run(CANDIDATE, PROMOTED)
-    assert result.success, failure_texts(result)
-    assert evaluation(result, CANDIDATE, "no_regression").passed
-    return indexed
+def serving(
+    server: EmbeddedServer,
+    serving_templates: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Project]:
+    """A project of its own whose candidate passed its gates and serves."""
+    for name, value in LENIENT.items():
+        monkeypatch.setenv(name, value)
+    with cloned(server, *serving_templates) as (database, dagster):
+        own = write_corpus(tmp_path)
+        with opened(tmp_path / "home", server.dsn(database), server.dsn(dagster), own) as made:
+            yield made
 
 
-def regression(project: Project) -> dg.AssetCheckEvaluation:
-    """What the check says of the latest evaluation."""
-    return project.check(CANDIDATE, "no_regression")
+@pytest.fixture
+def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RetrievalConfig]:
+    """The file of the candidate is edited for the worse, and the code location reloaded."""
+    named = yaml.safe_load((CONFIGURATIONS / "rapida.yaml").read_text("utf-8"))
+    (tmp_path / "configurations").mkdir()
+    (tmp_path / "configurations" / "rapida.yaml").write_text(
+        yaml.safe_dump(named | {"retrieval": named["retrieval"] | WORSE}), "utf-8"
+    )
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path / "configurations"))
+    reload()
+    yield configurations()["rapida"].retrieval
+    monkeypatch.undo()
+    reload()
+
+
+def reload() -> None:
+    """Read the configurations again, and leave nothing else that a test's environment decides."""
+    settings.cache_clear()
+    configurations.cache_clear()
+    configurations()
+    settings.cache_clear()
 
 
 def shown(said: dg.AssetCheckEvaluation, name: str) -> str:
@@ -44,66 +105,96 @@ def shown(said: dg.AssetCheckEvaluation, name: str) -> str:
 
 
 def evaluate_candidate(config: RetrievalConfig) -> None:
-    """Store an evaluation of the candidate as it would be with another configuration."""
+    """Store an evaluation of the candidate as it would be with a configuration."""
     with open_application(load_settings()) as application:
         evaluate(application.database, application.pipeline, "rapida", config)
 
 
-def test_a_worse_configuration_is_caught_and_named(serving: Project) -> None:
-    """It is not promoted in its own name either."""
-    evaluate_candidate(with_overrides(RAPIDA, {"similarity_threshold": 1, "strategy": "semantic"}))
-    said = regression(serving)
+def shuffle_half_a_month(project: Project) -> list[Any]:
+    """Give each of every second chunk of a month the vectors of the next such chunk.
+
+    Returns:
+        The external ids of their notes.
+    """
+    return [
+        name
+        for (name,) in project.query(
+            "WITH half AS ("
+            " SELECT e.chunk_id, n.external_id, e.embedding, e.contextual_embedding,"
+            " row_number() OVER (ORDER BY n.external_id) AS place"
+            " FROM chunk_embeddings AS e JOIN chunks AS c ON c.id = e.chunk_id"
+            " JOIN notes AS n ON n.id = c.note_id"
+            " WHERE n.created_at >= %s::timestamptz"
+            " AND n.created_at < %s::timestamptz + interval '1 month'),"
+            " chosen AS (SELECT *, row_number() OVER (ORDER BY place) - 1 AS turn,"
+            " count(*) OVER () AS total FROM half WHERE place %% 2 = 0)"
+            " UPDATE chunk_embeddings AS e"
+            " SET embedding = o.embedding, contextual_embedding = o.contextual_embedding"
+            " FROM chosen AS s JOIN chosen AS o ON o.turn = (s.turn + s.total / 2) %% s.total"
+            " WHERE e.chunk_id = s.chunk_id RETURNING s.external_id",
+            f"{MEANING_MONTH} 00:00+00",
+            f"{MEANING_MONTH} 00:00+00",
+        )
+    ]
+
+
+def test_worse_weights_are_caught_named_and_not_promoted(
+    serving: Project, worse: RetrievalConfig
+) -> None:
+    evaluate_candidate(worse)
+    said = serving.check(CANDIDATE, "no_regression")
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert said.metadata["state"].value == "inferior"
-    assert "| similarity_threshold | – | 1.0 |" in shown(said, "changes")
+    assert shown(said, "changes").splitlines()[2:] == [
+        f"| fusion.fulltext_weight | {RAPIDA.fusion.fulltext_weight} | 0.01 |",
+        f"| fusion.semantic_weight | {RAPIDA.fusion.semantic_weight} | 1.0 |",
+    ]
     assert "no se materializó ningún mes" in shown(said, "months")
-    assert not serving.run(PROMOTED).success
+    refused = serving.run(PROMOTED)
+    assert not refused.success
+    assert "es peor que «rapida», que sirve: Hit_Rate@10 es peor" in failure_texts(refused)
+    assert serving.query("SELECT count(*) FROM promotions") == [(1,)]
 
 
-def test_shuffled_vectors_are_caught_and_their_month_is_blamed(serving: Project) -> None:
-    """The vectors of one month, each given to a chunk of another note, and a run that says so."""
-    month = serving.query(
-        "SELECT to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM-01') FROM golden_dataset AS g,"
-        " unnest(g.relevant_note_ids) AS r (id) JOIN notes AS n USING (id)"
-        " GROUP BY 1 ORDER BY count(DISTINCT g.id) DESC, 1 LIMIT 1"
-    )[0][0]
-    before = serving.query("SELECT count(*) FROM chunk_embeddings")
-    for column in ("embedding", "contextual_embedding"):
-        serving.query(
-            f"UPDATE chunk_embeddings AS e SET {column} = (SELECT array_agg(-x)::halfvec"
-            f" FROM unnest(e.{column}::real[]) AS x) FROM chunks AS c JOIN notes AS n"
-            " ON n.id = c.note_id WHERE c.id = e.chunk_id"
-            f" AND to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM-01') = '{month}'"
+def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_blamed(
+    serving: Project,
+) -> None:
+    """No further batch and no promotion; two months were worked on, and one is to blame."""
+    assert len(shuffle_half_a_month(serving)) == len(MEANINGS) // 2
+    for month in (MEANING_MONTH, CODE_MONTH):
+        serving.instance.report_runless_asset_event(
+            dg.AssetMaterialization(EMBEDDINGS, partition=month, metadata={"migrated": 15})
         )
-    assert serving.query("SELECT count(*) FROM chunk_embeddings") == before
-    serving.instance.report_runless_asset_event(
-        dg.AssetMaterialization(EMBEDDINGS, partition=month, metadata={"migrated": 4})
-    )
-    evaluate_candidate(with_overrides(RAPIDA, {"strategy": "semantic"}))
-    said = regression(serving)
-    assert said.metadata["lost"].value > 0
-    blamed = shown(said, "months").splitlines()[2]
-    assert blamed.startswith(f"| {month[:7]} | embeddings/use_multilingual |")
-    own = int(blamed.split("|")[3])
-    assert own == said.metadata["lost"].value, shown(said, "months")
-    assert "versión del índice" in shown(said, "changes")
+    batch = serving.check(EMBEDDINGS, "retrieval_quality")
+    assert batch.metadata["next_batch"].value == "closed"
+    assert "caída significativa frente a «rapida»" in str(batch.description)
+    serving.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = 'code-39'")
+    refused = serving.run(CHUNKS, EMBEDDINGS, months=(CODE_MONTH,))
+    assert not materialised(refused, CHUNKS)
+    assert "el control de calidad está cerrado" in failure_texts(refused)
+
+    evaluate_candidate(RAPIDA)
+    said = serving.check(CANDIDATE, "no_regression")
+    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    lost = said.metadata["lost"].value
+    first, second = shown(said, "months").splitlines()[2:]
+    assert first.startswith(f"| {MEANING_MONTH[:7]} | embeddings/use_multilingual | {lost} |")
+    assert second.startswith(f"| {CODE_MONTH[:7]} | embeddings/use_multilingual | 0 |")
+    assert "| versión del índice |" in shown(said, "changes")
+    assert "es peor que «rapida», que sirve" in failure_texts(serving.run(PROMOTED))
 
 
 def test_edited_questions_are_caught_and_not_taken_for_a_regression(serving: Project) -> None:
-    """The gate fails, nothing is promoted, and the comparison leaves out what was edited."""
-    first, *others = serving.corpus.questions()
-    edited = [{**question, "relevantNotes": [FILLER]} for question in others]
-    serving.corpus.ask([first, *edited])
+    """Nothing is promoted on other questions, and the comparison leaves out what was edited."""
+    kept, edited = serving.corpus.questions()[:20], serving.corpus.questions()[20:]
+    serving.corpus.ask([*kept, *({**entry, "relevantNotes": ["code-39"]} for entry in edited)])
     assert serving.run(GOLDEN).success
-    stale = serving.run(PROMOTED)
-    assert "el conjunto de preguntas ha cambiado" in failure_texts(stale)
-    result = serving.run(CANDIDATE)
-    assert not evaluation(result, CANDIDATE, "hit_rate_gate").passed
-    said = evaluation(result, CANDIDATE, "no_regression")
+    assert "el conjunto de preguntas ha cambiado" in failure_texts(serving.run(PROMOTED))
+    evaluate_candidate(RAPIDA)
+    said = serving.check(CANDIDATE, "no_regression")
     assert said.passed
-    assert said.metadata["queries"].value == 1
-    assert "conjunto de preguntas" in shown(said, "changes")
-    assert not serving.run(PROMOTED).success
+    assert (said.metadata["queries"].value, said.metadata["lost"].value) == (len(kept), 0)
+    assert shown(said, "changes").splitlines()[2].startswith("| conjunto de preguntas |")
 
 
 def test_the_job_compares_two_evaluations(serving: Project) -> None:

@@ -67,7 +67,7 @@ def home(
         short = corpus.copy(folder)
         short.shorten(2_800)
         own = variables(folder, server.dsn(database), server.dsn(dagster), short)
-        environment = {**os.environ, **own, "FIRST_MONTH": "2025-01", "COLUMNS": "200"}
+        environment = {**os.environ, **own, "FIRST_MONTH": "2025-01", "COLUMNS": "80"}
         yield Home(environment, command(environment, "run"))
 
 
@@ -77,6 +77,7 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
     assert first.returncode == 0, first.stderr
     for name in ("baseline", "fulltext", "hybrid", "hybrid_weighted", "rapida", "semantic"):
         assert name in first.stdout
+    assert "nDCG@10" in first.stdout  # whole, however narrow the terminal
     assert "Sirve la configuración «" in first.stdout
     tables = ("notes", "chunks", "chunk_embeddings", "note_embeddings", "evaluation_results")
     counts = {table: home.count(table) for table in tables}

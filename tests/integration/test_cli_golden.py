@@ -149,7 +149,7 @@ def test_fields_come_as_json_too(rag: Rag) -> None:
 def test_every_bad_field_is_named_and_nothing_written(rag: Rag) -> None:
     wrong = rag("add", "--query", " ", "--note", "nada", "--category", "otra", "--difficulty", "7")
     assert (wrong.code, wrong.out) == (2, "")
-    for reason in ("la pregunta está vacía", "nada no existe", "expectedAnswer", "«otra»", "7 no"):
+    for reason in ("falta la pregunta", "«nada» no existe", "expectedAnswer", "«otra»", "7 no"):
         assert reason in wrong.err
     assert entries(rag) == []
 
@@ -249,6 +249,29 @@ def test_who_changes_what_a_file_rules_is_told(
     assert told in rag("import", other).err
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", Message.GOLDEN_NO_TEXT),
+        ('{\n"entries" []}', Message.GOLDEN_JSON.format(line=2, column=11)),
+        ('{"entries": [', Message.GOLDEN_JSON.format(line=1, column=14)),
+        ('{"query": "a"}\n{"query": "b"}\n', Message.GOLDEN_JSON_LINES),
+        ("[" * 100_000, Message.GOLDEN_JSON_LIMITS),
+        ("9" * 5_000, Message.GOLDEN_JSON_LIMITS),
+    ],
+    ids=["empty", "colon", "cut", "lines", "levels", "digits"],
+)
+def test_a_file_that_is_no_json_is_told_where_and_why(
+    rag: Rag, tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "malo.json"
+    path.write_text(text)
+    for call in ("validate", "import"):
+        refused = rag(call, path)
+        assert (refused.code, refused.out) == (2, "")
+        assert refused.err.rstrip().endswith(f"- {reason}")
+
+
 def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_path: Path) -> None:
     added(rag)
     first, second = tmp_path / "uno.json", tmp_path / "dos.json"
@@ -256,12 +279,12 @@ def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_
     added(rag, "--query", "¿Cuándo volvió?")
     rag("export", second)
     replaced = rag("import", first)
-    assert "0 preguntas nuevas, 0 cambiadas y 1 borradas" in replaced.out
+    assert "preguntas nuevas: 0; cambiadas: 0; borradas: 1." in replaced.out
     assert Message.GOLDEN_RECOVER in replaced.err
     back = tmp_path / "vuelta.json"
     assert rag("export", back, "--at", "2").code == 0
     assert json.loads(back.read_text()) == json.loads(second.read_text())
-    assert "1 preguntas nuevas y 0 cambiadas" in rag("import", back, "--merge").out
+    assert "preguntas nuevas: 1; cambiadas: 0." in rag("import", back, "--merge").out
     unknown = rag("export", back, "--at", "77")
     assert (unknown.code, "«77»" in unknown.err) == (2, True)
 
@@ -280,7 +303,7 @@ def test_the_history_shows_the_newest_versions(rag: Rag, database: Database) -> 
     shown = rag("history").out
     assert now in shown
     assert "(sin «rag», por rag)" in shown
-    assert "Hay 1 versiones anteriores" in rag("history", "--limit", "1").out
+    assert "Versiones anteriores que no se muestran: 1." in rag("history", "--limit", "1").out
     assert rag("history", "--limit", "0").code == 2
 
 
@@ -341,13 +364,35 @@ def test_candidates_are_refused_until_a_person_has_judged_them(
     (note,) = row["candidateNotes"]
     assert (note["name"], note["configurations"]) == ("furgo", ["otra", "una"])
     path.write_text(json.dumps([row | {"tags": ["casa"]}]))
-    assert "0 preguntas nuevas y 1 cambiadas" in rag("import", path, "--merge").out
+    assert "preguntas nuevas: 0; cambiadas: 1." in rag("import", path, "--merge").out
     (accepted,) = entries(rag)
     assert accepted["relevantNoteIds"] == [
         str(note_id("default", "notes", name)) for name in ("gata", "furgo")
     ]
     assert rag("suggest", "--json").json == {"entries": []}
     assert rag("suggest", "--limit", "0").code == 2
+
+
+def test_a_note_that_a_person_rejected_is_not_suggested_again(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
+    """Not even by a later evaluation; one that nobody has been shown is."""
+    added(rag)
+    path = tmp_path / "candidatas.json"
+    for configuration in ("una", "otra"):
+        evaluated(database, configuration, "tren", "gata")
+    path.write_text(rag("suggest", "--json").out)
+    (row,) = json.loads(path.read_text())["entries"]
+    gata, tren = (str(note_id("default", "notes", name)) for name in ("gata", "tren"))
+    assert row["relevantNoteIds"] == [gata, tren]
+    path.write_text(json.dumps([row | {"relevantNoteIds": [gata], "tags": []}]))
+    assert rag("import", path, "--merge").code == 0
+    assert rag("suggest", "--json").json == {"entries": []}
+
+    for configuration in ("una", "otra"):
+        evaluated(database, configuration, "tren", "furgo", "gata")
+    (again,) = rag("suggest", "--json").json["entries"]
+    assert [note["name"] for note in again["candidateNotes"]] == ["furgo"]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 from rag_resources.core.comparison import Verdict
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import EvaluationComparison, compare_by_name
+from rag_resources.evaluation.report_reading import read_report
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
@@ -129,10 +131,11 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
     shown = CliRunner().invoke(app, ["compare", "una", "otra"])
     assert shown.exit_code == 0, shown.output
     for expected in (
-        "una → otra: 13 preguntas",
+        "(preguntas en común: 13)",
         "mejor",
-        "1 preguntas perdidas y 12 ganadas",
+        "preguntas perdidas: 1; ganadas: 12.",
         "contextual",
+        "true     false",
     ):
         assert expected in shown.output
     as_json = json.loads(CliRunner().invoke(app, ["compare", "una", "otra", "--json"]).stdout)
@@ -146,3 +149,34 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
         "relevantNotes": ["a"],
         "newcomers": ["b"],
     }
+
+
+def test_of_many_flips_it_is_told_how_many_are_shown(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_resources.cli.main import app
+
+    a, b, *_ = NOTES
+    store_evaluation(database, "una", asked(*[[a]] * 25))
+    store_evaluation(database, "otra", asked(*[[b]] * 25))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    shown = CliRunner().invoke(app, ["compare", "una", "otra"]).output
+    assert "preguntas perdidas: 25; ganadas: 0." in shown
+    assert Message.COMPARE_FLIPS_SHOWN.format(shown=20) in shown
+
+
+def test_an_evaluation_from_before_a_metric_is_compared_without_it(database: Database) -> None:
+    """In the report as well."""
+    a, b, *_ = NOTES
+    old = store_evaluation(database, "vieja", asked([a], [b]))
+    store_evaluation(database, "nueva", asked([a], [a]))
+    with database.transaction() as connection:
+        connection.execute(
+            "UPDATE evaluation_queries SET metrics = metrics - 'ndcg_at_10'"
+            " WHERE evaluation_id = %s",
+            (old,),
+        )
+    found = compare(database, "vieja", "nueva")
+    assert [item.metric for item in found.comparison.metrics] == ["hit_rate_at_10", "mrr"]
+    assert len(found.comparison.gained) == 1
+    assert read_report(database, {}).matrix.cell("nueva", "vieja", "mrr").difference == 0.5

@@ -10,6 +10,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
 from rag_resources.core.experiment import expand
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.experiment import load_experiment, run_experiment
@@ -113,6 +114,18 @@ def test_too_few_questions_are_said_to_be_too_few(corpus: Corpus, path: Path) ->
     experiment = load_experiment(path)
     with pytest.raises(InvalidGoldenDatasetError, match="hacen falta al menos 5"):
         run_experiment(corpus.database, corpus.pipeline(), experiment, expand(experiment, BASE))
+
+
+def test_where_a_file_is_no_yaml_is_told_in_spanish(tmp_path: Path) -> None:
+    file = tmp_path / "malo.yaml"
+    file.write_text("name: x\nbase: y\ngrid: [a\n")
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load_experiment(file)
+    assert caught.value.problems == [Message.CONFIGURATION_YAML.format(line=4, column=1)]
+    file.write_text("name: x\nbase: y\ngrid: {a: b}\n")
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load_experiment(file)
+    assert caught.value.problems == ["grid.a: se esperaba una lista, no «b»"]
 
 
 @pytest.mark.parametrize("text", ["name: [", "- lista", "\udcff"])

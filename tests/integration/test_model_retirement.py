@@ -363,6 +363,22 @@ def test_a_retired_model_comes_back_as_if_it_were_new(corpus: Corpus, settings: 
     assert contents(corpus, "old_model")[2:] == [[], []]
 
 
+def test_a_model_that_came_back_is_not_promoted_on_an_evaluation_of_what_it_was(
+    corpus: Corpus, settings: Settings
+) -> None:
+    serve(corpus, "old_model")
+    serve(corpus, "new_model")
+    retire(corpus.database, settings, "old_model")
+    with corpus.database.transaction() as connection:
+        register_model(connection, OLD.info, embeds_chunks=True)
+    embed_chunks(corpus.database, OLD, ALWAYS)
+    old = named("with_old_model", "old_model")
+    with pytest.raises(GateNotPassedError, match="«old_model», son posteriores"):
+        promote_best(corpus.database, {old.name: old}, name=old.name)
+    evaluate(corpus.database, pipeline(corpus), old.name, old.retrieval)
+    assert promote_best(corpus.database, {old.name: old}, name=old.name).changed
+
+
 # --- Whoever is at work meanwhile ---------------------------------------------------------------
 
 

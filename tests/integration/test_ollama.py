@@ -99,6 +99,21 @@ def test_an_untold_context_length_is_taken_for_ollamas_own(
     assert embedder.info.max_sequence_tokens == 2048
 
 
+@pytest.mark.parametrize("length", [-5, 0, True, "512"])
+def test_a_context_length_that_is_none_is_taken_for_ollamas_own(
+    server: OllamaServer, embedder: OllamaEmbedder, length: object
+) -> None:
+    info = {"model_info": {"test.context_length": length}}
+    server.bodies = {"/api/show": json.dumps(info).encode()}
+    assert embedder.info.max_sequence_tokens == 2048
+
+
+def test_brackets_without_end_are_no_answer(server: OllamaServer, embedder: OllamaEmbedder) -> None:
+    server.bodies = {"/api/embed": b"[" * 100_000}
+    with pytest.raises(ProviderUnavailableError, match="interpretar"):
+        embedder.embed_queries(["hola"])
+
+
 def test_short_names_are_safe_asset_keys() -> None:
     assert short_name("hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
     assert short_name("bge-m3:latest") == short_name("bge-m3") == "ollama_bge_m3"

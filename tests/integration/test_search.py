@@ -18,6 +18,7 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.errors import InvalidQueryError
 from rag_resources.core.messages import Message
+from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.types import Candidate, NoteRecord, Retriever, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
@@ -25,7 +26,6 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval import searching
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.retrieval.request import MAX_QUERY_CHARS
 from rag_resources.store import search as store
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.index_state import index_version

@@ -52,7 +52,7 @@ def exported(entries: list[GoldenEntry]) -> list[dict[str, Any]]:
 
 
 def bad_positions(error: InvalidGoldenDatasetError) -> list[int]:
-    found = [re.match(r"entrada (\d+) \(", problem) for problem in error.problems]
+    found = [re.match(r"entrada (\d+)[: ]", problem) for problem in error.problems]
     assert all(found)
     return sorted({int(match[1]) for match in found if match})
 

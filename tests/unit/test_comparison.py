@@ -14,6 +14,7 @@ from rag_resources.core.comparison import (
     judge_inferiority,
 )
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
 
 Ranks = list[int | None]
 
@@ -43,6 +44,20 @@ def test_means_and_flips_by_hand() -> None:
     assert hits.verdict is Verdict.NO_EVIDENCE
 
 
+def test_hits_are_tested_by_mcnemar_and_the_rest_by_randomization() -> None:
+    """One of eight is lost and five are gained: 2 * (1 + 6) / 64."""
+    before = evaluated([4, None, None, None, None, None, 1, 2])
+    after = evaluated([None, 1, 2, 3, 4, 5, 2, 2])
+    hits, mrr, ndcg = compare(before, after).metrics
+    assert hits.p_value == pytest.approx(14 / 64, abs=1e-12)
+    differences = np.array(
+        [[after[key][name] - before[key][name] for name in COMPARED] for key in before]
+    )
+    _, of_mrr, of_ndcg = randomization_p_values(differences)
+    assert (mrr.p_value, ndcg.p_value) == (of_mrr, of_ndcg)
+    assert (mrr.interval, ndcg.interval) == tuple(bootstrap_intervals(differences)[1:])
+
+
 def test_better_and_worse_are_mirror_images() -> None:
     low: Ranks = [None] * 30 + [5] * 30
     high: Ranks = [3] * 30 + [1] * 30
@@ -58,8 +73,18 @@ def test_questions_of_one_evaluation_only_are_left_out_and_counted() -> None:
     assert (found.queries, found.left_out) == (3, 2)
 
 
+def test_a_metric_that_an_older_evaluation_lacks_is_left_out() -> None:
+    """Of that pair only; the others of the family keep it."""
+    new = evaluated([1, 2, None])
+    old = {key: {"hit_rate_at_10": 1.0, "mrr": row["mrr"]} for key, row in new.items()}
+    first, second = compare_pairs([(old, new), (new, new)])
+    assert [item.metric for item in first.metrics] == ["hit_rate_at_10", "mrr"]
+    assert [item.metric for item in second.metrics] == list(COMPARED)
+    assert (first.queries, first.lost) == (3, (UUID(int=2),))
+
+
 def test_without_a_question_in_common_nothing_is_compared() -> None:
-    with pytest.raises(InvalidParameterError):
+    with pytest.raises(InvalidParameterError, match="ninguna pregunta"):
         compare(evaluated([1]), {})
 
 
@@ -94,6 +119,24 @@ def test_non_inferiority_by_a_margin_of_two_points(
     lost: int, gained: int, queries: int, state: Inferiority
 ) -> None:
     assert judge_inferiority(lost=lost, gained=gained, queries=queries, margin=0.02).state is state
+
+
+def test_a_loss_of_exactly_the_margin_is_neither_ruled_out_nor_certain() -> None:
+    def state(margin: float) -> Inferiority:
+        return judge_inferiority(lost=20, gained=2, queries=132, margin=margin).state
+
+    interval = judge_inferiority(lost=20, gained=2, queries=132, margin=0.02).interval
+    assert state(-interval.low) is state(-interval.high) is Inferiority.UNDECIDED
+    assert state(np.nextafter(-interval.low, 1)) is Inferiority.NON_INFERIOR
+    assert state(np.nextafter(-interval.high, 0)) is Inferiority.INFERIOR
+
+
+def test_a_comparison_is_judged_inferior_by_its_own_flips() -> None:
+    """Of 40 questions ten are lost and one gained; the margin is taken as given."""
+    before, after = evaluated([1] * 39 + [None]), evaluated([1] * 29 + [None] * 10 + [1])
+    judged = compare(before, after).inferiority(0.05)
+    assert judged == judge_inferiority(lost=10, gained=1, queries=40, margin=0.05)
+    assert (judged.state, judged.margin) == (Inferiority.INFERIOR, 0.05)
 
 
 def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:

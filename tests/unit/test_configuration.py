@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -143,6 +143,15 @@ def test_a_problem_is_named_by_its_path_in_spanish(raw: Any, problem: str) -> No
     assert problems_of(raw) == [problem]
 
 
+def test_a_problem_without_words_of_its_own_is_named_by_its_kind() -> None:
+    class Stepped(BaseModel):
+        value: int = Field(multiple_of=5)
+
+    with pytest.raises(ValidationError) as caught:
+        Stepped(value=7)
+    assert describe_problems(caught.value) == ["value: valor no válido: «7» (multiple_of)"]
+
+
 def test_all_problems_are_named_at_once() -> None:
     found = problems_of(
         {
@@ -161,6 +170,26 @@ def test_all_problems_are_named_at_once() -> None:
         "top_k",
         "extra",
     ]
+
+
+def nested(depth: int) -> list[Any]:
+    """More levels than Python writes."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (int("f" * 3_600, 16), "strategy: «…» no es una de las opciones"),
+        (nested(2_000), "un valor tiene demasiados niveles"),
+    ],
+    ids=["long", "deep"],
+)
+def test_a_value_that_python_does_not_write_is_a_problem_too(value: Any, problem: str) -> None:
+    assert problems_of({"strategy": value})[0].startswith(problem)
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:
@@ -184,8 +213,9 @@ def test_a_named_configuration_names_its_problems_too() -> None:
         "role: «jefe» no es una de las opciones: 'candidate' o 'reference'",
     ]
     with pytest.raises(InvalidConfigurationError) as caught:
-        parse_configuration({}, origin="x")
+        parse_configuration({}, origin="mala.yaml")
     assert caught.value.problems == ["name: falta este campo", "description: falta este campo"]
+    assert caught.value.context == {"origin": "mala.yaml"}
 
 
 def test_a_named_configuration_is_read() -> None:
@@ -280,6 +310,10 @@ def test_the_hash_is_known_and_stable_under_key_order() -> None:
     assert canonical_hash(value) == "f69b2963f64f4994"
     assert canonical_hash({"a": [1, {"b": None, "ñ": "é"}], "z": 0.5}) == canonical_hash(value)
     assert canonical_hash([1, 2]) != canonical_hash([2, 1])
+
+
+def test_half_a_character_has_a_hash_of_its_own() -> None:
+    assert canonical_hash("\ud800") != canonical_hash("\ud801")
 
 
 def test_a_hash_of_something_that_is_no_json_is_refused() -> None:

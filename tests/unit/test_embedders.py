@@ -263,6 +263,7 @@ def test_a_missing_package_says_what_to_reinstall(monkeypatch: pytest.MonkeyPatc
         ([[1.0, 2.0]], "se esperaban 2"),
         ([[1.0, 2.0], [1.0]], "longitudes distintas"),
         ([[1.0, 2.0], ["a", "b"]], "no numéricos"),
+        ([[1.0, 2.0], [10**400, 1]], "no numéricos"),
         ([[1.0], [2.0]], "dimensión 1 en lugar de 2"),
         ([[], []], "dimensión 0"),
         ([[1.0, 2.0], [0.0, 0.0]], "nulo"),

@@ -9,8 +9,10 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import (
     HOLD_OUT_FROM,
+    MAX_CONFIGURATIONS,
     Point,
     Selection,
+    Split,
     choose,
     expand,
     pareto_front,
@@ -82,22 +84,68 @@ def test_a_bad_experiment_names_its_problem(raw: object, named: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parse_experiment(raw, origin="x.yaml")
     assert any(named in problem for problem in caught.value.problems)
+    assert "x.yaml" in caught.value.message
 
 
 def test_every_bad_combination_is_named() -> None:
-    raw = {"name": "x", "base": "b", "grid": {"top_k.final": [3, 0, -1]}}
+    raw = {"name": "pesos", "base": "b", "grid": {"top_k.final": [3, 0, -1]}}
     with pytest.raises(InvalidConfigurationError) as caught:
         expand(parse_experiment(raw, origin="x.yaml"), BASE)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
         "final=0",
         "final=-1",
     ]
+    assert "experimento pesos" in caught.value.message
 
 
 def test_a_grid_that_would_take_for_ever_is_refused() -> None:
-    raw = {"name": "x", "base": "b", "grid": {"top_k.final": list(range(1, 300))}}
-    with pytest.raises(InvalidConfigurationError):
-        expand(parse_experiment(raw, origin="x.yaml"), BASE)
+    """The base counts too."""
+
+    def tried(values: int) -> dict[str, RetrievalConfig]:
+        grid = {"fusion.rank_constant": list(range(100, 100 + values))}
+        return expand(parse_experiment({"name": "x", "base": "b", "grid": grid}, origin="x"), BASE)
+
+    assert len(tried(MAX_CONFIGURATIONS - 1)) == MAX_CONFIGURATIONS == 200
+    with pytest.raises(InvalidConfigurationError, match=r"201 .*200"):
+        tried(MAX_CONFIGURATIONS)
+
+
+def test_configurations_by_name_count_as_those_of_a_grid_do() -> None:
+    def tried(named: int, grid: dict[str, list[object]]) -> dict[str, RetrievalConfig]:
+        configurations = {f"c{n}": {"fusion.rank_constant": 100 + n} for n in range(named)}
+        raw = {"name": "x", "base": "b", "grid": grid, "configurations": configurations}
+        return expand(parse_experiment(raw, origin="x"), BASE)
+
+    two: dict[str, list[object]] = {"top_k.final": [1, 2]}
+    assert len(tried(MAX_CONFIGURATIONS - 1, {})) == len(tried(MAX_CONFIGURATIONS - 3, two)) == 200
+    with pytest.raises(InvalidConfigurationError, match="201 "):
+        tried(MAX_CONFIGURATIONS - 2, two)
+
+
+def test_combinations_are_counted_before_they_are_made() -> None:
+    grid = {f"fusion.semantic_weights.m{number}": [0.1] * 100 for number in range(10)}
+    raw = {"name": "x", "base": "b", "grid": grid}
+    with pytest.raises(InvalidConfigurationError, match=f"{100**10 + 1} "):
+        expand(parse_experiment(raw, origin="x"), BASE)
+
+
+@pytest.mark.parametrize(
+    ("grid", "name"),
+    [
+        ({"fusion.method": ["rrf", "weighted"], "top_k.final": [3]}, "method=rrf"),
+        ({"fusion.method": ["rrf"], "top_k.final": [3]}, "method=rrf, final=3"),
+        ({"fusion.semantic_weights.e5_small": [0.1, 0.2]}, "e5_small=0.1"),
+        (
+            {"reranking.enabled": [False, True], "transformation.enabled": [False, True]},
+            "reranking.enabled=False, transformation.enabled=False",
+        ),
+    ],
+)
+def test_a_combination_is_named_by_the_fields_that_vary_as_shortly_as_is_clear(
+    grid: dict[str, list[object]], name: str
+) -> None:
+    raw = {"name": "x", "base": "b", "grid": grid}
+    assert list(expand(parse_experiment(raw, origin="x"), BASE))[1] == name
 
 
 def test_few_questions_take_turns_and_each_is_judged_once() -> None:
@@ -136,6 +184,17 @@ def test_what_is_judged_was_chosen_by_other_questions() -> None:
     assert {metrics["mrr"] for metrics in choice.judged.values()} == {0.0}
 
 
+def test_questions_held_out_have_no_say_in_what_is_used() -> None:
+    """Over all six `b` is better, over the four that choose `a`; without a hold-out all choose."""
+    held_out = frozenset(UUID(int=n) for n in range(2))
+    scores = results({"a": [0, 0, 0.5, 0.5, 0.5, 0.5], "b": [1, 1, 0.4, 0.4, 0.4, 0.4]})
+    choice = choose(scores, Split((held_out,), is_hold_out=True), "mrr")
+    assert (choice.best, choice.by_part) == ("a", ("a",))
+    assert choice.judged == {key: {"mrr": 0} for key in held_out}
+    rest = scores["a"].keys() - held_out
+    assert choose(scores, Split((held_out, frozenset(rest)), is_hold_out=False), "mrr").best == "b"
+
+
 def test_choosing_the_luckiest_of_equals_is_not_judged_better() -> None:
     """Of thirty equal configurations the best looks better than it is; its judgement does not."""
     generator = np.random.default_rng(3)
@@ -163,5 +222,7 @@ def test_the_front_by_hand() -> None:
         Point("dominada", 0.7, 6),
         Point("media", 0.8, 20),
         Point("igual de buena y más lenta", 0.9, 51),
+        Point("igual de rápida y peor", 0.6, 5),
+        Point("otra media", 0.8, 20),
     ]
     assert pareto_front(points) == ["lenta y buena", "media", "rápida"]

@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.golden import GoldenEntry, golden_hash, parse_golden
+from rag_resources.core.golden import GoldenEntry, golden_hash, parse_entry, parse_golden
 from tests.strategies import uuid_number
 
 NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
+STORED = "tiene un carácter que no se puede guardar (NUL o medio carácter)"
 NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
 
 ROW: dict[str, Any] = {
@@ -41,10 +42,19 @@ def parse(raw: Any) -> list[GoldenEntry]:
     return parse_golden(raw, origin="oro.json", resolve_note=NOTES.get)
 
 
+def nested(depth: int) -> list[Any]:
+    """More levels than Python writes."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def problems_of(raw: Any) -> list[str]:
     with pytest.raises(InvalidGoldenDatasetError) as caught:
         parse(raw)
     assert "(oro.json); no se ha importado nada:" in caught.value.message
+    assert caught.value.context == {"origin": "oro.json"}
     return caught.value.problems
 
 
@@ -52,6 +62,19 @@ def test_an_entry_is_read_whole() -> None:
     assert parse([ROW]) == [ENTRY]
     assert parse({"entries": [ROW], "otra": 1}) == [ENTRY]
     assert parse([]) == []
+
+
+def test_a_single_entry_is_read_as_in_a_file_and_each_bad_field_is_named() -> None:
+    assert parse_entry(ROW, resolve_note=NOTES.get) == ENTRY
+    with pytest.raises(InvalidGoldenDatasetError, match="La pregunta no es válida") as caught:
+        parse_entry(ROW | {"difficulty": 6, "query": ""}, resolve_note=NOTES.get)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "query",
+        "difficulty",
+    ]
+    with pytest.raises(InvalidGoldenDatasetError) as caught:
+        parse_entry("¿Cuándo salimos?", resolve_note=NOTES.get)
+    assert caught.value.problems == ["no es un objeto JSON"]
 
 
 def test_what_is_optional_may_be_missing() -> None:
@@ -82,14 +105,22 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"query": " \n"}, "la pregunta está vacía"),
+        ({"query": "a\0b"}, f"query: {STORED}"),
+        ({"expectedAnswer": "a\ud800"}, f"expectedAnswer: {STORED}"),
         ({"expectedAnswer": None}, "expectedAnswer: falta la respuesta esperada"),
         ({"relevantNoteIds": []}, "relevantNoteIds: hace falta al menos una nota relevante"),
-        ({"relevantNoteIds": ["nada.md"]}, "la nota relevante nada.md no existe"),
+        ({"relevantNoteIds": "viaje.md"}, "relevantNoteIds: se esperaba una lista, no «viaje.md»"),
+        ({"relevantNoteIds": ["nada.md"]}, "la nota relevante «nada.md» no existe"),
         (
             {"category": "otra"},
             "category: «otra» no es una de factual, causal, temporal, comparative, multi-part",
         ),
+        (
+            {"category": ["causal"]},
+            "category: «['causal']» no es una de factual, causal, temporal, comparative,"
+            " multi-part",
+        ),
+        ({"difficulty": "3"}, 'difficulty: "3" no es un entero de 1 a 5'),
         ({"difficulty": 6}, "difficulty: 6 no es un entero de 1 a 5"),
         ({"difficulty": True}, "difficulty: True no es un entero de 1 a 5"),
         ({"tags": "una"}, "tags: valor no válido («una»)"),
@@ -104,6 +135,15 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
             "createdAt: valor no válido («2024-05-01T10:00:00»)",
         ),
         ({"updatedAt": "ayer"}, "updatedAt: valor no válido («ayer»)"),
+        (
+            {"createdAt": "0001-01-01T00:00:00+14:00"},
+            "createdAt: valor no válido («0001-01-01T00:00:00+14:00»)",
+        ),
+        ({"createdAt": nested(2_000)}, "createdAt: valor no válido («[[[[[[[...]]]]]]]»)"),
+        ({"id": nested(2_000)}, "id: valor no válido («[[[[[[[...]]]]]]]»)"),
+        ({"relevantNoteIds": ["a\0"]}, "la nota relevante «a» no existe"),
+        ({"relevantNoteIds": ["\ud800"]}, "la nota relevante «\\ud800» no existe"),
+        ({"relevantNoteIds": [nested(2_000)]}, "la nota relevante «[[[[[[[...]]]]]]]» no existe"),
     ],
 )
 def test_a_bad_field_is_named_with_its_entry(change: dict[str, Any], reason: str) -> None:
@@ -113,16 +153,45 @@ def test_a_bad_field_is_named_with_its_entry(change: dict[str, Any], reason: str
     ]
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("x" * 2_001, "query: La pregunta tiene 2001 caracteres; el máximo es 2000."),
+        ("😀" * 651, "query: la pregunta ocupa más de 2600 bytes"),
+    ],
+)
+def test_a_question_too_long_to_be_asked_or_stored_is_refused(query: str, reason: str) -> None:
+    assert problems_of([ROW | {"query": query}]) == [f"entrada 1 («{query[:60]}»): {reason}"]
+
+
+def test_a_question_may_be_as_long_as_can_be_asked_and_stored() -> None:
+    for query in ("x" * 2_000, "😀" * 650):
+        assert parse([ROW | {"query": query}])[0].query == query
+
+
+def test_no_note_is_looked_up_by_a_name_that_none_can_have() -> None:
+    asked: list[str] = []
+    with pytest.raises(InvalidGoldenDatasetError):
+        parse_golden(
+            [ROW | {"relevantNoteIds": ["a\0", None, 7]}], origin="x", resolve_note=asked.append
+        )
+    assert asked == ["7"]
+
+
+def test_an_entry_is_named_by_the_first_sixty_characters_of_its_question() -> None:
+    (problem,) = problems_of([ROW | {"difficulty": 6, "query": "¿" + "q" * 80}])
+    assert problem.startswith("entrada 1 («¿" + "q" * 59 + "»): ")
+
+
 def test_every_bad_field_of_every_entry_is_named() -> None:
     found = problems_of([{}, 7, ROW, ROW | {"difficulty": 0, "query": "¿CUÁNDO  SALIMOS?"}])
     assert found == [
-        "entrada 1 («»): la pregunta está vacía",
-        "entrada 1 («»): relevantNoteIds: hace falta al menos una nota relevante",
-        "entrada 1 («»): expectedAnswer: falta la respuesta esperada",
-        "entrada 1 («»): category: «None» no es una de factual, causal, temporal, comparative,"
-        " multi-part",
-        "entrada 1 («»): difficulty: None no es un entero de 1 a 5",
-        "entrada 2 («»): no es un objeto JSON",
+        "entrada 1: query: falta la pregunta",
+        "entrada 1: relevantNoteIds: hace falta al menos una nota relevante",
+        "entrada 1: expectedAnswer: falta la respuesta esperada",
+        "entrada 1: category: falta este campo",
+        "entrada 1: difficulty: falta este campo",
+        "entrada 2: no es un objeto JSON",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): difficulty: 0 no es un entero de 1 a 5",
         "entrada 4 («¿CUÁNDO  SALIMOS?»): la pregunta ya está en la entrada 3",
     ]
@@ -133,9 +202,13 @@ def test_two_questions_with_one_id_are_refused() -> None:
     assert found == ["entrada 2 («¿Quién viene?»): id: es el mismo que el de la entrada 1"]
 
 
+def test_a_question_that_is_no_text_is_shown_with_its_entry() -> None:
+    assert problems_of([ROW | {"query": 7}]) == ["entrada 1 («7»): query: falta la pregunta"]
+
+
 def test_two_blank_questions_are_no_repeat() -> None:
     found = problems_of([ROW | {"query": ""}, ROW | {"query": ""}])
-    assert found == [f"entrada {place} («»): la pregunta está vacía" for place in (1, 2)]
+    assert found == [f"entrada {place}: query: falta la pregunta" for place in (1, 2)]
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"entries": {}}, "texto", 3])

@@ -123,6 +123,21 @@ def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch)
             {"FIRST_MONTH": "2024-13"},
             ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
         ),
+        (
+            {"FIRST_MONTH": "0000-01"},
+            ["FIRST_MONTH: debe ser un mes con la forma AAAA-MM, como 2024-11"],
+        ),
+        (
+            {"RAG_HOME": "~nadie-se-llama-asi/rag"},
+            ["RAG_HOME: no se conoce la carpeta personal de ~nadie-se-llama-asi/rag"],
+        ),
+        (
+            {"GATE__MARGIN": "1", "GATE__LATENCY_P95_MS": "0"},
+            [
+                "GATE__LATENCY_P95_MS: 0 debe ser mayor que 0.0",
+                "GATE__MARGIN: 1 debe ser menor que 1.0",
+            ],
+        ),
         ({"EMBEDDING_MODELS": " , "}, ["EMBEDDING_MODELS: no puede estar vacío"]),
         ({"TENANT": ""}, ["TENANT: no puede estar vacío"]),
         (
@@ -140,6 +155,12 @@ def test_every_bad_variable_is_named(
     assert problems_of(monkeypatch, variables) == problems
 
 
+def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
+    with pytest.raises(InvalidConfigurationError, match=r"No se puede leer \.env"):
+        load_settings()
+
+
 def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small, ollama_bge_m3,")
+    monkeypatch.setenv("EMBEDDING_MODELS", "e5_small, ollama_bge_m3,,e5_small")
     assert load_settings().embedding_models == ("e5_small", "ollama_bge_m3")

@@ -173,15 +173,25 @@ class TestMarkdown:
             ("solo texto", "campo: valor"),
             ("- una\n- lista", "campo: valor"),
             ("a: " + "x" * 70_000, "65536 caracteres"),
-            ("a: &a [*a]", "a: tiene demasiados"),
+            ("b: 1\na: &a [*a]", "línea 3"),
             (
                 "a: &a [1,1,1,1,1,1,1,1]\n"
                 + "".join(
                     f"{new}: &{new} [{', '.join(['*' + old] * 8)}]\n"
                     for old, new in ("ab", "bc", "cd", "de", "ef", "fg")
                 ),
-                "e: tiene demasiados",
+                "línea 8",
             ),
+            (
+                "a: &a {x: 1}\n"
+                + "".join(
+                    f"k{n}: &k{n} {{<<: [*a, *a{f', *k{n - 1}' * 2 if n else ''}]}}\n"
+                    for n in range(40)
+                ),
+                "línea",
+            ),
+            ("? 0x" + "f" * 3_600 + "\n: a", "no se puede guardar un valor de tipo int"),
+            ("a: !!set {0x" + "f" * 3_600 + "}", "no se puede guardar un valor de tipo int"),
             ("a: !!binary aGk=", "a: no se puede guardar un valor de tipo bytes"),
             ("id: [1]", "id: debe ser un texto"),
             ("id: " + "ñ" * 600, "id: el identificador ocupa más de 1024 bytes"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import unicodedata
+from datetime import date
 
 import pytest
 
@@ -12,6 +13,7 @@ from rag_resources.core.text import (
     is_blank,
     normalize_query,
     sentences,
+    shown,
 )
 
 
@@ -42,6 +44,7 @@ def test_a_token_is_four_characters_rounded_up(text: str, tokens: int) -> None:
         "Compra pan, leche, etc. antes de las ocho.",
         "Nació en feb. 1990 en un pueblo.",
         "Pesa máx. 20 kg. por persona.",
+        "Fdo. Ana, de la calle Sta. Engracia.",
     ],
 )
 def test_the_full_stop_of_an_abbreviation_ends_no_sentence(text: str) -> None:
@@ -117,3 +120,35 @@ def test_the_digest_is_that_of_the_utf8_bytes() -> None:
 @pytest.mark.parametrize(("text", "blank"), [("", True), (" \n\u3000", True), (" .", False)])
 def test_blank_is_nothing_but_white_space(text: str, blank: bool) -> None:
     assert is_blank(text) is blank
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("x" * 80, "x" * 80),
+        ("x" * 81, "x" * 79 + "…"),
+        (" una\r\n  línea\t y\0media ", "una línea y media"),
+        ("\ud800", "\\ud800"),
+        (date(2024, 5, 1), "2024-05-01"),
+        ([1] * 11, "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]"),
+        pytest.param(10**5_000, "…", id="a number of 5,001 digits"),
+        (None, "None"),
+    ],
+)
+def test_a_value_is_shown_on_one_line_of_eighty_characters(value: object, expected: str) -> None:
+    assert shown(value) == expected
+
+
+def test_a_long_paragraph_of_quotation_marks_is_cut_in_time() -> None:
+    assert len(sentences("`x` dos. " * 60_000)) == 60_000
+
+
+def test_a_long_text_has_the_sentences_of_its_paragraphs() -> None:
+    paragraphs = [f"El Sr. Gil llegó a las {n}. «¿Qué más?», dijo.\n\n" for n in range(1_000)]
+    expected = [
+        paragraph[span.start : span.end]
+        for paragraph in paragraphs
+        for span in sentences(paragraph)
+    ]
+    text = "".join(paragraphs)
+    assert [text[span.start : span.end] for span in sentences(text)] == expected

@@ -14,6 +14,10 @@ from rag_resources.core.wording import content, is_negated, names, numbers, shar
         ("CANCIÓN", "cancion"),
         ("camio\u0301n", "camión"),
         ("abuela", "abuelo"),
+        ("abuelas", "abuelo"),
+        ("coches", "coche"),
+        ("meses", "mes"),
+        ("francesas", "franceses"),
     ],
 )
 def test_number_gender_case_and_accents_make_no_other_word(one: str, other: str) -> None:
@@ -31,6 +35,9 @@ def test_words_without_a_meaning_of_their_own_do_not_count() -> None:
         ("1.780 euros", {"1780"}),
         ("1780,0 y 1780,50", {"1780", "1780.5"}),
         ("a las 07:05", {"7", "5"}),
+        ("a las 00:30", {"0", "30"}),
+        ("0,5 y 07,5", {"0.5", "7.5"}),
+        ("07,0 y 0,00", {"7", "0"}),
         ("el 3.5 y el 3,5", {"3.5"}),
         ("el 12.05.2026", {"12", "5", "2026"}),
         ("dieciséis o treinta", {"16", "30"}),
@@ -42,9 +49,22 @@ def test_numbers_have_one_form_in_digits_or_in_words(text: str, expected: set[st
     assert numbers(text) == expected
 
 
+def test_a_letter_alone_says_nothing_and_two_may() -> None:
+    assert content("el plan b: ir en tren") == {"plan", "ir", "tren"}
+
+
+def test_marks_that_open_a_text_make_no_name_of_its_first_word() -> None:
+    assert names("¿«Mañana viene Ana»?") == {"ana"}
+
+
 def test_a_name_is_a_capital_that_opens_no_sentence() -> None:
     text = "Ayer vino Andreu. Luego llamó Begoña: «Mañana voy», dijo a Íñigo. ¿Fue Ana?"
     assert names(text) == {"andreu", "begona", "inigo", "ana"}
+
+
+def test_names_are_found_among_marks_without_end() -> None:
+    assert names("Vino " + "!" * 100_000 + "5 Ana " * 1_000) == {"ana"}
+    assert names("!" * 100_000 + "Ana") == set()
 
 
 def test_denials_are_seen_as_whole_words() -> None:

@@ -1,0 +1,84 @@
+"""YAML: plain values, or an error that is YAML's, in little time and memory."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from rag_resources.core.messages import Message
+from rag_resources.core.yaml_text import MAX_UNFOLDED_CHARS, load_yaml
+
+
+def doubling(first: str, line: str) -> str:
+    """Forty aliases, each of which holds the one before twice."""
+    return first + "".join(line.format(new=n + 1, old=n) for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("a: 2024-02-30", {"a": "2024-02-30"}),
+        ("a: &a {x: 1}\nb: {<<: *a, y: 2}", {"a": {"x": 1}, "b": {"x": 1, "y": 2}}),
+        ("a: &a [1]\nb: [*a, *a]", {"a": [1], "b": [[1], [1]]}),
+    ],
+)
+def test_what_people_write_is_read(text: str, value: Any) -> None:
+    assert load_yaml(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: !!int x",
+        "a: !!bool x",
+        "a: !!timestamp [x]",
+        "a: 0b_",
+        "9" * 5_000,
+        "[" * 1_500,
+        "a: &a [*a]",
+        "? &a {? *a : b}\n: c",
+        doubling("k0: &k0 [x]\n", "k{new}: &k{new} [*k{old}, *k{old}]\n"),
+        doubling("k0: &k0 {{x: 1}}\n", "k{new}: &k{new} {{{{<<: [*k{old}, *k{old}]}}}}\n"),
+    ],
+)
+def test_what_has_no_place_in_python_is_refused(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load_yaml(text)
+
+
+def test_an_alias_that_doubles_without_end_is_named_by_its_line() -> None:
+    text = doubling("k0: &k0 [x]\n", "k{new}: &k{new} [*k{old}, *k{old}]\n")
+    with pytest.raises(yaml.MarkedYAMLError, match=Message.YAML_LIMITS) as caught:
+        load_yaml(text)
+    assert caught.value.problem_mark.line > 10
+
+
+@pytest.mark.parametrize("text", ["a: 1\nb: &b [*b]", "a: 1\nb: &b {c: [*b]}"])
+def test_what_stands_inside_itself_is_named_by_its_line(text: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError, match=Message.YAML_LIMITS) as caught:
+        load_yaml(text)
+    assert caught.value.problem_mark.line == 1
+
+
+@pytest.mark.parametrize(("last", "fits"), [(998, True), (999, False)])
+def test_a_node_counts_one_and_its_characters_each_time_it_is_used(last: int, fits: bool) -> None:
+    """A list, a thousand characters less one 999 times, and the rest of a million."""
+    text = "[" + ", ".join(["&a " + "x" * 999, *["*a"] * 998, "y" * last]) + "]"
+    assert MAX_UNFOLDED_CHARS == 1 + 999 * 1_000 + (1 + 998)
+    if fits:
+        assert len(load_yaml(text)) == 1_000
+    else:
+        with pytest.raises(yaml.MarkedYAMLError):
+            load_yaml(text)
+
+
+def test_a_number_too_long_for_python_is_told_as_a_limit() -> None:
+    with pytest.raises(yaml.YAMLError, match=Message.YAML_LIMITS):
+        load_yaml("9" * 5_000)
+
+
+def test_who_asks_sees_the_nodes_before_they_become_values() -> None:
+    seen: list[yaml.Node] = []
+    assert load_yaml("a: 1", prepare=seen.append) == {"a": 1}
+    assert [type(node) for node in seen] == [yaml.MappingNode]
