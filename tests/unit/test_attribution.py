@@ -106,3 +106,26 @@ def test_months_that_explain_most_come_first_then_the_newest(lost: list[Flip]) -
         "2025-01",
     ]
     assert blame_months(lost, MONTHS, {"2025-05"}) == [MonthBlame("2025-05", 0, 1)]
+
+
+def test_questions_gained_come_by_the_rank_they_have_now() -> None:
+    before = by_id(*(question(number, [number], []) for number in (1, 2, 3)))
+    after = by_id(
+        question(1, [1], [7, 8, 1]), question(2, [2], [2]), question(3, [3], [7, 8, 9, 3])
+    )
+    assert [flip.after.golden_id.int for flip in flips(before, after)] == [2, 1, 3]
+
+
+def test_a_month_that_explains_more_comes_before_a_newer_one(lost: list[Flip]) -> None:
+    """By the questions that are its own, then by those it displaced; what was gained is neither."""
+    another = Flip(question(4, [1], [1]), question(4, [1], [8]))
+    gained = Flip(lost[1].after, lost[1].before)
+    assert blame_months([gained, *lost, another], MONTHS, {"2025-01", "2025-03"}) == [
+        MonthBlame("2025-01", 2, 0),
+        MonthBlame("2025-03", 1, 0),
+    ]
+    march = Flip(question(5, [2], [2]), question(5, [2], [33]))
+    assert blame_months([lost[1], march], MONTHS, {"2025-03", "2025-05"}) == [
+        MonthBlame("2025-03", 0, 2),
+        MonthBlame("2025-05", 0, 1),
+    ]

@@ -46,6 +46,7 @@ def layout(sizes: list[int], cut: ChunkingConfig) -> list[list[int]]:
         pytest.param([8, 3, 3, 8], config(4), [[0, 1, 2], [1, 2, 3]], id="exactly 1.5 x overlap"),
         pytest.param([8, 3, 4, 8], config(4), [[0, 1, 2], [2, 3]], id="over 1.5 x overlap"),
         pytest.param([8, 8, 8], config(1), [[0, 1], [1, 2]], id="one sentence of half a chunk"),
+        pytest.param([3, 3, 5, 5, 2], config(1), [[0, 1, 2, 3], [3, 4]], id="one and no more"),
         pytest.param([7, 9, 7], config(1), [[0, 1], [2]], id="one sentence over half a chunk"),
         pytest.param([10, 6, 12], config(4), [[0, 1], [2]], id="size wins over overlap"),
         pytest.param([8, 3, 3, 12], config(4), [[0, 1, 2], [2, 3]], id="size drops the farthest"),
@@ -72,6 +73,8 @@ def test_sentences_are_packed_by_the_rules(
 
 def test_a_short_tail_takes_over_sentences_and_its_overlap_comes_on_top() -> None:
     assert layout([4, 4, 4, 4, 3], config(overlap=3, minimum=6)) == [[0, 1, 2], [2, 3, 4]]
+    assert layout([4, 4, 4, 4, 3], config(overlap=8, minimum=6)) == [[0, 1, 2], [1, 2, 3, 4]]
+    assert layout([6, 6, 3, 2], config(overlap=1, minimum=6)) == [[0], [1, 2, 3]]
 
 
 def test_a_chunk_never_spares_all_that_is_new_in_it() -> None:
@@ -157,6 +160,33 @@ def test_neighbours_inside_an_over_long_sentence_share_a_clause() -> None:
     ]
 
 
+def test_a_clause_that_just_fits_is_not_cut_and_too_large_to_share() -> None:
+    full = " ".join(["voz"] * 15) + " fin,"
+    assert contents(f"{full} y aquí sigue otra cosa", config(4)) == [full, "y aquí sigue otra cosa"]
+
+
+def test_a_sentence_that_just_fits_is_not_cut_into_clauses_to_share() -> None:
+    full = " ".join(["voz"] * 11) + " uno, dos tres cuatro fin."
+    other = "Y otra frase más."
+    assert contents(f"{full} {other}", config(4)) == [full, other]
+
+
+def test_the_clauses_of_an_over_long_sentence_are_its_own() -> None:
+    clauses = [f"c{number} dos tres cuatro cinco seis" for number in range(3)]
+    assert contents(", ".join(clauses) + ". Luego, todo acabó.", config()) == [
+        f"{clauses[0]}, {clauses[1]},",
+        f"{clauses[2]}. Luego, todo acabó.",
+    ]
+
+
+def test_an_over_long_sentence_ends_where_the_next_one_begins() -> None:
+    words = [f"p{number}" for number in range(20)]
+    assert contents(" ".join(words) + ". Otra frase.", config()) == [
+        " ".join(words[:16]),
+        " ".join(words[16:]) + ". Otra frase.",
+    ]
+
+
 def test_neighbours_inside_a_sentence_without_clauses_share_words() -> None:
     words = [f"p{number}" for number in range(40)]
     assert contents(" ".join(words), config(overlap=4)) == [
@@ -178,6 +208,24 @@ def test_a_word_longer_than_the_overlap_is_not_cut(overlap: int) -> None:
     word = "desoxirribonucleico"  # 19 letters, 5 tokens
     chunks = chunk_note(NOTE_ID, " ".join([word] * 20), config(overlap))
     assert {part for chunk in chunks for part in chunk.content.split()} == {word}
+
+
+def test_a_word_that_just_fits_in_a_chunk_is_not_cut() -> None:
+    word = "x" * 64  # 16 tokens
+    chunks = chunk_note(NOTE_ID, " ".join([word] * 3), config(4))
+    assert [chunk.content for chunk in chunks] == [word] * 3
+
+
+@pytest.mark.parametrize(
+    ("word", "bounds"),
+    [("b" * 17, [(0, 16), (15, 17)]), ("😀" * 5, [(0, 4), (3, 5)])],
+)
+def test_a_word_is_cut_to_single_characters_if_the_overlap_is_no_larger(
+    word: str, bounds: list[tuple[int, int]]
+) -> None:
+    """Of one byte, or of four, which is the least there is."""
+    chunks = chunk_note(NOTE_ID, word, config(1), counter=count_bytes)
+    assert [(chunk.start_char, chunk.end_char) for chunk in chunks] == bounds
 
 
 def test_a_last_character_of_several_tokens_leaves_nothing_empty_behind() -> None:

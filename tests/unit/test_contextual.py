@@ -4,7 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from rag_resources.core.contextual import contextual_prefix, contextual_text, summarize
+from rag_resources.core.contextual import (
+    contextual_prefix,
+    contextual_text,
+    contextual_topics,
+    summarize,
+)
 from rag_resources.core.types import Chunk
 
 
@@ -57,6 +62,7 @@ def test_braces_in_a_note_are_only_text() -> None:
         ("Viaje", "Salimos pronto. Llovía.", "Viaje: Salimos pronto"),
         ("", "Salimos pronto. Llovía.", "Salimos pronto"),
         ("Viaje\r\na Roma", "", "Viaje a Roma"),
+        ("Plan X", "", "Plan X"),
         ("# Viaje #", "- uno\n- dos", "Viaje: uno"),
         ("", "***", "***"),
         ("...", "", "..."),
@@ -80,6 +86,20 @@ def test_a_note_is_named_by_title_and_first_sentence(
 )
 def test_a_summary_has_at_most_160_characters(content: str, expected: str) -> None:
     assert summarize("", content) == expected
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (0, "Viaje Segunda parte"),
+        (1, "Viaje Primera parte Tercera parte"),
+        (2, "Viaje Segunda parte"),
+    ],
+)
+def test_topics_are_the_summary_and_what_the_neighbours_open_with(
+    index: int, expected: str
+) -> None:
+    assert contextual_topics("Viaje", THREE, index) == expected
 
 
 def test_the_prefix_stands_on_a_line_of_its_own() -> None:

@@ -61,5 +61,11 @@ def test_windows_with_a_space_between_stay_apart() -> None:
     assert expanded(["Uno.", "Dos."], around(0, 0)) == ["Uno.", "Dos."]
 
 
+def test_white_space_before_and_after_all_sentences_is_a_window_of_its_own() -> None:
+    for edge in (Span(0, 1), Span(7, 8)):
+        assert expand("  Uno.  ", [edge], around(0, 0)) == [edge]
+    assert expand("   ", [Span(1, 2)], around(2, 2)) == [Span(1, 2)]
+
+
 def test_no_passage_has_no_window() -> None:
     assert expand(NOTE, [], around(1, 1)) == []

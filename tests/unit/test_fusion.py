@@ -11,6 +11,7 @@ from rag_resources.core.fusion import (
     SIDE_CANDIDATES,
     convex_combination,
     fuse,
+    min_max,
     reciprocal_rank_fusion,
 )
 from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
@@ -100,14 +101,21 @@ def test_equal_scores_normalise_to_one() -> None:
     assert [(chunk.chunk_id, chunk.score) for chunk in fused] == [(A, 1.0), (B, 1.0)]
 
 
+def test_scores_are_stretched_from_0_to_1_and_equal_ones_are_all_1() -> None:
+    assert min_max([0.5, 0.25, 0.75]) == [0.5, 0.0, 1.0]
+    assert min_max([0.3, 0.3]) == [1.0, 1.0]
+    assert min_max([]) == []
+
+
 @pytest.mark.parametrize("fusion", [reciprocal_rank_fusion, convex_combination])
 @pytest.mark.parametrize(
     "weights",
     [[1.0], [1.0, 1.0, 1.0], [0.0, 0.0], [-0.1, 1.0], [1.1, 0.5], [float("nan"), 1], []],
 )
 def test_weights_out_of_range_are_refused(fusion: object, weights: list[float]) -> None:
-    with pytest.raises(InvalidParameterError, match="peso entre 0 y 1 por lista"):
+    with pytest.raises(InvalidParameterError, match="peso entre 0 y 1 por lista") as caught:
         fusion([SEMANTIC, FULLTEXT], weights=weights)  # type: ignore[operator]
+    assert str(weights) in caught.value.message
 
 
 @pytest.mark.parametrize("constant", [0, -60])

@@ -107,6 +107,10 @@ def test_an_inconclusive_verdict_says_how_many_questions_would_settle_it(
     assert judge(hits, queries).queries_to_settle == more
 
 
+def test_a_lower_bound_that_just_reaches_the_threshold_settles_it() -> None:
+    assert queries_to_settle(20, 20, wilson_interval(22, 22).low) == 2
+
+
 @pytest.mark.parametrize(("hits", "queries"), [(18, 20), (45, 50), (90, 100), (44, 50), (173, 200)])
 def test_that_many_questions_do_settle_it_and_one_less_does_not(hits: int, queries: int) -> None:
     more = queries_to_settle(hits, queries, 0.85)

@@ -60,6 +60,14 @@ def test_a_question_is_reworded_under_its_id() -> None:
     assert plan([reworded], merge=True) == [GoldenChange(A, reworded)]
 
 
+def test_the_old_wording_of_a_question_that_keeps_its_id_is_a_new_question() -> None:
+    reworded = replace(A, query="¿Y A?")
+    assert plan([wanted(A), reworded, B]) == [
+        GoldenChange(None, wanted(A)),
+        GoldenChange(A, reworded),
+    ]
+
+
 def test_two_questions_change_places() -> None:
     swapped = [replace(A, query=B.query), replace(B, query=A.query)]
     assert plan(swapped) == [GoldenChange(A, swapped[0]), GoldenChange(B, swapped[1])]
@@ -86,6 +94,8 @@ def test_a_question_of_another_entry_that_stays_cannot_be_taken() -> None:
     assert caught.value.problems == [
         f"entrada 1 («¿b?»): la pregunta ya está en el conjunto ({B.golden_id})"
     ]
+    assert "(oro.json)" in caught.value.message
+    assert caught.value.context == {"origin": "oro.json"}
     taken = replace(A, query="¿b?")
     assert plan([taken]) == [GoldenChange(B, None), GoldenChange(A, taken)]
 
@@ -129,7 +139,10 @@ def test_every_version_is_rebuilt() -> None:
         ("0123456789abcdef", None),
         ("2025-01-01T23:59:59", None),
         ("2025-01-02", 1),
+        ("2025-01-02T01:00", 1),  # as long as a hash
+        ("20250102T000000", 1),
         ("2025-01-03T01:00:00+01:00", 2),
+        ("2025-01-03T00:30:00+01:00", 1),
         ("2026-01-01", 5),
         ("ayer", None),
         ("", None),
@@ -146,3 +159,9 @@ def test_of_versions_that_ask_the_same_the_newest_is_meant() -> None:
     found = find_version(versions, golden_hash([A, B]))
     assert found
     assert found.number == 2
+
+
+def test_sixteen_digits_are_a_hash_and_fewer_a_version() -> None:
+    (version,) = replay(recorded(1, GoldenChange(None, A)))
+    assert find_version([replace(version, number=10**15)], str(10**15)) is None
+    assert find_version([replace(version, number=10**14)], str(10**14))

@@ -1,6 +1,7 @@
 """What wants looking at in a golden dataset, and the notes its questions may lack."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from tests.strategies import uuid_number
 
 RELEVANT, OTHER, THIRD = uuid_number(1), uuid_number(2), uuid_number(3)
 NOTES = (RELEVANT, OTHER, THIRD)
+LATER = START + timedelta(days=1)
 
 
 def question(number: int, text: str = "", category: str = "factual") -> GoldenEntry:
@@ -112,6 +114,19 @@ def test_a_mix_has_shifted_above_the_threshold(causal: int, shifted: bool) -> No
     assert any("causal 0% → 20%" in line for line in drift.findings) is shifted
 
 
+def test_a_mix_that_shifted_is_told_by_the_categories_that_changed() -> None:
+    """One new, one gone, one that has another share; what stays as it was is left out."""
+    categories = ["causal"] * 5 + ["temporal"] * 3 + ["comparative"] * 2
+    drift = measure_drift(
+        [question(number, category=name) for number, name in enumerate(categories)],
+        categories_before={"causal": 50, "temporal": 20, "factual": 30},
+    )
+    (finding,) = drift.findings
+    changes = "comparative 0% → 20%, factual 30% → 0%, temporal 20% → 30%."
+    assert f": {changes}" in finding
+    assert "0.30 (límite: 0.1)" in finding
+
+
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [
@@ -173,17 +188,35 @@ def test_new_questions_are_no_sign_that_nothing_decides() -> None:
 def test_everything_found_is_in_the_json() -> None:
     drift = measure_drift(
         QUESTIONS,
+        notes=[NoteState(uuid_number(100), RELEVANT, "gata.md", gone=True)],
         lexemes=lexemes(q0="a", q1="a"),
         categories_before={"causal": 1},
         outcomes=asked({number: [number == 7] * 2 for number in range(8)}),
     )
     found: dict[str, Any] = drift.to_json()
-    assert found["nearDuplicates"][0]["queries"] == ["¿Pregunta 0?", "¿Pregunta 1?"]
-    assert found["categoryMix"]["shifted"]
-    assert [item["query"] for item in found["everyConfigurationRight"]] == ["¿Pregunta 7?"]
-    assert len(found["noConfigurationRight"]) == 7
-    assert found["findings"] == drift.findings
-    assert len(drift.findings) == 1 + 1 + 7 + 1
+    ids = [str(entry.golden_id) for entry in QUESTIONS]
+    assert found == {
+        "questions": 8,
+        "gone": [{"id": ids[0], "query": "¿Pregunta 0?", "notes": ["gata.md"]}],
+        "edited": [],
+        "categoryMix": {
+            "before": {"causal": 1.0},
+            "now": {"factual": 1.0},
+            "distance": 1.0,
+            "shifted": True,
+        },
+        "nearDuplicates": [
+            {"ids": ids[:2], "queries": ["¿Pregunta 0?", "¿Pregunta 1?"], "similarity": 1.0}
+        ],
+        "configurations": 2,
+        "everyConfigurationRight": [{"id": ids[7], "query": "¿Pregunta 7?"}],
+        "noConfigurationRight": [
+            {"id": ids[number], "query": f"¿Pregunta {number}?"} for number in range(7)
+        ],
+        "decidingQuestions": 0,
+        "findings": drift.findings,
+    }
+    assert len(drift.findings) == 1 + 1 + 1 + 7 + 1
     assert GoldenDrift(questions=0).to_json()["findings"] == []
 
 
@@ -234,16 +267,47 @@ def test_the_notes_of_most_configurations_come_first() -> None:
     assert [note.note_id for note in found[0].notes] == [THIRD, OTHER]
 
 
+def test_of_equally_supported_notes_the_better_ranked_comes_first_then_the_smaller_id() -> None:
+    """The names of the configurations that rank it decide nothing."""
+    entry, all_rank_it = QUESTIONS[0], uuid_number(9)
+    outcomes = [
+        ranked(entry, "a", THIRD, all_rank_it),
+        ranked(entry, "b", THIRD, all_rank_it),
+        ranked(entry, "c", OTHER, all_rank_it),
+        ranked(entry, "d", uuid_number(1_000), OTHER, all_rank_it),
+    ]
+    (candidate,) = find_candidates([entry], outcomes, existing=[*NOTES, all_rank_it])
+    assert [note.note_id for note in candidate.notes] == [all_rank_it, OTHER, THIRD]
+
+
+def test_fewer_than_half_of_the_configurations_suggest_nothing() -> None:
+    entry = QUESTIONS[0]
+    outcomes = [ranked(entry, name, OTHER) for name in "ab"]
+    assert find_candidates([entry], outcomes, existing=NOTES)
+    outcomes += [ranked(entry, name, RELEVANT) for name in "cde"]
+    assert find_candidates([entry], outcomes, existing=NOTES) == []
+
+
+def test_what_was_found_when_the_question_was_last_written_was_rejected_then() -> None:
+    """As much as it took to be suggested then; what one configuration alone had found was not."""
+    entry = QUESTIONS[0]
+    outcomes = [ranked(entry, name, OTHER, THIRD) for name in "ab"]
+    reviewed = [ranked(entry, "a", OTHER, THIRD), ranked(entry, "b", OTHER)]
+    (candidate,) = find_candidates([entry], outcomes, reviewed=reviewed, existing=NOTES)
+    assert [note.note_id for note in candidate.notes] == [THIRD]
+    assert find_candidates([entry], outcomes, reviewed=outcomes, existing=NOTES) == []
+
+
 def test_a_candidate_is_an_entry_to_be_edited() -> None:
     """With the note beside the relevant ones, the tag that import refuses, and what to judge by."""
     entry = replace(QUESTIONS[0], tags=("viaje",), created_at=START, updated_at=START)
     outcomes = [ranked(entry, name, OTHER) for name in "ab"]
     (candidate,) = find_candidates([entry], outcomes, existing=NOTES)
     note = Note(OTHER, "Tren", "Salimos\n  a las ocho. ", START)
-    row = candidate.to_json({OTHER: "tren.md"}, {OTHER: note})
+    row = candidate.to_json({OTHER: "tren.md"}, {OTHER: note}, at=LATER)
     assert row["relevantNoteIds"] == [str(RELEVANT), str(OTHER)]
     assert row["tags"] == ["viaje", CANDIDATE_TAG]
-    assert "updatedAt" not in row
+    assert row["updatedAt"] == LATER.isoformat()
     assert row["candidateNotes"] == [
         {
             "id": str(OTHER),

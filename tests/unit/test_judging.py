@@ -37,6 +37,7 @@ def test_the_claims_of_an_answer_are_its_sentences_that_say_something() -> None:
 
 
 def test_evidence_is_sentences_neighbouring_pairs_and_clauses() -> None:
+    assert evidence(["Uno.\nDos. Tres."]) == ["Uno.", "Dos.", "Tres.", "Uno. Dos.", "Dos. Tres."]
     assert evidence(["Llueve. Hay sopa: de ajo.", "Llueve."]) == [
         "Llueve.",
         "Hay sopa: de ajo.",
@@ -64,6 +65,13 @@ def test_evidence_has_the_numbers_names_denials_and_new_words_of_a_claim(
     claim: str, piece: str, supports: bool
 ) -> None:
     assert could_support(claim, piece, QUESTION) is supports
+
+
+def test_four_words_of_five_are_enough_and_a_piece_may_be_the_name_alone() -> None:
+    claim = "tomates, lechuga, cebolla, pepino y pan"
+    assert could_support(claim, "Hay tomates, lechuga, cebolla y pan.", "¿?")
+    assert not could_support(claim, "Hay tomates, lechuga y pan.", "¿?")
+    assert could_support("de Andreu Soler", "Andreu Soler", "¿?")
 
 
 def test_a_quote_stands_in_a_passage_in_whole_words() -> None:
@@ -119,6 +127,8 @@ def test_failures_are_missing_and_counted_not_zeros() -> None:
     )
     assert (summary.judged, summary.failures) == (2, 2)
     assert (summary.faithfulness, summary.answer_relevance) == (1.0, pytest.approx(0.6))
+    assert summary.info is INFO
+    assert summary.answers["3"].failure == "No responde."
 
 
 def test_without_any_judgement_there_are_no_means() -> None:

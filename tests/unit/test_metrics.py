@@ -151,5 +151,7 @@ def test_percentiles_are_nearest_ranks(values: list[float], share: float, expect
 def test_a_percentile_of_nothing_or_out_of_range_is_refused(
     values: list[float], share: float
 ) -> None:
-    with pytest.raises(InvalidParameterError, match="No hay percentil"):
+    with pytest.raises(InvalidParameterError, match="No hay percentil") as caught:
         percentile(values, share)
+    assert f"{share}" in caught.value.message
+    assert f"{len(values)} valores" in caught.value.message

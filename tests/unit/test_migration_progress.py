@@ -94,7 +94,8 @@ def test_a_handful_of_notes_says_nothing_of_a_pace() -> None:
     assert notes_per_minute(chunked(0, notes=500)) is None
     assert notes_per_minute(chunked(*range(10))) is None
     assert notes_per_minute(chunked(*range(11))) == pytest.approx(60)
-    assert notes_per_minute(chunked(*range(0, 5000, 90))) is None
+    assert notes_per_minute(chunked(*range(0, 5000, 61))) is None
+    assert notes_per_minute(chunked(*range(0, 5000, 60))) == pytest.approx(1)
     assert notes_per_minute(chunked(*[0] * 50)) is None
 
 
@@ -142,6 +143,21 @@ def test_nothing_left_needs_no_pace_and_has_no_end() -> None:
     waiting = ModelProgress("a", 16, "building", False, 4, 8, 8)
     assert minutes_left(total, [waiting], Pace(None, {"a": 8.0})) == pytest.approx(2)
     assert minutes_left(month(notes=8), [waiting], Pace(None, {"a": 8.0})) is None
+
+
+def test_before_the_first_chunk_a_note_is_taken_for_one() -> None:
+    """5 notes at 10 a minute, then two vectors of each at 4 a minute; of one note alike."""
+    pace = Pace(10.0, {"a": 4.0})
+    model = ModelProgress("a", 0, "building")
+    assert minutes_left(month(notes=5), [model], pace) == pytest.approx(0.5 + 2.5)
+    assert minutes_left(month(notes=1), [model], pace) == pytest.approx(0.1 + 0.5)
+    assert minutes_left(month(notes=5), [], pace) == pytest.approx(0.5)
+
+
+def test_nothing_is_said_of_more_than_a_year() -> None:
+    year = 365 * 24 * 60
+    assert minutes_left(month(notes=year), [], Pace(1.0, {})) == year
+    assert minutes_left(month(notes=year + 1), [], Pace(1.0, {})) is None
 
 
 # --- In words -----------------------------------------------------------------------------------

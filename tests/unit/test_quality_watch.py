@@ -80,6 +80,14 @@ def test_a_significant_drop_closes_the_gate() -> None:
     assert "sin caída significativa frente a «baseline»" in again.reason
 
 
+def test_a_drop_exactly_at_the_level_closes_the_gate_and_the_level_is_told() -> None:
+    """Five lost and none gained: 1/32."""
+    lost, before = hits([0] * 5 + [1] * 5), baseline([1] * 10)
+    verdict = judge_batch(lost, before, floor=0, level=1 / 32)
+    assert (verdict.is_open, verdict.level) == (False, 1 / 32)
+    assert judge_batch(lost, before, floor=0, level=0.0312).is_open
+
+
 @pytest.mark.parametrize(
     ("found", "of", "floor", "is_open"),
     [(17, 20, 0.85, True), (16, 20, 0.85, False), (0, 20, 0.0, True), (20, 20, 1.0, True)],

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.significance import (
+    _bca,
     bootstrap_intervals,
     holm,
     mcnemar_p_value,
@@ -69,6 +70,33 @@ def test_bootstrap_agrees_with_scipy(differences: np.ndarray) -> None:
         assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=0.006)
 
 
+@pytest.mark.parametrize(("below", "tied"), [(0.3, 0.0), (0.1, 0.4), (0.0, 0.0), (1.0, 0.0)])
+def test_bootstrap_bounds_are_those_of_efrons_formula(below: float, tied: float) -> None:
+    """Of skewed differences, with given shares of the resampled means below and at the mean.
+
+    Ties count half; a bias that cannot be told is that of one resample.
+    """
+    differences = np.array([0.0, 0.0, 0.0, 0.0, 0.1, 0.1, 0.2, 1.0])
+    count, mean = 10_000, differences.mean()
+    resampled = mean + np.repeat(
+        [-1.0, 0.0, 1.0], [int(below * count), int(tied * count), round((1 - below - tied) * count)]
+    )
+    resampled += np.where(resampled == mean, 0.0, np.linspace(-0.5, 0.5, count))
+    bias = stats.norm.ppf(np.clip(below + tied / 2, 1 / count, 1 - 1 / count))
+    acceleration = stats.skew(differences) / (6 * math.sqrt(len(differences)))
+    expected = [
+        stats.norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z)))
+        for z in stats.norm.ppf([0.025, 0.975])
+    ]
+    ranks = [min(count - 1, int(share * count)) for share in expected]
+    assert _bca(differences, resampled, 0.95) == tuple(resampled[ranks])
+
+
+def test_bootstrap_draws_every_question() -> None:
+    """Each column differs in another question alone."""
+    assert all(low == 0 and high > 1 / 3 for low, high in bootstrap_intervals(np.eye(3)))
+
+
 def test_bootstrap_of_equal_differences_is_a_point() -> None:
     assert bootstrap_intervals(np.full((12, 1), 0.25)) == [(0.25, 0.25)]
 
@@ -126,14 +154,19 @@ def test_tango_is_symmetric_and_reaches_the_ends() -> None:
 @pytest.mark.parametrize("counts", [(-1, 0, 5), (0, 0, 0), (3, 3, 5)])
 def test_tango_refuses_counts_that_do_not_fit(counts: tuple[int, int, int]) -> None:
     lost, gained, queries = counts
-    with pytest.raises(InvalidParameterError):
+    with pytest.raises(InvalidParameterError, match=f"{lost} .*{gained} .*{queries} preguntas"):
         paired_proportions_interval(lost=lost, gained=gained, queries=queries)
 
 
+def test_tango_of_a_single_question_rules_nothing_out() -> None:
+    assert paired_proportions_interval(lost=1, gained=0, queries=1).low == -1
+    assert paired_proportions_interval(lost=0, gained=1, queries=1).high == 1
+
+
 def test_without_questions_there_is_nothing_to_test() -> None:
-    with pytest.raises(InvalidParameterError):
+    with pytest.raises(InvalidParameterError, match="ninguna pregunta"):
         randomization_p_values(np.zeros((0, 2)))
-    with pytest.raises(InvalidParameterError):
+    with pytest.raises(InvalidParameterError, match="ninguna pregunta"):
         bootstrap_intervals(np.zeros((0, 2)))
 
 

@@ -1,0 +1,145 @@
+"""The numbers of an evaluation, by hand, from what each question found."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.evaluation import (
+    Percentiles,
+    QueryOutcome,
+    StoredEvaluation,
+    judge_stored,
+    percentiles,
+    summarize,
+)
+from rag_resources.core.gate import GateConfig, GateState
+from rag_resources.core.judging import JudgeInfo, summarize_judgements
+from tests.stored_evaluations import Asked
+from tests.strategies import uuid_number
+
+A, B, X = (uuid_number(number) for number in (1, 2, 3))
+FIRST, SECOND, MISSED = (str(UUID(int=number)) for number in (1, 2, 3))
+
+
+def three_questions() -> list[QueryOutcome]:
+    """Found first, found second, and one that failed before it was embedded."""
+    first = Asked(1, [A], [A, X], "causal", difficulty=2, tags=["salud", "salud"])
+    second = Asked(2, [A, B], [X, X, B], "factual", difficulty=2, tags=["salud", "viaje"])
+    missed = Asked(3, [B], [], "factual", error="la base de datos no responde", difficulty=5)
+    return [
+        first.outcome,
+        replace(second.outcome, degraded=("rerank",)),
+        replace(missed.outcome, stages={"search": 8.0}),
+    ]
+
+
+def test_failed_questions_count_as_misses_and_degraded_ones_are_told() -> None:
+    summary = summarize(three_questions())
+    assert (summary.total_queries, summary.failed_queries, summary.degraded_queries) == (3, 1, 1)
+    assert summary.metrics["mrr"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert summary.metrics["hit_rate_at_10"] == pytest.approx(2 / 3)
+    assert {key: found["mrr"] for key, found in summary.per_query.items()} == {
+        FIRST: 1.0,
+        SECOND: 0.5,
+        MISSED: 0.0,
+    }
+
+
+def test_means_are_told_by_category_difficulty_and_tag_each_question_once() -> None:
+    breakdown = summarize(three_questions()).breakdown
+    found = {"queries": 1.0, "hit_rate_at_1": 1, "hit_rate_at_5": 1, "hit_rate_at_10": 1, "mrr": 1}
+    second = found | {"hit_rate_at_1": 0, "mrr": 0.5}
+    missed = dict.fromkeys(found, 0) | {"queries": 1.0}
+    of_both = found | {"queries": 2.0, "hit_rate_at_1": 0.5, "mrr": 0.75}
+    halved = {"hit_rate_at_1": 0, "hit_rate_at_5": 0.5, "hit_rate_at_10": 0.5, "mrr": 0.25}
+    assert breakdown == {
+        "category:causal": found,
+        "category:factual": {"queries": 2.0, **halved},
+        "difficulty:2": of_both,
+        "difficulty:5": missed,
+        "tag:salud": of_both,
+        "tag:viaje": second,
+    }
+    assert list(breakdown) == sorted(breakdown)
+
+
+def test_latencies_are_percentiles_of_the_questions_that_reached_a_stage() -> None:
+    summary = summarize(three_questions())
+    assert summary.latency == Percentiles(12.0, 13.0, 13.0)
+    assert list(summary.stages) == ["search", "embed"]
+    assert summary.stages["search"] == Percentiles(7.0, 8.0, 8.0)
+    assert summary.stages["embed"] == Percentiles(3.0, 3.0, 3.0)
+
+
+def test_percentiles_are_the_median_the_95th_and_the_99th() -> None:
+    assert percentiles([float(number) for number in range(200, 0, -1)]) == Percentiles(
+        100.0, 190.0, 198.0
+    )
+
+
+def test_the_verdict_is_by_the_hits_and_the_threshold_of_the_gate() -> None:
+    """Two of three."""
+    outcomes = three_questions()
+    verdict = summarize(outcomes).verdict
+    assert (verdict.state, verdict.threshold) == (GateState.FAIL, GateConfig().hit_rate_at_10)
+    assert verdict.hit_rate == pytest.approx(2 / 3)
+    lenient = summarize(outcomes, gate=GateConfig(hit_rate_at_10=0.6)).verdict
+    assert (lenient.state, lenient.threshold) == (GateState.INCONCLUSIVE, 0.6)
+
+
+def test_judgements_come_with_the_numbers_if_there_are_any() -> None:
+    judgements = summarize_judgements(JudgeInfo("embedded", "m", "v", "a"), {})
+    assert summarize(three_questions()).judgements is None
+    assert summarize(three_questions(), judgements).judgements is judgements
+
+
+def test_an_outcome_is_judged_by_the_notes_it_retrieved_in_their_order() -> None:
+    outcome = three_questions()[1]
+    assert outcome.key == SECOND
+    assert outcome.judged.relevant == {str(A), str(B)}
+    assert outcome.judged.retrieved == (str(X), str(X), str(B))
+
+
+@pytest.mark.parametrize(
+    ("rate", "threshold", "state"),
+    [
+        (0.85, 0.85, GateState.INCONCLUSIVE),
+        (17 / 20, 0.9, GateState.FAIL),
+        (0.8499999, 0.85, GateState.INCONCLUSIVE),  # stored rounded: 17 hits all the same
+        (16 / 20, 0.85, GateState.FAIL),
+        (1.0, 0.5, GateState.PASS),
+    ],
+)
+def test_a_stored_evaluation_is_judged_by_the_gate_as_it_is_now(
+    rate: float, threshold: float, state: GateState
+) -> None:
+    stored = StoredEvaluation(
+        evaluation_id=UUID(int=1),
+        configuration="hybrid",
+        config={},
+        config_hash="config",
+        golden_hash="golden",
+        model="e5_small",
+        model_digest="digest",
+        index_version=1,
+        chunking_hashes=(),
+        total_queries=20,
+        failed_queries=0,
+        hit_rate_at_1=0.0,
+        hit_rate_at_3=0.0,
+        hit_rate_at_5=0.0,
+        hit_rate_at_10=rate,
+        hit_rate_at_10_low=0.0,
+        hit_rate_at_10_high=1.0,
+        mrr=0.0,
+        ndcg_at_10=0.0,
+        latency_p50_ms=1.0,
+        latency_p95_ms=1.0,
+        gate="fail",
+        created_at=datetime(2025, 1, 1, tzinfo=UTC),
+    )
+    verdict = judge_stored(stored, GateConfig(hit_rate_at_10=threshold))
+    assert (verdict.state, verdict.threshold) == (state, threshold)
+    assert verdict.hit_rate == pytest.approx(rate, abs=1e-6)

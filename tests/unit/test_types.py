@@ -1,0 +1,95 @@
+"""The forms in which answers leave: for the command line, HTTP and the store."""
+
+from datetime import UTC, datetime
+
+from rag_resources.core.query import Intent, TransformedQuery
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from tests.strategies import uuid_number
+
+CHUNK, NOTE, ENTITY = (uuid_number(number) for number in (1, 2, 3))
+MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
+RESULT = RetrievalResult(
+    chunk_id=CHUNK,
+    note_id=NOTE,
+    content="en medio",
+    expanded_content="antes, en medio, después",
+    score=0.75,
+    chunk_index=4,
+    matched_bounds=(7, 15),
+    retrieval_method="semantic+fulltext",
+    original_score=0.5,
+    title="Título",
+    created_at=MOMENT,
+    rerank_score=0.25,
+    causal_path=(ENTITY,),
+)
+BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), "semantic", 1.0)
+
+
+def test_a_result_says_all_of_itself_in_json() -> None:
+    assert RESULT.to_json() == {
+        "chunkId": str(CHUNK),
+        "noteId": str(NOTE),
+        "title": "Título",
+        "createdAt": "2025-03-01T12:00:00+00:00",
+        "content": "en medio",
+        "expandedContent": "antes, en medio, después",
+        "score": 0.75,
+        "metadata": {
+            "chunkIndex": 4,
+            "matchedChunkBounds": [7, 15],
+            "retrievalMethod": "semantic+fulltext",
+            "originalScore": 0.5,
+            "rerankScore": 0.25,
+            "causalPath": [str(ENTITY)],
+        },
+    }
+
+
+def test_what_a_result_lacks_is_null() -> None:
+    written = BARE.to_json()
+    assert (written["title"], written["createdAt"]) == ("", None)
+    assert written["metadata"]["rerankScore"] is None
+    assert written["metadata"]["causalPath"] is None
+
+
+def test_a_response_says_all_of_itself_in_json() -> None:
+    transformed = TransformedQuery("¿Qué? ¿Y cuándo?", Intent.TEMPORAL, ("a", "b"), "Ayer.", MOMENT)
+    response = RetrievalResponse(
+        results=(RESULT, BARE),
+        query="¿Qué?",
+        strategy="hybrid",
+        model="e5_small",
+        latency_ms=12.5,
+        stages={"embed": 3.0, "search": 9.5},
+        transformed=transformed,
+        degraded=("rerank",),
+        messages=("Sin reordenar.",),
+        error="no hubo nada que buscar",
+        cached=True,
+    )
+    assert response.to_json() == {
+        "results": [RESULT.to_json(), BARE.to_json()],
+        "query": "¿Qué?",
+        "transformedQuery": {
+            "originalQuery": "¿Qué? ¿Y cuándo?",
+            "intent": "temporal",
+            "subQueries": ["a", "b"],
+            "hypotheticalAnswer": "Ayer.",
+            "timestamp": "2025-03-01T12:00:00+00:00",
+        },
+        "strategy": "hybrid",
+        "model": "e5_small",
+        "latencyMs": 12.5,
+        "stages": {"embed": 3.0, "search": 9.5},
+        "degraded": ["rerank"],
+        "messages": ["Sin reordenar."],
+        "error": "no hubo nada que buscar",
+        "cached": True,
+    }
+
+
+def test_a_response_with_nothing_beside_the_question_says_so() -> None:
+    written = RetrievalResponse((), "", "", "", 0, {}).to_json()
+    assert written["transformedQuery"] is None
+    assert (written["error"], written["cached"], written["results"]) == (None, False, [])
