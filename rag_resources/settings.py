@@ -106,7 +106,7 @@ class Settings(BaseSettings):
     tenant: str = Field("default", min_length=1, max_length=100)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
     evaluation_detail_days: int = Field(90, ge=0, le=36_500)
-    hnsw_min_rows: int = Field(10_000, ge=0)
+    hnsw_min_rows: int = Field(1_000, ge=0)
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: int | None = Field(None, ge=1, le=65535)

@@ -21,19 +21,19 @@ INDEX_PATIENCE_S = 4 * 3600.0
 LIVE_INSERT_COST = 6
 """How often a vector could be indexed in a build for what it costs in a live index."""
 
-EXACT_FACTOR = 20
-"""Times `min_rows`: more vectors than these are not searched exactly, even during a backfill."""
+EXACT_ROWS = 200_000
+"""More vectors than these are not searched exactly, even during a backfill."""
 
 
 def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
     """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
 
-    Under `min_rows` an exact search is as fast and finds everything. The indexes of a model that
-    is being backfilled and does not serve yet come last: once what is left costs less in live
-    indexes than they would cost again. A valid index is never dropped: what comes later is inserted
-    into it, which for a month of a large base costs less than a rebuild. An index whose build was
-    interrupted is invalid: it is dropped and built again, unless another run is building it: that
-    one is waited for.
+    Under `min_rows` an exact search takes milliseconds at most and finds everything. The indexes of
+    a model that is being backfilled and does not serve yet come last: once what is left costs less
+    in live indexes than they would cost again. A valid index is never dropped: what comes later is
+    inserted into it, which for a month of a large base costs less than a rebuild. An index whose
+    build was interrupted is invalid: it is dropped and built again, unless another run is building
+    it: that one is waited for.
 
     Returns:
         The names of the indexes built now.
@@ -92,7 +92,7 @@ def _are_due(connection: Connection, model: str, rows: int, min_rows: int) -> bo
     """Whether the indexes of a model with so many vectors are to be there."""
     if rows < min_rows:
         return False
-    if rows >= EXACT_FACTOR * min_rows:
+    if rows >= EXACT_ROWS:
         return True
     backfill = queries().fetch_backfill(connection, model=model)
     return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)

@@ -13,6 +13,7 @@ from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.store import vector_indexes
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import upsert_notes
 from rag_resources.store.vector_indexes import (
@@ -74,20 +75,25 @@ def nothing_more(_: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "min_rows", "built"),
+    ("change", "exact_rows", "built"),
     [
-        (nothing_more, 1, False),
-        (finish, 1, True),
-        (serve, 1, True),
-        (nothing_more, 0, True),
+        (nothing_more, 100, False),
+        (finish, 100, True),
+        (serve, 100, True),
+        (nothing_more, 1, True),
     ],
     ids=["waits", "is done", "serves", "too large to be searched exactly"],
 )
 def test_indexes_wait_for_the_end_of_a_backfill_unless_they_are_needed(
-    half_done: Database, change: Callable[[Database], None], min_rows: int, built: bool
+    half_done: Database,
+    change: Callable[[Database], None],
+    exact_rows: int,
+    built: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(vector_indexes, "EXACT_ROWS", exact_rows)
     change(half_done)
-    names = ensure_vector_indexes(half_done, MODEL.info, min_rows=min_rows)
+    names = ensure_vector_indexes(half_done, MODEL.info, min_rows=1)
 
     assert names == (INDEXES if built else [])
 
