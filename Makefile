@@ -46,7 +46,7 @@ crash: $(READY)  ## Kill indexing and PostgreSQL at random moments, CRASHES time
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (an hour or more)
 	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)
 
-mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (hours)
+mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (an hour)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
 	HYPOTHESIS_PROFILE=mutation $(BIN)/mutmut run --max-children 1
 	@$(BIN)/mutmut results
