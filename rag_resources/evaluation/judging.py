@@ -28,9 +28,9 @@ from rag_resources.evaluation.answering import (
     LanguageModelAnswerer,
 )
 from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
+from rag_resources.providers.breakers import CircuitBreaker
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.rerank_llm import MAX_CALLS
-from rag_resources.providers.resilience import CircuitBreaker
 
 JUDGE_MODEL = "use_multilingual"
 """Of the embedded judge, whatever is evaluated: else configurations could not be compared."""

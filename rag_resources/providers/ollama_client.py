@@ -22,8 +22,8 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.providers.deadlines import current_deadline, deadline_scope, time_is_up
 from rag_resources.providers.inputs import clean
-from rag_resources.providers.resilience import current_deadline, deadline_scope, time_is_up
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
 CONNECT_TIMEOUT_S = 2.0

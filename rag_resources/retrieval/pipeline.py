@@ -29,16 +29,12 @@ from rag_resources.core.text import Span
 from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.pool import Database
+from rag_resources.providers.breakers import Breakers, CircuitBreaker
 from rag_resources.providers.cache import CachedEmbedder
+from rag_resources.providers.deadlines import call_within, deadline_scope
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.registry import EMBEDDED_MODELS
 from rag_resources.providers.rerankers import build_reranker
-from rag_resources.providers.resilience import (
-    Breakers,
-    CircuitBreaker,
-    call_within,
-    deadline_scope,
-)
 from rag_resources.retrieval.answering import expanded_windows, results
 from rag_resources.retrieval.answers import AnswerCache
 from rag_resources.retrieval.cache import Caches
