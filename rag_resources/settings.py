@@ -17,10 +17,11 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
-from rag_resources.core.configuration import ChunkingConfig, describe_problems
+from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.validation import describe_problems
 
 SAMPLE = Path(__file__).resolve().parent.parent / "rag_assets" / "sample"
 CONFIGURATIONS = SAMPLE.parent / "configurations"

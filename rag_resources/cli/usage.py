@@ -130,7 +130,7 @@ def _reason(error: BadParameter) -> str:
     """Take the reason from the validation behind the error, which has it in Spanish."""
     from pydantic import ValidationError
 
-    from rag_resources.core.configuration import describe_problems
+    from rag_resources.core.validation import describe_problems
 
     if isinstance(error.__cause__, ValidationError):
         problems = describe_problems(error.__cause__)

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_resources.core.comparison import QueryMetrics
 from rag_resources.core.configuration import (
     RetrievalConfig,
-    describe_problems,
     nested_fields,
     with_overrides,
 )
@@ -27,6 +26,7 @@ from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.text import shown
+from rag_resources.core.validation import describe_problems
 
 MAX_CONFIGURATIONS = 200
 HOLD_OUT_FROM = 400

@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from rag_resources.core.configuration import describe_problems
 from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.messages import Message
+from rag_resources.core.validation import describe_problems
 
 ValueT = TypeVar("ValueT")
 

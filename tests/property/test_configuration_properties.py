@@ -14,12 +14,12 @@ from rag_resources.core.configuration import (
     ChunkingConfig,
     RetrievalConfig,
     canonical_hash,
-    describe_problems,
     parse_configuration,
     parse_retrieval,
     with_overrides,
 )
 from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.validation import describe_problems
 from tests.strategies import chunking_configs, retrieval_configs
 
 CORRUPTIONS: dict[str, list[Any]] = {

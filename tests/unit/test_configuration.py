@@ -12,12 +12,12 @@ from rag_resources.core.configuration import (
     Role,
     Strategy,
     canonical_hash,
-    describe_problems,
     parse_configuration,
     parse_retrieval,
     with_overrides,
 )
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
+from rag_resources.core.validation import describe_problems
 
 
 def problems_of(raw: Any) -> list[str]:

@@ -1,0 +1,100 @@
+"""What pydantic finds wrong, in Spanish, each problem under the dotted path of its field."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.messages import Message
+from rag_resources.core.text import shown
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
+    """Make a model of what a file or a request holds.
+
+    Args:
+        model: Its class.
+        raw: What there is.
+        origin: Where it comes from, for the message.
+
+    Raises:
+        InvalidConfigurationError: With every problem named by its path.
+    """
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise InvalidConfigurationError(
+            Message.INVALID_CONFIGURATION.format(origin=origin),
+            describe_problems(error),
+            origin=origin,
+        ) from error
+    except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
+        raise InvalidConfigurationError(
+            Message.INVALID_CONFIGURATION.format(origin=origin),
+            [Message.PROBLEM_TOO_DEEP],
+            origin=origin,
+        ) from error
+
+
+def describe_problems(error: ValidationError) -> list[str]:
+    """Put every problem pydantic found into Spanish, each under the dotted path of its field."""
+    return [_describe(detail) for detail in error.errors(include_url=False)]
+
+
+def _describe(detail: ErrorDetails) -> str:
+    # A key that is wrong itself is a step of its own, "[key]".
+    steps = [shown(step) for step in detail["loc"] if step != "[key]"]
+    path = ".".join(steps) or "."
+    context = dict(detail.get("ctx", {}))
+    if "expected" in context:  # pydantic lists the choices in English
+        context["expected"] = context["expected"].replace(" or ", " o ")
+    template = _PROBLEMS.get(detail["type"])
+    if detail["type"] == "value_error":
+        reason = str(context["error"])
+    elif template:
+        reason = template.format(value=shown(detail["input"]), **context)
+    else:
+        reason = Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
+    return f"{path}: {reason}"
+
+
+_PROBLEMS: Mapping[str, str] = {
+    "missing": Message.PROBLEM_MISSING,
+    "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
+    "invalid_key": Message.PROBLEM_UNKNOWN_KEY,
+    "greater_than_equal": Message.PROBLEM_TOO_SMALL,
+    "less_than_equal": Message.PROBLEM_TOO_LARGE,
+    "greater_than": Message.PROBLEM_NOT_OVER,
+    "less_than": Message.PROBLEM_NOT_UNDER,
+    "string_pattern_mismatch": Message.PROBLEM_PATTERN,
+    "string_too_short": Message.PROBLEM_EMPTY,
+    "too_short": Message.PROBLEM_EMPTY,
+    "literal_error": Message.PROBLEM_CHOICE,
+    "enum": Message.PROBLEM_CHOICE,
+    "int_parsing": Message.PROBLEM_INTEGER,
+    "int_type": Message.PROBLEM_INTEGER,
+    "int_from_float": Message.PROBLEM_INTEGER,
+    "int_parsing_size": Message.PROBLEM_HUGE,
+    "float_parsing": Message.PROBLEM_NUMBER,
+    "float_type": Message.PROBLEM_NUMBER,
+    "finite_number": Message.PROBLEM_NUMBER,
+    "bool_parsing": Message.PROBLEM_BOOLEAN,
+    "bool_type": Message.PROBLEM_BOOLEAN,
+    "string_type": Message.PROBLEM_TEXT,
+    "string_unicode": Message.PROBLEM_UNICODE,
+    "string_too_long": Message.PROBLEM_TOO_LONG,
+    "too_long": Message.PROBLEM_TOO_MANY,
+    "uuid_parsing": Message.PROBLEM_UUID,
+    "uuid_type": Message.PROBLEM_UUID,
+    "datetime_parsing": Message.PROBLEM_DATE,
+    "datetime_from_date_parsing": Message.PROBLEM_DATE,
+    "datetime_type": Message.PROBLEM_DATE,
+    "model_type": Message.PROBLEM_MAPPING,
+    "dict_type": Message.PROBLEM_MAPPING,
+    "tuple_type": Message.PROBLEM_LIST,
+    "list_type": Message.PROBLEM_LIST,
+}
