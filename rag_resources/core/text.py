@@ -26,6 +26,8 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _SHOWN_CHARS
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxset = _BRIEF.maxdict = _INNER_VALUES
 
+# `sentencex` (1.0.32) panics in white space of several bytes that follows an initial ("Q\xa0.").
+_PLAIN_SPACES = {code: " " for code in range(0x80, 0x3001) if chr(code).isspace()}
 # `sentencex` takes a time that grows with the square of the quotation marks in a paragraph: minutes
 # for a megabyte of inline code. Only longer texts are cut before it sees them.
 _BLOCK_CHARS = 10_000
@@ -126,9 +128,10 @@ def _boundaries(text: str) -> Iterator[tuple[int, int]]:
     opened: int | None = None  # Where the sentence begins that the block before was cut in.
     while start < len(text):
         end, is_inside = _block_end(text, start)
+        block = text[start:end].translate(_PLAIN_SPACES)
         found = [
             (start + boundary["start_index"], start + boundary["end_index"])
-            for boundary in get_sentence_boundaries("es", text[start:end])
+            for boundary in get_sentence_boundaries("es", block)
         ]
         if opened is not None:
             found[0] = (opened, found[0][1])

@@ -147,7 +147,7 @@ def test_cold_start_gives_a_server_with_our_settings(start: StartServer) -> None
     assert settings["listen_addresses"] == "127.0.0.1"
     assert settings["server_encoding"] == "UTF8"
     assert 16_384 <= int(settings["shared_buffers"]) <= 131_072
-    assert 65_536 <= int(settings["maintenance_work_mem"]) <= 1_048_576
+    assert 65_536 <= int(settings["maintenance_work_mem"]) <= 4_194_304
 
 
 def test_text_is_ordered_by_code_point_and_split_as_unicode(start: StartServer) -> None:

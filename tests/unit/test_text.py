@@ -79,6 +79,14 @@ def test_offsets_are_code_points() -> None:
     assert Span(8, 17).length == 9
 
 
+@pytest.mark.parametrize("space", [" ", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
+def test_any_white_space_may_follow_an_initial(space: str) -> None:
+    """It took the process down, as an error that no `except Exception` sees."""
+    text = f"Vino con Q{space}. Benito.{space}Se fue."
+
+    assert pieces(text) == [f"Vino con Q{space}. Benito.", "Se fue."]
+
+
 def test_only_white_space_is_outside_sentences() -> None:
     text = "Uno.  Dos;\u2028tres\u00a0… ¿cuatro?\x85cinco\x1c. «Seis.» "
     outside = list(text)
