@@ -193,7 +193,7 @@ def report(clients: Clients, readings: Sequence[Reading], done: Counter[str]) ->
     if len(settled) > 2:
         middle = len(settled) // 2
         growth = max(settled[middle:]) / max(settled[:middle])
-        text = f"memory: {settled[0]:.0f} MB after two minutes, {settled[-1]:.0f} at the end; "
+        text = f"memory: {settled[0]:.0f} MB after two minutes, {settled[-1]:.0f} at the end, "
         line(
             f"{text}; peak of the second half by the first's {growth:.3f}",
             met=growth <= MOST_GROWTH,
@@ -202,8 +202,8 @@ def report(clients: Clients, readings: Sequence[Reading], done: Counter[str]) ->
     most = max(reading.connections for reading in readings)
     line(
         f"connections: {readings[0].connections} at the start, at most {most}, "
-        f"{last.connections} at the end; lent by the pool at the end {last.lent - 1}",
-        met=last.connections <= readings[0].connections + clients.count and last.lent <= 1,
+        f"{last.connections} at the end; lent by the pool at the end {last.lent}",
+        met=last.connections <= readings[0].connections + clients.count and last.lent == 0,
     )
     line(f"threads: {readings[0].threads} at the start, {last.threads} at the end")
 
