@@ -7,12 +7,10 @@ import io
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-from typer.exceptions import Abort, TyperException
 
 from rag_resources.cli import (
     compare,
@@ -26,13 +24,11 @@ from rag_resources.cli import (
     server,
     status,
 )
-from rag_resources.cli.output import fail, masked, note
-from rag_resources.cli.usage import command, explain, group
-from rag_resources.core.errors import InvalidInputError, RagError
+from rag_resources.cli.output import fail
+from rag_resources.cli.running import run_app, trace
+from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 from rag_resources.logs import log_to_stderr
-
-INTERRUPTED = 130
 
 app = group("rag", Message.HELP_RAG)
 
@@ -76,37 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
-        code = _dispatch(arguments)
+        code = run_app(app, arguments, program="rag", debug=debug)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone: nothing to tell, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (KeyboardInterrupt, Abort):
-        code = INTERRUPTED
-    except TyperException as error:
-        note(explain(error))
-        return error.exit_code
-    except RagError as error:
-        fail(Message.CLI_ERROR.format(message=error.message))
-        _trace(debug)
-        return 2 if isinstance(error, InvalidInputError) else 1
     except Exception as error:  # noqa: BLE001 - the last resort: a line instead of a stack
         reason = " ".join(str(error).split())
         fail(Message.CLI_UNEXPECTED.format(kind=type(error).__name__, reason=reason))
-        _trace(debug)
+        if debug:
+            trace()
         return 1
-    if code == INTERRUPTED:
-        note(Message.CLI_INTERRUPTED)
     return code
-
-
-def _dispatch(arguments: list[str]) -> int:
-    root: Any = typer.main.get_command(app)
-    result = root.main(args=arguments, prog_name="rag", standalone_mode=False)
-    return result if isinstance(result, int) else 0
-
-
-def _trace(debug: bool) -> None:
-    if debug:
-        note(masked(traceback.format_exc()))

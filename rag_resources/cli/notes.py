@@ -43,7 +43,7 @@ def ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
-    from rag_resources.core.text import printable
+    from rag_resources.core.quoting import printable
     from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
 
     records = iter_source(path, options=SourceOptions(paragraphs_per_note=paragraphs_per_note))

@@ -91,7 +91,7 @@ def _assignments(assignments: list[str] | None, option: str) -> dict[str, str]:
         InvalidParameterError: One of them is none.
     """
     from rag_resources.core.errors import InvalidParameterError
-    from rag_resources.core.text import shown
+    from rag_resources.core.quoting import shown
 
     read = {}
     for assignment in assignments or []:

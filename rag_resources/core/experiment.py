@@ -25,7 +25,7 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
-from rag_resources.core.text import shown
+from rag_resources.core.quoting import shown
 from rag_resources.core.validation import describe_problems
 
 MAX_CONFIGURATIONS = 200

@@ -15,7 +15,8 @@ from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
-from rag_resources.core.text import is_blank, normalize_query, printable, shown
+from rag_resources.core.quoting import printable, shown
+from rag_resources.core.text import is_blank, normalize_query
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)

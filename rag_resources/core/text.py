@@ -1,15 +1,13 @@
 """Text measures and normal forms: token estimate, query normal form, sentences with exact offsets.
 
-Also what a message shows of a value. Chunk building lives in `core.chunking`; stemming for search
-lives in PostgreSQL.
+Chunk building lives in `core.chunking`; stemming for search lives in PostgreSQL.
 """
 
 import hashlib
 import math
 import re
-import reprlib
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
@@ -18,14 +16,6 @@ CHARS_PER_TOKEN = 4
 """Characters per token of the estimate used everywhere unless a model brings a tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
-_SHOWN_CHARS = 80
-_INNER_VALUES = 10
-
-# A value may be a thousand levels deep, or a list that holds itself.
-_BRIEF = reprlib.Repr()
-_BRIEF.maxstring = _BRIEF.maxother = _SHOWN_CHARS
-_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxset = _BRIEF.maxdict = _INNER_VALUES
-
 # `sentencex` (1.0.32) panics in white space of several bytes that follows an initial ("Q\xa0.").
 _PLAIN_SPACES = {code: " " for code in range(0x80, 0x3001) if chr(code).isspace()}
 # `sentencex` takes a time that grows with the square of the quotation marks in a paragraph: minutes
@@ -84,24 +74,6 @@ def content_sha256(text: str) -> bytes:
 def is_blank(text: str) -> bool:
     """Whether a text has no character that is not white space."""
     return not text.strip()
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value on one line, fit for a message, whatever the value is."""
-    try:
-        if isinstance(value, str):
-            text = value[: 4 * _SHOWN_CHARS]
-        else:
-            text = _BRIEF.repr(value) if isinstance(value, Collection) else str(value)
-    except ValueError:  # A number of more digits than Python writes.
-        return "…"
-    text = " ".join(printable(text).replace("\0", " ").split())
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Return a text with what UTF-8 cannot hold spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def sentences(text: str) -> list[Span]:

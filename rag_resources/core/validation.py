@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import shown
+from rag_resources.core.quoting import shown
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

@@ -261,11 +261,3 @@ def _texts(chunks: Iterable[ChunkText]) -> dict[bytes, str]:
 def _failure(chunk: ChunkText, errors: dict[bytes, str], model: str) -> Failure:
     reason = errors.get(chunk.content_sha256) or errors[chunk.contextual_sha256]
     return Failure("embed_chunk", chunk.note_id, reason, chunk_id=chunk.chunk_id, model=model)
-
-
-def total(reports: Sequence[EmbedReport]) -> EmbedReport:
-    """Add up the reports of several windows."""
-    summed = EmbedReport()
-    for report in reports:
-        summed.add(report)
-    return summed

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from rag_resources.core.messages import Message
-from rag_resources.core.text import shown
+from rag_resources.core.quoting import shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.records import CONTENT_FIELDS, build_note
 from rag_resources.ingestion.source_file import (

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from rag_resources.core.messages import Message
-from rag_resources.core.text import shown
+from rag_resources.core.quoting import shown
 from rag_resources.ingestion.source_file import InvalidRecordError
 
 # A field deeper or larger than this is a mistake, or YAML aliases that unfold without end.

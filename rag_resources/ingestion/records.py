@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from rag_resources.core.messages import Message
-from rag_resources.core.text import content_sha256, is_blank, shown
+from rag_resources.core.quoting import shown
+from rag_resources.core.text import content_sha256, is_blank
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.field_values import FieldValues
 from rag_resources.ingestion.source_file import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import printable, shown
+from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.csv_file import read_csv
 from rag_resources.ingestion.jsonl import read_jsonl

@@ -12,7 +12,8 @@ from typing import Any
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import is_blank, normalize_query, shown
+from rag_resources.core.quoting import shown
+from rag_resources.core.text import is_blank, normalize_query
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.field_values import clean_text
 from rag_resources.ingestion.jsonl import load_json

@@ -26,7 +26,7 @@ from rag_resources.settings import SAMPLE, load_settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
-from tests.benchmarks.costs import peak_memory_mb
+from tests.benchmarks.memory import peak_memory_mb
 
 EVERYTHING = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 

@@ -14,7 +14,6 @@ on a busy machine, too. 10,000 and 100,000 notes take about 40 minutes on two id
 """
 
 import argparse
-import sys
 import tempfile
 import threading
 import time
@@ -43,10 +42,12 @@ from rag_resources.store.chunks import refresh_statistics, statistics_are_curren
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.benchmarks.corpus import MODEL, MONTHS, Corpus, FastEmbedder, StoredEmbedder
-from tests.benchmarks.costs import Cost, Meter, peak_memory_mb
+from tests.benchmarks.costs import Cost, Meter
 from tests.benchmarks.dagster_run import RunCost, measure_run
+from tests.benchmarks.memory import peak_memory_mb
 from tests.benchmarks.migration_parts import measure_parts
 from tests.benchmarks.recall import recall
+from tests.benchmarks.targets import report
 
 MONTH = timedelta(days=30)
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
@@ -211,13 +212,6 @@ def opened(home: Path) -> Iterator[tuple[EmbeddedServer, Database]]:
             yield server, database
     finally:
         server.down()
-
-
-def report(text: str, *, met: bool | None = None) -> None:
-    """Print a line, and whether its target was met if it has one."""
-    verdict = {None: "", True: "  [met]", False: "  [MISSED]"}[met]
-    sys.stdout.write(f"{text}{verdict}\n")
-    sys.stdout.flush()
 
 
 def report_costs(title: str, costs: dict[str, Cost], notes: int) -> None:

@@ -8,7 +8,6 @@ folder given as home keeps the index for the next run.
 """
 
 import argparse
-import sys
 import tempfile
 import threading
 import time
@@ -36,6 +35,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
+from tests.benchmarks.targets import report
 
 CLIENTS = 8
 WARM_UP = 50
@@ -79,13 +79,6 @@ class Index:
         for name, setting in changed:
             connection.execute("SELECT set_config(%s, %s, false)", (name, setting))
         return connection
-
-
-def report(text: str, *, met: bool | None = None) -> None:
-    """Print a line, and whether its target was met if it has one."""
-    verdict = {None: "", True: "  [met]", False: "  [MISSED]"}[met]
-    sys.stdout.write(f"{text}{verdict}\n")
-    sys.stdout.flush()
 
 
 @contextmanager

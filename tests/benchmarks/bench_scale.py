@@ -11,7 +11,6 @@ machine: compare the rows with each other.
 """
 
 import argparse
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import psutil
 
+from rag_resources.cli.output import note
 from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.evaluation import percentiles
 from rag_resources.database.migrations import migrate
@@ -32,7 +32,9 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.plots.canvas import BLUE, ORANGE, frame, new_figure, png
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
-from tests.benchmarks.costs import Cost, Meter, peak_memory_mb
+from tests.benchmarks.costs import Cost, Meter
+from tests.benchmarks.memory import peak_memory_mb
+from tests.benchmarks.quality_tables import Table, markdown, show
 from tests.benchmarks.recall import recall
 
 CLIENTS = 8
@@ -189,12 +191,6 @@ def looked_up(database: Database) -> tuple[tuple[float, float], dict[str, str]]:
     return (float(row.whole), float(row.hnsw)), settings
 
 
-def markdown(sizes: Sequence[Size]) -> str:
-    """Return the table."""
-    rows = [COLUMNS, ["---:"] * len(COLUMNS), *(size.row() for size in sizes)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
 def plot(sizes: Sequence[Size]) -> bytes:
     """Draw latency and throughput over the size, as PNG."""
     figure = new_figure((9, 3.5))
@@ -230,10 +226,11 @@ def main() -> None:
         for chunks in asked.chunks:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                 sizes.append(process.submit(measure_size, home / str(chunks), chunks).result())
-            sys.stdout.write(markdown(sizes[-1:]))
-            sys.stdout.flush()
+            note(f"{chunks:,} chunks")
+    tables = [Table("What grows how", COLUMNS, [size.row() for size in sizes])]
+    show(tables)
     if asked.markdown:
-        asked.markdown.write_text(markdown(sizes), "utf-8")
+        asked.markdown.write_text(markdown(tables), "utf-8")
     if asked.plot:
         asked.plot.write_bytes(plot(sizes))
 

@@ -1,6 +1,5 @@
 """What a step costs: wall time, and the processor time of this process and of PostgreSQL."""
 
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -74,8 +73,3 @@ class Meter:
                 times = process.cpu_times()
                 seconds += times.user + times.system
         return seconds
-
-
-def peak_memory_mb() -> float:
-    """Return the largest memory this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -31,6 +31,7 @@ from rag_resources.application import Application, open_application
 from rag_resources.core.metrics import percentile
 from rag_resources.settings import SAMPLE, load_settings
 from tests.benchmarks.dagster_jobs import Dagster
+from tests.benchmarks.targets import report
 
 CONFIGURATION = "hybrid_weighted"
 MAX_TOKENS = ("192", "256")
@@ -40,8 +41,6 @@ SETTLED_S = 120.0
 
 MOST_P95_MS = 2000
 MOST_GROWTH = 1.05
-
-write = sys.stdout.write
 
 
 @dataclass
@@ -172,46 +171,40 @@ def soak(home: Path, *, minutes: float, count: int) -> None:
             for thread in threads:
                 thread.join()
         readings.append(read(application, time.perf_counter() - started))
-    report(clients, readings, done)
+    report_all(clients, readings, done)
 
 
-def report(clients: Clients, readings: Sequence[Reading], done: Counter[str]) -> None:
+def report_all(clients: Clients, readings: Sequence[Reading], done: Counter[str]) -> None:
     """Print the figures and which targets were met."""
     asked = sum(map(len, clients.latencies_ms.values()))
-    write(f"{clients.count} clients, {readings[-2].elapsed_s / 60:.0f} min, {asked} questions\n")
-    write(f"meanwhile: {', '.join(f'{count} x {job}' for job, count in done.items())}\n")
+    report(f"{clients.count} clients, {readings[-2].elapsed_s / 60:.0f} min, {asked} questions")
+    report(f"meanwhile: {', '.join(f'{count} x {job}' for job, count in done.items())}")
     bad = {name: count for name, count in clients.outcomes.items() if name != "degraded"}
-    line(f"errors and empty answers: {bad or 0}", met=not bad)
-    line(f"degraded: {clients.outcomes['degraded']}")
+    report(f"errors and empty answers: {bad or 0}", met=not bad)
+    report(f"degraded: {clients.outcomes['degraded']}")
     for cached, latencies_ms in clients.latencies_ms.items():
         if latencies_ms:
             p50, p95 = (percentile(latencies_ms, share) for share in (0.5, 0.95))
             kind = "cached" if cached else "searched"
             text = f"{kind}: {len(latencies_ms)}, p50 {p50:.0f} ms, p95 {p95:.0f} ms"
-            line(f"{text}, longest {max(latencies_ms):.0f} ms", met=p95 < MOST_P95_MS)
+            report(f"{text}, longest {max(latencies_ms):.0f} ms", met=p95 < MOST_P95_MS)
     settled = [reading.memory_mb for reading in readings if reading.elapsed_s >= SETTLED_S]
     if len(settled) > 2:
         middle = len(settled) // 2
         growth = max(settled[middle:]) / max(settled[:middle])
         text = f"memory: {settled[0]:.0f} MB after two minutes, {settled[-1]:.0f} at the end, "
-        line(
+        report(
             f"{text}; peak of the second half by the first's {growth:.3f}",
             met=growth <= MOST_GROWTH,
         )
     last = readings[-1]
     most = max(reading.connections for reading in readings)
-    line(
+    report(
         f"connections: {readings[0].connections} at the start, at most {most}, "
         f"{last.connections} at the end; lent by the pool at the end {last.lent}",
         met=last.connections <= readings[0].connections + clients.count and last.lent == 0,
     )
-    line(f"threads: {readings[0].threads} at the start, {last.threads} at the end")
-
-
-def line(text: str, *, met: bool | None = None) -> None:
-    """Print a line, and whether its target was met if it has one."""
-    verdict = {None: "", True: "  [met]", False: "  [MISSED]"}[met]
-    write(f"{text}{verdict}\n")
+    report(f"threads: {readings[0].threads} at the start, {last.threads} at the end")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes, total
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
 from rag_resources.store.chunks import refresh_statistics, statistics_are_current
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
@@ -108,7 +108,7 @@ class _Run:
         self._work.indexes += len(built)
 
     def _count(self, reports: list[EmbedReport]) -> None:
-        report = total(reports)
-        self._work.vectors += report.vectors
-        self._work.embedded += report.embedded
-        self._work.failed += len(report.failed)
+        for report in reports:
+            self._work.vectors += report.vectors
+            self._work.embedded += report.embedded
+            self._work.failed += len(report.failed)

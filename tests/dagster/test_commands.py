@@ -66,6 +66,6 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     code, out, err = call("run")
     assert (code, out) == (2, "")
     headline, problem = err.strip().splitlines()
-    assert headline == "Hay variables de entorno con valores no válidos:"
+    assert headline == "Error: Hay variables de entorno con valores no válidos:"
     known = ", ".join(MODEL_NAMES)
     assert problem == f"  - {variable}: «{name}» no es una de las opciones: {known}"

@@ -38,7 +38,7 @@ from rag_resources.core.types import (
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window, chunking_hash
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes, total
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as search_store
@@ -218,8 +218,8 @@ def test_window_is_chunked_and_embedded_completely(database: Database) -> None:
     assert (chunked.notes, embedded.notes, whole.notes) == (5, 5, 5)
     assert embedded.vectors == embedded.embedded == 2 * chunked.chunks
     assert (chunked.failed, embedded.failed, whole.failed) == ([], [], [])
-    summed = total([embedded, whole])
-    assert (summed.notes, summed.vectors) == (10, 2 * chunked.chunks + 5)
+    embedded.add(whole)
+    assert (embedded.notes, embedded.vectors) == (10, 2 * chunked.chunks + 5)
     hashes = fetch(database, "SELECT DISTINCT chunking_hash FROM notes")
     assert hashes == [(chunking_hash(SMALL),)]
 

@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from rag_resources.core.quoting import shown
 from rag_resources.core.text import (
     Span,
     content_sha256,
@@ -13,7 +14,6 @@ from rag_resources.core.text import (
     is_blank,
     normalize_query,
     sentences,
-    shown,
 )
 
 

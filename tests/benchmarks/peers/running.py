@@ -14,11 +14,11 @@ import psycopg
 from rag_resources.database.server import EmbeddedServer
 from tests.benchmarks.peers.contender import OURS
 from tests.benchmarks.peers.worker import READY, Request
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[3]
 KILLED_AT = (0.3, 0.6, 0.9)
 """Shares of the time that ingestion takes."""
-_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,5 @@ class Bench:
     def _wait_until_alone(self, database: str) -> None:
         """Wait until the server has noticed that a client is gone: until then it may write."""
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
-        deadline = time.monotonic() + _PATIENCE_S
         with psycopg.connect(self._server.dsn("postgres"), autocommit=True) as connection:
-            while time.monotonic() < deadline:
-                row = connection.execute(others, (database,)).fetchone()
-                if row == (0,):
-                    return
-                time.sleep(0.1)
-        raise SystemExit(f"{database}: a killed run is still connected")
+            wait_until(lambda: connection.execute(others, (database,)).fetchone() == (0,), 60)

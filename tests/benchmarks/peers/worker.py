@@ -22,6 +22,7 @@ from typing import Any
 
 import psycopg
 
+from tests.benchmarks.memory import peak_memory_mb
 from tests.benchmarks.peers.contender import CONTENDERS, Contender, Search, Setup, open_contender
 from tests.benchmarks.peers.workload import load
 
@@ -171,14 +172,6 @@ def attempted(call: Callable[[], object]) -> tuple[float, str]:
     except Exception as failure:  # noqa: BLE001 the caller reports it by name
         error = type(failure).__name__
     return time.perf_counter() - started, error
-
-
-def peak_memory_mb() -> float:
-    """Return the largest memory of this program; `ru_maxrss` would count that of its parent."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("this system does not tell how much memory a process had")
 
 
 def _tidy(dsn: str) -> None:
