@@ -2,13 +2,23 @@
 -- `rag` applies sql/migrations, which also adopts an existing table notes.
 
 -- Accents folded, so that "organizacion" finds "organización". IMMUTABLE and without extensions, for generated columns.
+-- The letters of Spanish one by one: translate() compares every character with all of its list, six times the time.
 CREATE FUNCTION fold_accents(t text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN translate(
-    normalize(t, nfc),
-    'áéíóúüàèìòùâêîôûäëïöçÁÉÍÓÚÜÀÈÌÒÙÂÊÎÔÛÄËÏÖÇ',
-    'aeiouuaeiouaeiouaeiocAEIOUUAEIOUAEIOUAEIOC'
-);
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $fold_accents$
+BEGIN
+    IF t IS NOT nfc NORMALIZED THEN
+        t := normalize(t, nfc);
+    END IF;
+    t := replace(replace(replace(t, 'á', 'a'), 'é', 'e'), 'í', 'i');
+    t := replace(replace(replace(t, 'ó', 'o'), 'ú', 'u'), 'ü', 'u');
+    IF t ~ '[àèìòùâêîôûäëïöçÁÉÍÓÚÜÀÈÌÒÙÂÊÎÔÛÄËÏÖÇ]' THEN
+        t := translate(
+            t, 'àèìòùâêîôûäëïöçÁÉÍÓÚÜÀÈÌÒÙÂÊÎÔÛÄËÏÖÇ', 'aeiouaeiouaeiocAEIOUUAEIOUAEIOUAEIOC'
+        );
+    END IF;
+    RETURN t;
+END
+$fold_accents$;
 
 -- Both Spanish stemmings, with and without accents: each alone loses words (see docs/decisions.md). Lower case comes
 -- first: a word that only in the dictionary outgrows the longest lexeme (Ⱥ has 2 bytes, ⱥ 3) crashes the server.
@@ -137,6 +147,8 @@ CREATE TABLE chunks (
     CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char)
 );
 CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
+-- Its words beside a chunk, two chunks a page: every candidate of a search by words is ranked by them.
+ALTER TABLE chunks ALTER COLUMN tsv SET STORAGE MAIN, SET (toast_tuple_target = 4080);
 
 CREATE FUNCTION chunk_words() RETURNS trigger LANGUAGE plpgsql AS $chunk_words$
 BEGIN

@@ -17,24 +17,23 @@ CHARS_PER_TOKEN = 4
 
 _WHITE_SPACE = re.compile(r"\s+")
 # `sentencex` (1.0.32) panics in white space of several bytes that follows an initial ("Q\xa0.").
-_PLAIN_SPACES = {code: " " for code in range(0x80, 0x3001) if chr(code).isspace()}
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 # `sentencex` takes a time that grows with the square of the quotation marks in a paragraph: minutes
 # for a megabyte of inline code. Only longer texts are cut before it sees them.
 _BLOCK_CHARS = 10_000
 _BLOCK_ENDS = ("\n\n", "\n", ". ")
 
-# Abbreviations after which a sentence goes on, whatever follows: titles and references.
-_OPENING_ABBREVIATION = re.compile(
-    r"(?<!\w)(?:sr|sra|srta|sres|dr|dra|d|dña|prof|excmo|excma|ilmo|ilma|arq|lic|art|arts|cap|pág|págs|núm|núms|n|"
-    r"vol|fig|tel|teléf|avda|av|apdo|ref|vid|cf|vs|p|pp|ej|ee|rr|ff)\.\s*$",
+# Abbreviations at the end of a text. After the opening ones, titles and references, a sentence goes
+# on whatever follows; the others may close it: it goes on only before a small letter or a digit.
+_ABBREVIATION = re.compile(
+    r"(?<!\w)(?:(?P<opening>sr|sra|srta|sres|dr|dra|d|dña|prof|excmo|excma|ilmo|ilma|arq|lic|art|arts|cap|pág|págs|"
+    r"núm|núms|n|vol|fig|tel|teléf|avda|av|apdo|ref|vid|cf|vs|p|pp|ej|ee|rr|ff)|"
+    r"etc|aprox|máx|mín|izq|izda|dcha|dto|dpto|uds|ud|hnos|cía|uu|hh|aa|[a-z]|min|seg|h|kg|km|"
+    r"ene|feb|mar|abr|jun|jul|ago|sept|sep|oct|nov|dic)\.$",
     re.IGNORECASE,
 )
-# Abbreviations that may close a sentence: it goes on only before a small letter or a digit.
-_CLOSING_ABBREVIATION = re.compile(
-    r"(?<!\w)(?:etc|aprox|máx|mín|izq|izda|dcha|dto|dpto|uds|ud|hnos|cía|uu|hh|aa|[a-z]|min|seg|h|kg|km|"
-    r"ene|feb|mar|abr|jun|jul|ago|sept|sep|oct|nov|dic)\.\s*$",
-    re.IGNORECASE,
-)
+_ABBREVIATION_CHARS = 12
+"""More than the longest of them, its full stop and the character before."""
 _GOES_ON = re.compile(r"^[ºª«(\s]*[a-záéíóúüñàèìòùç0-9ºª]")
 _LINE_BREAK = re.compile(r"[\r\n]")
 
@@ -100,7 +99,7 @@ def _boundaries(text: str) -> Iterator[tuple[int, int]]:
     opened: int | None = None  # Where the sentence begins that the block before was cut in.
     while start < len(text):
         end, is_inside = _block_end(text, start)
-        block = text[start:end].translate(_PLAIN_SPACES)
+        block = _WIDE_SPACE.sub(" ", text[start:end])
         found = [
             (start + boundary["start_index"], start + boundary["end_index"])
             for boundary in get_sentence_boundaries("es", block)
@@ -135,9 +134,10 @@ def _continues(text: str, left: Span, right: Span) -> bool:
     """Whether a border found by the segmenter is only the full stop of an abbreviation."""
     if _LINE_BREAK.search(text, left.end, right.start):
         return False
-    tail = text[max(left.start, left.end - 12) : left.end]
-    if _OPENING_ABBREVIATION.search(tail):
+    tail = text[max(left.start, left.end - _ABBREVIATION_CHARS) : left.end]
+    abbreviation = _ABBREVIATION.search(tail)
+    if not abbreviation:
+        return False
+    if abbreviation["opening"]:
         return True
-    return bool(
-        _CLOSING_ABBREVIATION.search(tail) and _GOES_ON.match(text[right.start : right.start + 4])
-    )
+    return bool(_GOES_ON.match(text[right.start : right.start + 4]))

@@ -109,7 +109,7 @@ class Search:
                 connection, scope, models=sorted({self.request.config.model, self.note_model})
             )
             few = plan.matching is not None and plan.matching <= SELECTIVE_NOTES
-            scope = replace(scope, selective=few)
+            scope = replace(scope, selective=few, any_unchunked=plan.any_unchunked)
         lists = [item for half in halves for item in self._lists(half, plan)]
         pool = max(self.request.config.top_k.retrieval, self.request.top_k)
         while True:

@@ -2,7 +2,9 @@
 -- note_id uuid, score float8, created_at timestamptz of the note), score in [0, 1]; store.search joins those that a
 -- strategy needs by UNION ALL, so that they take one round trip.
 -- Placeholders in braces are filled in by psycopg.sql: identifiers, the dimension of a model, the number of a list, the
--- names of the parameters that are a list's own. {materialized} decides how the notes of a question are reached: NOT
+-- names of the parameters that are a list's own. Limits are literals as well: PostgreSQL keeps a plan only if it costs
+-- no more than one for the values at hand, and of a limit that it does not know it expects a tenth of all rows.
+-- {materialized} decides how the notes of a question are reached: NOT
 -- MATERIALIZED, the lists' own indexes find candidates and every condition is a filter on them; MATERIALIZED, the notes
 -- that meet the conditions are looked up first, and nothing but all of them is searched, exactly.
 
@@ -25,6 +27,7 @@ WHERE
 
 -- name: search_lists
 -- The lists of a question, and what they search: all visible notes, those not searched by their chunks yet, or chunks.
+-- {any_unchunked} is FALSE where plan_search says so: nothing is to be left out of the chunks then.
 -- params:  model text (empty: none), those of visible_notes and of the lists
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, chunks_position_key
 WITH visible_notes AS {materialized} ({visible_notes}),
@@ -38,18 +41,21 @@ unchunked_notes AS {materialized} (
 ),
 
 searched_chunks AS {materialized} (
-    SELECT c.id, c.note_id, n.created_at, c.tsv, c.lexeme_occurrences
+    SELECT c.id, c.note_id, n.created_at, c.tsv
     FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
     WHERE
-        n.chunked_at IS NOT NULL
-        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+        {any_unchunked} IS FALSE
+        OR (
+            n.chunked_at IS NOT NULL
+            AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+        )
 )
 
 {lists};
 
 -- name: search_vectors
 -- Nearest chunks by cosine of their standard or contextual vectors, or nearest whole notes.
--- params:  {vector} halfvec, {threshold} float8, pool int (>= 1)
+-- params:  {vector} halfvec, {threshold} float8, {pool} (a literal, >= 1)
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
     {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
@@ -62,7 +68,7 @@ FROM (
         WHERE e.model = {model} AND e.{column} IS NOT NULL
     )
 
-    SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT :pool
+    SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT {pool}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
@@ -72,8 +78,8 @@ ORDER BY s.distance, s.id;
 -- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; where even the
 -- rarest is in too many documents, several of the rarest together. The best of the candidates by ts_rank are scored
 -- over all lexemes, so the cost does not grow with the corpus.
--- params:  {query} text, pool int (>= 1), budget bigint (>= 1), ranked bigint or null, rescored int (>= pool)
--- index:   chunks_tsv_idx
+-- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
+-- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
     WITH corpus AS MATERIALIZED (
         SELECT
@@ -114,55 +120,63 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
                 ' | ',
                 (SELECT string_agg(quote_literal(x.lexeme), ' | ') FROM lexemes AS x WHERE x.document_count = 0),
                 coalesce(
-                    string_agg(quote_literal(b.lexeme), ' | ') FILTER (WHERE b.running <= :budget),
-                    string_agg(quote_literal(b.lexeme), ' & ') FILTER (WHERE b.expected IS NULL OR b.expected > :budget)
+                    string_agg(quote_literal(b.lexeme), ' | ') FILTER (WHERE b.running <= {budget}),
+                    string_agg(quote_literal(b.lexeme), ' & ') FILTER (
+                        WHERE b.expected IS NULL OR b.expected > {budget}
+                    )
                 )
             )::tsquery AS candidate_query,
             (array_agg(quote_literal(b.lexeme) ORDER BY b.document_count, b.lexeme))[1]::tsquery AS rarest_query,
-            (SELECT string_agg(quote_literal(x.lexeme), ' | ')::tsquery FROM lexemes AS x) AS full_query
+            (SELECT string_agg(quote_literal(x.lexeme), ' | ')::tsquery FROM lexemes AS x) AS full_query,
+            (SELECT array_agg(x.lexeme) FROM lexemes AS x) AS all_lexemes
         FROM budgeted AS b
     ),
 
     -- noqa: disable=AM09
     matched AS MATERIALIZED (
-        SELECT c.id, c.note_id, c.created_at, c.tsv, c.lexeme_occurrences
+        SELECT c.id, c.note_id, c.created_at, ts_rank(c.tsv, q.full_query) AS rank
         FROM searched_chunks AS c INNER JOIN queries AS q ON c.tsv @@ q.candidate_query
-        LIMIT :ranked
+        LIMIT {ranked}
     ),
 
     candidates AS MATERIALIZED (
-        SELECT m.id, m.note_id, m.created_at, m.tsv, m.lexeme_occurrences
+        SELECT m.id, m.note_id, m.created_at
         FROM (
             SELECT w.* FROM matched AS w
             UNION ALL
             (
-                SELECT c.id, c.note_id, c.created_at, c.tsv, c.lexeme_occurrences
+                SELECT c.id, c.note_id, c.created_at, ts_rank(c.tsv, r.full_query) AS rank
                 FROM searched_chunks AS c INNER JOIN queries AS r ON c.tsv @@ r.rarest_query
                 WHERE NOT EXISTS (SELECT FROM matched)
-                LIMIT :ranked
+                LIMIT {ranked}
             )
-        ) AS m CROSS JOIN queries AS q
-        ORDER BY ts_rank(m.tsv, q.full_query) DESC, m.id LIMIT :rescored
+        ) AS m
+        ORDER BY m.rank DESC, m.id LIMIT {rescored}
     )
     -- noqa: enable=AM09
 
+    -- Of the lexemes of a candidate only the question's are taken apart: by weight, in a tenth of the time. They are
+    -- added in one order, whatever the plan: floating point does not give the same sum in another.
     SELECT
         c.id AS chunk_id, c.note_id, c.created_at,
         least(1, sum(
             x.idf * cardinality(t.positions) * 2.2
-            / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * c.lexeme_occurrences / k.average_length))
-        ) / (SELECT sum(a.idf) * 2.2 FROM lexemes AS a)) AS score
+            / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * h.lexeme_occurrences / k.average_length))
+            ORDER BY x.lexeme
+        ) / (SELECT sum(a.idf ORDER BY a.lexeme) * 2.2 FROM lexemes AS a)) AS score
     FROM candidates AS c
     CROSS JOIN corpus AS k
-    CROSS JOIN LATERAL unnest(c.tsv) AS t
+    INNER JOIN chunks AS h ON h.id = c.id -- noqa: ST09
+    CROSS JOIN
+        LATERAL unnest(ts_filter(setweight(h.tsv, 'A', (SELECT q.all_lexemes FROM queries AS q)), '{{a}}')) AS t
     INNER JOIN lexemes AS x ON x.lexeme = t.lexeme
     GROUP BY c.id, c.note_id, c.created_at
 ) AS s
-ORDER BY s.score DESC, s.chunk_id LIMIT :pool;
+ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
 -- name: search_note_words
 -- Whole notes by their words. The score is normalised by r / (r + 0.1), so in [0, 1).
--- params:  {query} text, pool int (>= 1)
+-- params:  {query} text, {pool} (a literal, >= 1)
 -- index:   note_words_tsv_idx
 SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score, s.created_at
 FROM (
@@ -175,7 +189,7 @@ FROM (
     FROM query AS q
     INNER JOIN note_words AS w ON w.tsv @@ q.any_lexeme
     INNER JOIN {searched} AS n ON n.id = w.note_id -- noqa: ST09
-    ORDER BY rank DESC, n.id LIMIT :pool
+    ORDER BY rank DESC, n.id LIMIT {pool}
 ) AS s
 WHERE s.rank > 0
 ORDER BY score DESC, s.id;
