@@ -110,17 +110,26 @@ CREATE INDEX note_words_tsv_idx ON note_words USING gin (tsv);
 -- As the owner: who may write notes need not know of it, nor of its schema.
 CREATE FUNCTION index_note_words() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_note_words$
+DECLARE
+    written text := 'written AS n';
 BEGIN
+    IF tg_level = 'ROW' THEN
+        written := format('%I.notes AS n WHERE n.id = $1', tg_table_schema);
+    END IF;
     EXECUTE format(
-        'INSERT INTO %1$I.note_words (note_id, tsv) VALUES ($1, %1$I.spanish_tsvector($2)) '
+        'INSERT INTO %1$I.note_words (note_id, tsv) '
+        'SELECT n.id, %1$I.spanish_tsvector(left(n.title, 1000) || '' '' || left(n.content, 200000)) FROM %2$s '
         'ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
-        tg_table_schema
-    ) USING new.id, left(new.title, 1000) || ' ' || left(new.content, 200000);
+        tg_table_schema, written
+    ) USING new.id;
     RETURN NULL;
 END
 $index_note_words$;
 
-CREATE TRIGGER notes_words AFTER INSERT OR UPDATE OF title, content ON notes
+CREATE TRIGGER notes_words_by_insert AFTER INSERT ON notes REFERENCING NEW TABLE AS written
+FOR EACH STATEMENT EXECUTE FUNCTION index_note_words();
+-- Not by statement: a note is updated whenever it is chunked, and its words stay.
+CREATE TRIGGER notes_words_by_update AFTER UPDATE OF title, content ON notes
 FOR EACH ROW EXECUTE FUNCTION index_note_words();
 
 CREATE TABLE chunks (

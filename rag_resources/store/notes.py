@@ -1,6 +1,6 @@
 """Rows of `notes`: writing what a source gives, finding and reading notes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -14,6 +14,9 @@ from rag_resources.database.queries import queries
 
 NAMESPACE = UUID("6f1d7c7e-5a0e-4c0c-9d6e-0b5a2f9c3e11")
 """Namespace of note ids: the same record gives the same id in every database."""
+
+STATEMENT_CHARS = 4_000_000
+"""Of the contents that one statement writes, unless a single note is longer."""
 
 
 class Upsert(StrEnum):
@@ -42,33 +45,44 @@ def note_id(tenant: str, source: str, external_id: str) -> UUID:
 def upsert_notes(
     connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
 ) -> list[Upsert]:
-    """Write records, in one round trip; the results are in the order of the records."""
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            queries().upsert_note.sql,
-            [
-                {
-                    "note_id": note_id(tenant, source, record.external_id),
-                    "tenant": tenant,
-                    "source": source,
-                    "external_id": record.external_id,
-                    "title": record.title,
-                    "content": record.content,
-                    "tags": list(record.tags),
-                    "metadata": Jsonb(dict(record.metadata)),
-                    "created_at": record.created_at,
-                }
-                for record in records
-            ],
-            returning=True,
+    """Write records, in one round trip unless one is repeated or they are long.
+
+    Returns:
+        What became of each, in the order of the records.
+    """
+    outcomes: list[Upsert] = []
+    for part in _statements(records):
+        rows = queries().upsert_notes(
+            connection,
+            tenant=tenant,
+            source=source,
+            ids=[note_id(tenant, source, record.external_id) for record in part],
+            external_ids=[record.external_id for record in part],
+            titles=[record.title for record in part],
+            contents=[record.content for record in part],
+            tags=[Jsonb(list(record.tags)) for record in part],
+            metadata=[Jsonb(dict(record.metadata)) for record in part],
+            created_at=[record.created_at for record in part],
         )
-        return [_outcome(result.fetchone()) for result in cursor.results()]
+        written = {
+            row.external_id: Upsert.INSERTED if row.inserted else Upsert.UPDATED for row in rows
+        }
+        outcomes += [written.get(record.external_id, Upsert.UNCHANGED) for record in part]
+    return outcomes
 
 
-def _outcome(row: tuple[bool] | None) -> Upsert:
-    if row is None:
-        return Upsert.UNCHANGED
-    return Upsert.INSERTED if row[0] else Upsert.UPDATED
+def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
+    """Part records where one is repeated, which a statement cannot write twice, or they grow."""
+    part: dict[str, NoteRecord] = {}
+    chars = 0
+    for record in records:
+        if part and (record.external_id in part or chars + len(record.content) > STATEMENT_CHARS):
+            yield list(part.values())
+            part, chars = {}, 0
+        part[record.external_id] = record
+        chars += len(record.content)
+    if part:
+        yield list(part.values())
 
 
 def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:

@@ -1,18 +1,30 @@
--- name: upsert_note
--- Insert a note or bring it up to date; an unchanged note is not touched, a note never changes its creation time.
--- params:  note_id uuid, tenant text, source text, external_id text, title text, content text, tags text[],
---          metadata jsonb, created_at timestamptz
--- returns: inserted bool (false: updated); no row if unchanged
+-- name: upsert_notes
+-- Insert notes or bring them up to date; an unchanged note is not touched, a note never changes its creation time.
+-- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
+--          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
+-- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
 -- index:   notes_external_key
 INSERT INTO notes AS n (id, tenant_id, source, external_id, title, content, tags, metadata, created_at)
-VALUES (:note_id, :tenant, :source, :external_id, :title, :content, :tags, :metadata, :created_at)
+SELECT
+    u.id, :tenant, :source, u.external_id, u.title, u.content,
+    (
+        SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
+        FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
+    ) AS tags,
+    u.metadata, u.created_at
+FROM
+    unnest(
+        :ids::uuid[], :external_ids::text[], :titles::text[], :contents::text[], :tags::jsonb[], :metadata::jsonb[],
+        :created_at::timestamptz[]
+    ) WITH ORDINALITY AS u (id, external_id, title, content, tags, metadata, created_at, place)
+ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
         title = excluded.title, content = excluded.content, tags = excluded.tags, metadata = excluded.metadata,
         updated_at = now()
     WHERE (n.title, n.content, n.tags, n.metadata)
     IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, excluded.metadata)
-RETURNING n.xmax = 0 AS inserted;
+RETURNING n.external_id, n.xmax = 0 AS inserted;
 
 -- name: find_note$
 -- The id of a note given by id or by external id; the oldest if several sources use that external id.

@@ -15,6 +15,7 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion import ingest as module
 from rag_resources.ingestion.ingest import BATCH_RECORDS, IngestReport, ingest
+from rag_resources.store import notes
 from rag_resources.store.notes import Upsert, note_id
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -153,6 +154,18 @@ def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database
     assert report.by_month == {
         "2025-03": Counter({Upsert.INSERTED: 1, Upsert.UPDATED: 1, Upsert.UNCHANGED: 1})
     }
+
+
+def test_long_records_are_written_by_several_statements(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notes, "STATEMENT_CHARS", len(RECORD.content) + 1)
+    others = [replace(RECORD, external_id=f"{number}.md") for number in range(3)]
+
+    report = load(database, RECORD, *others, RECORD)
+
+    assert len(rows(database)) == 4
+    assert report.by_month == {"2025-03": Counter({Upsert.INSERTED: 4, Upsert.UNCHANGED: 1})}
 
 
 def test_rejected_records_are_named_counted_and_stop_nothing(
