@@ -174,9 +174,10 @@ class Database:
         with self.transaction(deadline) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield connection
-            # What was read stands, whether or not the server hears that this is the end.
+            # What was read stands, whether or not the server hears that this is the end. With a
+            # rollback psycopg would give up all statements that it has prepared.
             with suppress(psycopg.OperationalError, DatabaseTimeoutError):
-                connection.rollback()
+                connection.commit()
 
     @contextmanager
     def autocommit(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:

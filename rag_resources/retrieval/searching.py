@@ -5,7 +5,7 @@ one is `core.fusion`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from uuid import UUID
@@ -22,7 +22,6 @@ from rag_resources.retrieval.request import Request
 from rag_resources.retrieval.stages import Stages
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
 from rag_resources.store.search import (
-    SELECTIVE_NOTES,
     EmbeddedQuery,
     ListRequest,
     SearchPlan,
@@ -108,8 +107,7 @@ class Search:
             plan = plan_search(
                 connection, scope, models=sorted({self.request.config.model, self.note_model})
             )
-            few = plan.matching is not None and plan.matching <= SELECTIVE_NOTES
-            scope = replace(scope, selective=few, any_unchunked=plan.any_unchunked)
+            scope = scope.under(plan)
         lists = [item for half in halves for item in self._lists(half, plan)]
         pool = max(self.request.config.top_k.retrieval, self.request.top_k)
         while True:

@@ -4,7 +4,7 @@ Fusing the lists is `core.fusion`; what is shown of the results is `store.passag
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pgvector import HalfVector
@@ -68,6 +68,7 @@ class SearchScope:
         chunk_model: Notes whose vectors of this model are pending are searched whole; empty: none.
         unchunked_only: Whether the lists of notes leave out what is searched by its chunks.
         any_unchunked: Whether there may be notes that are not.
+        any_hidden: Whether there may be notes that are not visible, other than expired ones.
     """
 
     tenant: str
@@ -76,6 +77,16 @@ class SearchScope:
     chunk_model: str = ""
     unchunked_only: bool = True
     any_unchunked: bool = True
+    any_hidden: bool = True
+
+    def under(self, plan: "SearchPlan") -> "SearchScope":
+        """Return it with what a plan found out, for a search of the same snapshot."""
+        return replace(
+            self,
+            selective=plan.matching is not None and plan.matching <= SELECTIVE_NOTES,
+            any_unchunked=plan.any_unchunked,
+            any_hidden=plan.matching is not None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class SearchPlan:
         any_unchunked: Whether some note is not yet searched by its chunks.
         models: Those asked for that are known, by name.
         matching: How many notes are visible, `SELECTIVE_NOTES + 1` standing for all that are more;
-            None without filters in a database of one tenant, where it is all of them.
+            None without filters in a database of one tenant, where it is all but the expired ones.
     """
 
     any_unchunked: bool
@@ -232,11 +243,13 @@ def _list_statement(
     whole = "unchunked_notes" if scope.unchunked_only else "visible_notes"
     by_notes = item.retriever in (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
     searched = sql.Identifier(whole if by_notes else "searched_chunks")
+    partial = scope.any_hidden or scope.any_unchunked
     if item.embedded is None:
         return statement(
             _WORD_QUERIES[item.retriever],
             list=sql.Literal(number),
             searched=searched,
+            matched=sql.Identifier("searched_chunks" if partial else "chunks"),
             query=own.bind("query", item.text, item.text),
             **limits,
         )

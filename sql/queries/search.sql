@@ -77,7 +77,8 @@ ORDER BY s.distance, s.id;
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
 -- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; where even the
 -- rarest is in too many documents, several of the rarest together. The best of the candidates by ts_rank are scored
--- over all lexemes, so the cost does not grow with the corpus.
+-- over all lexemes, so the cost does not grow with the corpus. {matched} is where candidates are: all chunks where none
+-- but those of expired notes would be left out, and the searched ones where more would be.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
@@ -134,23 +135,25 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 
     -- noqa: disable=AM09
     matched AS MATERIALIZED (
-        SELECT c.id, c.note_id, c.created_at, ts_rank(c.tsv, q.full_query) AS rank
-        FROM searched_chunks AS c INNER JOIN queries AS q ON c.tsv @@ q.candidate_query
+        SELECT c.id, ts_rank(c.tsv, q.full_query) AS rank
+        FROM {matched} AS c INNER JOIN queries AS q ON c.tsv @@ q.candidate_query
         LIMIT {ranked}
     ),
 
+    -- Sorted before the notes are looked up: the best are enough.
     candidates AS MATERIALIZED (
-        SELECT m.id, m.note_id, m.created_at
+        SELECT s.id, s.note_id, s.created_at
         FROM (
             SELECT w.* FROM matched AS w
             UNION ALL
             (
-                SELECT c.id, c.note_id, c.created_at, ts_rank(c.tsv, r.full_query) AS rank
-                FROM searched_chunks AS c INNER JOIN queries AS r ON c.tsv @@ r.rarest_query
+                SELECT c.id, ts_rank(c.tsv, r.full_query) AS rank
+                FROM {matched} AS c INNER JOIN queries AS r ON c.tsv @@ r.rarest_query
                 WHERE NOT EXISTS (SELECT FROM matched)
                 LIMIT {ranked}
             )
-        ) AS m
+            ORDER BY rank DESC, id
+        ) AS m INNER JOIN searched_chunks AS s ON s.id = m.id
         ORDER BY m.rank DESC, m.id LIMIT {rescored}
     )
     -- noqa: enable=AM09
