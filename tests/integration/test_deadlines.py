@@ -216,6 +216,21 @@ def test_expired_deadline_sends_nothing(direct: Database) -> None:
         assert connection.execute("SELECT 2").fetchone() == (2,)
 
 
+def test_a_snapshot_leaves_the_next_one_its_prepared_statements(direct: Database) -> None:
+    """Planning is a third of a question: a plan is kept from one to the next."""
+    query = "SELECT relname FROM pg_class WHERE oid = %s"
+    for _ in range(20):
+        with direct.snapshot(after(60_000)) as connection:
+            connection.execute(query, (1259,))
+    with direct.snapshot(after(60_000)) as connection:
+        kept = connection.execute(
+            "SELECT generic_plans > 0 AS planned_once FROM pg_prepared_statements "
+            "WHERE statement LIKE 'SELECT relname %'"
+        ).fetchall()
+
+    assert kept == [(True,)]
+
+
 def test_commit_is_kept_and_a_time_out_is_not(direct: Database) -> None:
     with direct.transaction(after(60_000)) as connection:
         connection.execute("CREATE TABLE kept (n int)")

@@ -135,6 +135,9 @@ class Corpus:
         )
         with self.database.transaction() as connection:
             rankings = search(connection, wanted, scope, pool=pool)
+            plan = plan_search(connection, scope, models=[])
+            if plan.matching is None:  # Else few notes are searched exactly, without a budget.
+                assert search(connection, wanted, scope.under(plan), pool=pool) == rankings
         assert [ranking.retriever for ranking in rankings] == [item.retriever for item in wanted]
         return {ranking.retriever: list(ranking.candidates) for ranking in rankings}
 
