@@ -4,38 +4,29 @@ It runs the jobs of the code location in this process on the real instance, so t
 the runs afterwards, and evaluates only what changed since its last evaluation.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from rag_assets.assets.evaluation import evaluation_key
 from rag_assets.configured import configurations
 from rag_assets.definitions import defs
 from rag_assets.failures import failure_reason
+from rag_assets.main_job_console import print_results, progress_bars
 from rag_assets.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
 from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.report import comparison_table
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.settings import load_settings
-from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.index_state import index_version
-from rag_resources.store.progress import index_is_current, read_progress
-from rag_resources.store.promotions import current_promotion
-
-REFRESH_S = 0.5
-WIDEST_TABLE = 400
+from rag_resources.store.progress import index_is_current
 
 
 def main_job() -> None:
@@ -47,7 +38,7 @@ def main_job() -> None:
     console = Console()
     settings = load_settings()
     with open_application(settings) as application, dg.DagsterInstance.get() as instance:
-        with _progress_bars(console, application):
+        with progress_bars(console, application):
             _run_months(instance, "ingest")
             if settings.golden_source or _has_golden(application.database):
                 _run_assets(instance, "golden", [dg.AssetKey("golden_dataset")])
@@ -60,7 +51,7 @@ def main_job() -> None:
             _evaluate(instance, application, stale)
             _run_assets(instance, "evaluate", [dg.AssetKey("evaluation_report")])
             promotion = _execute(instance, "promote")
-        _print_results(console, application.database)
+        print_results(console, application.database)
         _succeeded(promotion)
 
 
@@ -140,73 +131,3 @@ def _stale(application: Application) -> list[str]:
             ):
                 stale.append(name)
     return stale
-
-
-@contextmanager
-def _progress_bars(console: Console, application: Application) -> Iterator[None]:
-    """Show how far the index is while the runs work, as the database says."""
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeElapsedColumn(),
-        console=console,
-    )
-    settings = application.settings
-    notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
-    note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
-    chunked = bars.add_task(Message.PROGRESS_CHUNKED, total=0)
-    models: dict[str, TaskID] = {
-        model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
-        for model in settings.embedding_models
-    }
-
-    def refresh() -> None:
-        with application.database.transaction() as connection:
-            now = read_progress(connection, settings.note_embedding_model)
-        bars.update(notes, completed=now.notes, total=now.notes)
-        bars.update(note_vectors, completed=now.note_vectors, total=now.notes)
-        bars.update(chunked, completed=now.chunked, total=now.notes)
-        for model, task in models.items():
-            bars.update(task, completed=now.vectors.get(model, 0), total=now.chunks)
-
-    finished = threading.Event()
-
-    def watch() -> None:
-        while not finished.wait(REFRESH_S):
-            refresh()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    with bars:
-        watcher.start()
-        try:
-            yield
-        finally:
-            finished.set()
-            watcher.join()
-            refresh()
-
-
-def _print_results(console: Console, database: Database) -> None:
-    with database.transaction() as connection:
-        latest = [
-            item
-            for item in latest_evaluations(connection)
-            if item.configuration in configurations()
-        ]
-        promotion = current_promotion(connection)
-    frame = comparison_table(latest)
-    queries = max((item.total_queries for item in latest), default=0)
-    table = Table(box=box.SIMPLE_HEAD, title=Message.RESULTS_TITLE.format(queries=queries))
-    for column in frame.columns:
-        table.add_column(column, no_wrap=True)
-    for row in frame.itertuples(index=False):
-        table.add_row(*row)
-    # What does not fit is cut, even the verdict: a narrow terminal wraps instead.
-    needed = Console(width=WIDEST_TABLE).measure(table).maximum
-    Console(width=max(console.width, needed)).print(table)
-    if promotion:
-        console.print(
-            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
-        )
-    console.print(Message.RESULTS_NEXT)

@@ -24,7 +24,8 @@ from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.locate import open_database
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.judging import Judging, build_judging
-from rag_resources.providers.cache import EMBEDDINGS, Cache, CachedEmbedder, MemoryCache
+from rag_resources.providers.cache import EMBEDDINGS, Cache, MemoryCache
+from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
 from rag_resources.retrieval.cache import Caches, build_caches

@@ -1,19 +1,15 @@
-"""Caches of what was computed lately, in this process or in Redis, and an embedder that uses one.
+"""Caches of what was computed lately, in this process or in Redis.
 
 What a key must hold is its user's business: for answers and sentences that is `retrieval.cache`.
 """
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-import numpy as np
 from cachetools import TTLCache
-
-from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 
 V = TypeVar("V")
 
@@ -145,78 +141,3 @@ def build_cache(
     from rag_resources.providers.cache_redis import RedisCache
 
     return RedisCache(redis_url, name, lifetime_s=limits.lifetime_s, encode=encode, decode=decode)
-
-
-class CachedEmbedder(Embedder):
-    """Embeds only the texts that were not embedded lately, each once.
-
-    Args:
-        embedder: The model.
-        cache: Of its vectors, and perhaps those of other models.
-    """
-
-    def __init__(self, embedder: Embedder, cache: Cache[Vectors]) -> None:
-        self._embedder = embedder
-        self._cache = cache
-        self._info: ModelInfo | None = None
-
-    @property
-    def info(self) -> ModelInfo:
-        """The model behind it, asked for once: it may be a server's answer."""
-        if self._info is None:
-            self._info = self._embedder.info
-        return self._info
-
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages. Same result and errors as `Embedder`."""
-        return self._embed("passage", texts, self._embedder.embed_passages)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed questions. Same result and errors as `embed_passages`."""
-        return self._embed("query", texts, self._embedder.embed_queries)
-
-    def _embed(
-        self, kind: str, texts: Sequence[str], embed: Callable[[Sequence[str]], Vectors]
-    ) -> Vectors:
-        if not texts:
-            return embed(texts)
-        keys = [self._key(kind, text) for text in texts]
-        by_key = dict(zip(keys, texts, strict=True))
-        vectors = self._whole(self._cache.get_many(list(by_key)))
-        missing = {key: text for key, text in by_key.items() if key not in vectors}
-        if missing:
-            made = embed(list(missing.values()))
-            fresh = {key: _frozen(row) for key, row in zip(missing, made, strict=True)}
-            self._cache.put_many(fresh)
-            vectors |= fresh
-        return np.stack([vectors[key] for key in keys])
-
-    def _key(self, kind: str, text: str) -> str:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{self.info.name}:{self.info.digest}:{kind}:{digest}"
-
-    def _whole(self, found: Mapping[str, Vectors]) -> dict[str, Vectors]:
-        shape = (self.info.dimension,)
-        return {key: vector for key, vector in found.items() if vector.shape == shape}
-
-
-def _frozen(row: Vectors) -> Vectors:
-    """A copy nobody can write to, which does not keep the rest of its batch in memory."""
-    copy = row.copy()
-    copy.flags.writeable = False
-    return copy
-
-
-def vector_to_bytes(vector: Vectors) -> bytes:
-    """Encode a vector as little-endian float32."""
-    return vector.astype("<f4").tobytes()
-
-
-def vector_from_bytes(data: bytes) -> Vectors:
-    """Decode what `vector_to_bytes` made; read-only.
-
-    Raises:
-        ValueError: These bytes are no vector.
-    """
-    vector: Vectors = np.frombuffer(data, dtype="<f4")
-    return vector

@@ -1,15 +1,14 @@
-"""What every model on an Ollama server shares: connections, retries, deadlines, Spanish errors.
+"""What every model on an Ollama server shares: connections, retries, Spanish errors.
 
 What is asked of a model is the business of `ollama` (embeddings) and `ollama_chat`.
 """
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpcore
 import httpx
 import stamina
 from ollama import Client, ResponseError
@@ -22,7 +21,8 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.providers.deadlines import current_deadline, deadline_scope, time_is_up
+from rag_resources.providers.deadline_transport import DeadlineTransport
+from rag_resources.providers.deadlines import current_deadline, deadline_scope
 from rag_resources.providers.inputs import clean
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
@@ -67,7 +67,7 @@ class OllamaClient:
             self._client = Client(
                 host=host,
                 timeout=httpx.Timeout(read_timeout_s, connect=connect_timeout_s),
-                transport=_DeadlineTransport(proxy=_proxy(parts)),
+                transport=DeadlineTransport(proxy=_proxy(parts)),
                 auth=_credentials(parts),
             )
         except (ValueError, httpx.InvalidURL) as error:
@@ -201,86 +201,6 @@ class OllamaModel:
     def close(self) -> None:
         """Close the connections; the model cannot be used afterwards."""
         self._client.close()
-
-
-class _DeadlineTransport(httpx.HTTPTransport):
-    """httpx's own transport, in which no wait outlasts the ambient deadline.
-
-    httpx's timeouts bound a single wait for bytes, so a server that sends one byte a second never
-    exceeds them. Hence deadlines at the socket, where connecting, TLS and every read and write
-    pass, those of the headers included.
-    """
-
-    def __init__(self, *, proxy: str | None) -> None:
-        super().__init__(proxy=proxy)
-        # httpcore's pools are given a backend when they are made, but httpx makes them.
-        self._pool._network_backend = _DeadlineBackend()  # noqa: SLF001
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        deadline = current_deadline()
-        if deadline is not None and deadline.expired:
-            raise time_is_up(begun=False)
-        timeouts: dict[str, Any] = request.extensions["timeout"]
-        with _shortened(timeouts["pool"]) as pool_s:
-            request.extensions["timeout"] = {**timeouts, "pool": pool_s}
-            return super().handle_request(request)
-
-
-class _DeadlineBackend(httpcore.SyncBackend):
-    def connect_tcp(
-        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
-    ) -> httpcore.NetworkStream:
-        with _shortened(timeout) as limit_s:
-            return _DeadlineStream(super().connect_tcp(host, port, limit_s, *args, **options))
-
-
-class _DeadlineStream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        with _shortened(timeout) as limit_s:
-            return self._inner.read(max_bytes, limit_s)
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        with _shortened(timeout) as limit_s:
-            self._inner.write(buffer, limit_s)
-
-    def start_tls(
-        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        with _shortened(timeout) as limit_s:
-            inner = self._inner.start_tls(ssl_context, server_hostname, limit_s)
-        return _DeadlineStream(inner)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-@contextmanager
-def _shortened(timeout_s: float | None) -> Iterator[float | None]:
-    """Give the shorter of a timeout and what the ambient deadline leaves, and tell them apart.
-
-    Raises:
-        DeadlineExceededError: There is no time left, or it passed in the block.
-    """
-    deadline = current_deadline()
-    if deadline is None:
-        yield timeout_s
-        return
-    remaining_s = deadline.remaining_s
-    if remaining_s == 0.0:
-        raise time_is_up()
-    if timeout_s is not None and timeout_s <= remaining_s:
-        yield timeout_s
-        return
-    try:
-        yield remaining_s
-    except (httpcore.TimeoutException, httpx.PoolTimeout) as error:
-        raise time_is_up() from error
 
 
 def _is_transient(error: Exception) -> bool:

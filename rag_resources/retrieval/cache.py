@@ -21,9 +21,8 @@ from rag_resources.providers.cache import (
     Cache,
     CacheStatistics,
     build_cache,
-    vector_from_bytes,
-    vector_to_bytes,
 )
+from rag_resources.providers.cached_embedder import vector_from_bytes, vector_to_bytes
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import IndexVersion
 

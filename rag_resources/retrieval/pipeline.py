@@ -30,7 +30,7 @@ from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.pool import Database
 from rag_resources.providers.breakers import Breakers, CircuitBreaker
-from rag_resources.providers.cache import CachedEmbedder
+from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.deadlines import call_within, deadline_scope
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.registry import EMBEDDED_MODELS

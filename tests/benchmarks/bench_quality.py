@@ -36,7 +36,8 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.squad import SquadDataset, read_squad
-from rag_resources.providers.cache import CachedEmbedder, Limits, MemoryCache
+from rag_resources.providers.cache import Limits, MemoryCache
+from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.retrieval.pipeline import RetrievalPipeline

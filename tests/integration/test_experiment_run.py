@@ -14,7 +14,8 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.experiment import load_experiment, run_experiment
-from rag_resources.providers.cache import EMBEDDINGS, CachedEmbedder, MemoryCache
+from rag_resources.providers.cache import EMBEDDINGS, MemoryCache
+from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.store.golden import write_golden
 from tests.corpus import Corpus, Draft
 from tests.embedders import HashEmbedder

@@ -23,10 +23,12 @@ from rag_resources.providers.cache import (
     ANSWERS,
     CONTEXTS,
     EMBEDDINGS,
-    CachedEmbedder,
     Limits,
     MemoryCache,
     build_cache,
+)
+from rag_resources.providers.cached_embedder import (
+    CachedEmbedder,
     vector_from_bytes,
     vector_to_bytes,
 )

@@ -22,7 +22,8 @@ from rag_resources.cli.output import note
 from rag_resources.core.metrics import JudgedRanking, per_query_metrics
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.ingestion.squad import read_squad
-from rag_resources.providers.cache import CachedEmbedder, MemoryCache
+from rag_resources.providers.cache import MemoryCache
+from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.registry import build_embedder
 from tests.benchmarks.bench_quality import VECTORS
 from tests.benchmarks.peers.contender import CONTENDERS, OURS

@@ -1,0 +1,93 @@
+"""What the main job shows on the console: progress as the database says it, and the results."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rag_assets.configured import configurations
+from rag_resources.application import Application
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.report import comparison_table
+from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.progress import read_progress
+from rag_resources.store.promotions import current_promotion
+
+REFRESH_S = 0.5
+WIDEST_TABLE = 400
+
+
+@contextmanager
+def progress_bars(console: Console, application: Application) -> Iterator[None]:
+    """Show how far the index is while the runs work, as the database says."""
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    settings = application.settings
+    notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
+    note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
+    chunked = bars.add_task(Message.PROGRESS_CHUNKED, total=0)
+    models: dict[str, TaskID] = {
+        model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
+        for model in settings.embedding_models
+    }
+
+    def refresh() -> None:
+        with application.database.transaction() as connection:
+            now = read_progress(connection, settings.note_embedding_model)
+        bars.update(notes, completed=now.notes, total=now.notes)
+        bars.update(note_vectors, completed=now.note_vectors, total=now.notes)
+        bars.update(chunked, completed=now.chunked, total=now.notes)
+        for model, task in models.items():
+            bars.update(task, completed=now.vectors.get(model, 0), total=now.chunks)
+
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(REFRESH_S):
+            refresh()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    with bars:
+        watcher.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            watcher.join()
+            refresh()
+
+
+def print_results(console: Console, database: Database) -> None:
+    """Print the table of configurations, and what serves."""
+    with database.transaction() as connection:
+        latest = [
+            item
+            for item in latest_evaluations(connection)
+            if item.configuration in configurations()
+        ]
+        promotion = current_promotion(connection)
+    frame = comparison_table(latest)
+    queries = max((item.total_queries for item in latest), default=0)
+    table = Table(box=box.SIMPLE_HEAD, title=Message.RESULTS_TITLE.format(queries=queries))
+    for column in frame.columns:
+        table.add_column(column, no_wrap=True)
+    for row in frame.itertuples(index=False):
+        table.add_row(*row)
+    # What does not fit is cut, even the verdict: a narrow terminal wraps instead.
+    needed = Console(width=WIDEST_TABLE).measure(table).maximum
+    Console(width=max(console.width, needed)).print(table)
+    if promotion:
+        console.print(
+            Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
+        )
+    console.print(Message.RESULTS_NEXT)
