@@ -25,8 +25,7 @@ from rag_resources.resources import RagResource
 from rag_resources.settings import settings
 from rag_resources.store.chunks import (
     count_notes_to_chunk,
-    refresh_statistics,
-    statistics_are_current,
+    update_statistics,
 )
 from rag_resources.store.embeddings import count_pending
 from rag_resources.store.holds import refuse_while_held
@@ -146,8 +145,7 @@ def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResou
     def finish() -> None:
         with application.database.transaction() as connection:
             # A run that was killed here left nothing to chunk and old statistics.
-            if written or not statistics_are_current(connection):
-                refresh_statistics(connection)
+            update_statistics(connection, rewritten=written > 0)
 
     yield from materialize_months(context, month, finish)
 

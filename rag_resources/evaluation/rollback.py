@@ -20,7 +20,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.messages import Message
 from rag_resources.database.claims import until_none_is_left, with_brief_locks
 from rag_resources.database.pool import Connection, Database
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import current_hold, hold_migration
 from rag_resources.store.promotions import (
@@ -178,8 +178,7 @@ def _drop_all_chunks(database: Database) -> None:
     until_none_is_left(drop_free)
     with database.transaction() as connection:
         # A run that was killed here left no chunks and old statistics.
-        if not statistics_are_current(connection):
-            refresh_statistics(connection)
+        update_statistics(connection)
 
 
 def _stop_if_resumed(connection: Connection) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rag_resources.database.pool import Database
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.notes import count_expired, purge_expired
 
 BATCH_NOTES = 100
@@ -39,8 +39,7 @@ def purge(database: Database, *, grace_hours: int) -> PurgeReport:
     while batch := _purge_batch(database, grace_hours):
         deleted += batch
     with database.transaction() as connection:
-        if not statistics_are_current(connection):
-            refresh_statistics(connection)
+        update_statistics(connection)
         return PurgeReport(deleted, count_expired(connection, grace_hours=grace_hours))
 
 

@@ -12,6 +12,9 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.holds import refuse_while_held
 
+LARGE_INDEX = 10_000
+"""Chunks from which on the statistics of full-text search may lag a little behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenNote:
@@ -152,7 +155,7 @@ def list_chunking_hashes(connection: Connection) -> tuple[str, ...]:
 
 
 def refresh_statistics(connection: Connection) -> None:
-    """Bring the statistics of full-text search up to date: of the lexemes and of the corpus.
+    """Make the statistics of full-text search exact: of the lexemes and of the corpus.
 
     Until the caller commits another refresh waits; whoever searches does not.
     """
@@ -161,7 +164,24 @@ def refresh_statistics(connection: Connection) -> None:
     queries().refresh_corpus_statistics(connection)
 
 
-def statistics_are_current(connection: Connection) -> bool:
-    """Whether the lexeme statistics count the chunks there are."""
-    current: bool = queries().statistics_are_current(connection)
-    return current
+def update_statistics(connection: Connection, *, rewritten: bool = False) -> bool:
+    """Refresh the statistics of full-text search if that is due.
+
+    A refresh reads every chunk. A small index has one for every change; in a large one the weights
+    of words hardly move while a hundredth of the chunks come and go, so there it waits for as many,
+    or for a day.
+
+    Args:
+        connection: In a transaction.
+        rewritten: Whether chunks were written, also if there are as many as before.
+
+    Returns:
+        Whether they were refreshed.
+    """
+    (found,) = queries().compare_statistics(connection)
+    if found.chunk_count >= LARGE_INDEX and found.roughly:
+        return False
+    if found.exactly and not rewritten:
+        return False
+    refresh_statistics(connection)
+    return True

@@ -1,6 +1,7 @@
 """Rows of `notes`: writing what a source gives, finding and reading notes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -87,8 +88,14 @@ def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
 
 def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
     """Return the id of the note with that id or external id, None if there is none."""
-    found: UUID | None = queries().find_note(connection, name=name, tenant=tenant)
+    found: UUID | None = queries().find_note(connection, name=name, id=_uuid(name), tenant=tenant)
     return found
+
+
+def _uuid(name: str) -> UUID | None:
+    with suppress(ValueError):
+        return UUID(name)
+    return None
 
 
 def count_notes(connection: Connection, window: TimeWindow) -> int:

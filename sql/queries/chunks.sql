@@ -116,18 +116,22 @@ ON CONFLICT (lexeme) DO UPDATE
     SET document_count = excluded.document_count
     WHERE l.document_count <> excluded.document_count;
 
--- name: statistics_are_current$
--- Whether the statistics were refreshed since chunks came or went.
--- returns: boolean
+-- name: compare_statistics
+-- How the statistics agree with the chunks there are now.
+-- returns: chunk_count bigint; exactly boolean; roughly boolean: of at most a hundredth more or fewer, and made within
+--          the last day
+WITH counted AS (
+    SELECT
+        count(*) AS chunk_count,
+        coalesce(avg(c.lexeme_occurrences), 0)::double precision AS average_occurrences
+    FROM chunks AS c
+)
+
 SELECT
-    (i.chunk_count, i.average_lexeme_occurrences)
-    = (
-        SELECT
-            count(*) AS chunk_count,
-            coalesce(avg(c.lexeme_occurrences), 0)::double precision AS average_occurrences
-        FROM chunks AS c
-    ) AS statistics_are_current
-FROM index_state AS i;
+    c.chunk_count,
+    (i.chunk_count, i.average_lexeme_occurrences) = (c.chunk_count, c.average_occurrences) AS exactly,
+    abs(c.chunk_count - i.chunk_count) * 100 <= i.chunk_count AND i.refreshed_at > now() - interval '1 day' AS roughly
+FROM index_state AS i CROSS JOIN counted AS c;
 
 -- name: refresh_corpus_statistics!
 -- How many chunks there are and how long they are: the rest of what BM25 needs.

@@ -41,11 +41,12 @@ RETURNING n.external_id, n.xmax = 0 AS inserted;
 
 -- name: find_note$
 -- The id of a note given by id or by external id; the oldest if several sources use that external id.
--- params:  tenant text, name text
+-- params:  tenant text, name text, id uuid or null
 -- returns: uuid or nothing
+-- index:   notes_pkey, notes_external_key
 SELECT n.id FROM notes AS n
-WHERE n.tenant_id = :tenant AND (n.id::text = lower(:name) OR n.external_id = :name)
-ORDER BY n.id::text = lower(:name) DESC, n.created_at, n.id LIMIT 1;
+WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name)
+ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 
 -- name: count_notes$
 -- How many notes a month has that have not expired.

@@ -38,7 +38,7 @@ from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.benchmarks.corpus import MODEL, MONTHS, Corpus, FastEmbedder, StoredEmbedder
@@ -109,8 +109,7 @@ def backfill(database: Database, embedder: FastEmbedder, meter: Meter, *, min_ro
         with meter.measure("chunks"):
             written = sum(chunk_window(database, month, CONFIG).notes for month in months)
         with meter.measure("statistics"), database.transaction() as connection:
-            if written or not statistics_are_current(connection):
-                refresh_statistics(connection)
+            update_statistics(connection, rewritten=written > 0)
         with meter.measure("vectors"):
             for month in months:
                 embed_chunks(database, embedder, month)

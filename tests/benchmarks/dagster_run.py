@@ -10,7 +10,7 @@ from rag_resources.database.locate import embedded_server
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.settings import load_settings
-from rag_resources.store.chunks import statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 MODEL = "use_multilingual"
@@ -72,7 +72,7 @@ def measure_run(home: Path) -> RunCost:
             for key in reversed(keys):
                 chunk_window(application.database, month_window(key), settings.chunking)
             with application.database.transaction() as connection:
-                statistics_are_current(connection)
+                update_statistics(connection)
             for key in reversed(keys):
                 embed_chunks(application.database, embedder, month_window(key))
             ensure_vector_indexes(

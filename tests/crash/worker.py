@@ -10,7 +10,7 @@ from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.crash.corpus import FIRST_MODEL, MONTHS, NEW, SECOND_MODEL, embedders
@@ -94,9 +94,8 @@ class _Run:
 
     def _statistics(self) -> None:
         with self._database.transaction() as connection:
-            if self._work.chunked or not statistics_are_current(connection):
-                refresh_statistics(connection)
-                self._work.refreshed = True
+            rewritten = self._work.chunked > 0
+            self._work.refreshed |= update_statistics(connection, rewritten=rewritten)
 
     def _embed(self, embedder: HashEmbedder) -> None:
         with self._database.transaction() as connection:

@@ -41,7 +41,9 @@ def load(
 def rows(database: Database) -> list[Any]:
     """Every note with its row version, and who locked it last."""
     with database.transaction() as connection:
-        return connection.execute("SELECT xmin::text, xmax::text, n.* FROM notes n ORDER BY n.id").fetchall()
+        return connection.execute(
+            "SELECT xmin::text, xmax::text, n.* FROM notes n ORDER BY n.id"
+        ).fetchall()
 
 
 def chunked(database: Database) -> Any:

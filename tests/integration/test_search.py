@@ -26,8 +26,9 @@ from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval import searching
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as store
-from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.chunks import refresh_statistics, update_statistics
 from rag_resources.store.index_state import index_version
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
@@ -540,6 +541,33 @@ def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
     corpus.fetch("DELETE FROM notes RETURNING id")
     corpus.chunk()
     assert corpus.fetch("SELECT * FROM lexeme_statistics") == []
+
+
+def test_statistics_of_a_small_index_follow_every_change(corpus: Corpus) -> None:
+    corpus.index(*SENTENCES)
+    with corpus.database.transaction() as connection:
+        assert not update_statistics(connection)
+        assert update_statistics(connection, rewritten=True)
+    corpus.fetch("DELETE FROM chunks WHERE content LIKE 'Vera%%' RETURNING id")
+    with corpus.database.transaction() as connection:
+        assert update_statistics(connection)
+
+
+def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_day(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_store, "LARGE_INDEX", 90)
+    notes = corpus.index(*(f"Nota {number} del ascensor." for number in range(100)))
+
+    def due_after(change: str, *parameters: object) -> bool:
+        with corpus.database.transaction() as connection:
+            connection.execute(change, parameters)  # type: ignore[arg-type]
+            return update_statistics(connection, rewritten=True)
+
+    assert not due_after("DELETE FROM notes WHERE id = %s", notes[0])
+    assert due_after("DELETE FROM notes WHERE id = %s", notes[1])
+    assert not due_after("SELECT")
+    assert due_after("UPDATE index_state SET refreshed_at = now() - interval '25 hours'")
 
 
 # --- The pipeline -----------------------------------------------------------------------------

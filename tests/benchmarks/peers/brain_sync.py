@@ -15,7 +15,7 @@ from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import load_settings
-from rag_resources.store.chunks import refresh_statistics, statistics_are_current
+from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.benchmarks.peers.contender import Search, Setup, count_texts
@@ -65,8 +65,7 @@ class BrainSync:
         ingest(self._database, self._records(), tenant=TENANT, source=SOURCE)
         chunk_window(self._database, EVERYTHING, ChunkingConfig())
         with self._database.transaction() as connection:
-            if not statistics_are_current(connection):
-                refresh_statistics(connection)
+            update_statistics(connection)
         embed_chunks(self._database, self._embedder, EVERYTHING)
         ensure_vector_indexes(
             self._database, self._embedder.info, min_rows=self._settings.hnsw_min_rows
