@@ -6,6 +6,7 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 CRASHES ?= 50
 EXAMPLES ?= 10000
+RESULTS ?= build/bench
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -58,8 +59,20 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 
-bench: $(READY)  ## Measure the embedding models (minutes)
-	$(BIN)/python -m tests.benchmarks.bench_embedder
+bench: $(READY) $(PEERS_READY)  ## Make every table of README and docs anew in RESULTS, with DATA as in bench-quality (hours)
+	@test -f '$(DATA)' || { echo 'Falta el fichero de preguntas: make bench DATA=xquad.es.json'; exit 1; }
+	@mkdir -p $(RESULTS)
+	RAG_HOME=$(abspath $(RESULTS))/sample $(BIN)/python -m rag_assets run > $(RESULTS)/sample.txt
+	RAG_HOME=$(abspath $(RESULTS))/sample $(BIN)/rag down
+	$(BIN)/python -m tests.benchmarks.bench_embedder > $(RESULTS)/embedder.txt
+	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA) --markdown $(RESULTS)/quality.md
+	XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $(RESULTS)/decisions.txt
+	$(BIN)/python -m tests.benchmarks.bench_retrieval > $(RESULTS)/retrieval.txt
+	$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --markdown $(RESULTS)/scale.md --plot $(RESULTS)/scale.png
+	$(BIN)/python -m tests.benchmarks.bench_queries --markdown $(RESULTS)/queries.md
+	$(BIN)/python -m tests.benchmarks.peers $(DATA) --markdown $(RESULTS)/peers.md
+	$(BIN)/python -m tests.benchmarks.bench_migration > $(RESULTS)/migration.txt
+	$(BIN)/python -m tests.benchmarks.soak > $(RESULTS)/soak.txt
 
 bench-quality: $(READY)  ## Measure every configuration on DATA, a file in the format of SQuAD
 	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
