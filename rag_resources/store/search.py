@@ -68,7 +68,7 @@ class SearchScope:
         chunk_model: Notes whose vectors of this model are pending are searched whole; empty: none.
         unchunked_only: Whether the lists of notes leave out what is searched by its chunks.
         any_unchunked: Whether there may be notes that are not.
-        any_hidden: Whether there may be notes that are not visible, other than expired ones.
+        any_hidden: Whether there may be notes that are not visible.
     """
 
     tenant: str
@@ -85,7 +85,7 @@ class SearchScope:
             self,
             selective=plan.matching is not None and plan.matching <= SELECTIVE_NOTES,
             any_unchunked=plan.any_unchunked,
-            any_hidden=plan.matching is not None,
+            any_hidden=plan.matching is not None or plan.any_expired,
         )
 
 
@@ -95,12 +95,14 @@ class SearchPlan:
 
     Attributes:
         any_unchunked: Whether some note is not yet searched by its chunks.
+        any_expired: Whether some note of the tenant has expired.
         models: Those asked for that are known, by name.
         matching: How many notes are visible, `SELECTIVE_NOTES + 1` standing for all that are more;
             None without filters in a database of one tenant, where it is all but the expired ones.
     """
 
     any_unchunked: bool
+    any_expired: bool
     models: Mapping[str, ModelInfo]
     matching: int | None
 
@@ -174,7 +176,8 @@ def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[
         for row in rows
         if row.name is not None
     }
-    return SearchPlan(rows[0].any_unchunked, known, rows[0].matching)
+    first = rows[0]
+    return SearchPlan(first.any_unchunked, first.any_expired, known, first.matching)
 
 
 def _execute(

@@ -4,9 +4,9 @@
 -- Placeholders in braces are filled in by psycopg.sql: identifiers, the dimension of a model, the number of a list, the
 -- names of the parameters that are a list's own. Limits are literals as well: PostgreSQL keeps a plan only if it costs
 -- no more than one for the values at hand, and of a limit that it does not know it expects a tenth of all rows.
--- {materialized} decides how the notes of a question are reached: NOT
--- MATERIALIZED, the lists' own indexes find candidates and every condition is a filter on them; MATERIALIZED, the notes
--- that meet the conditions are looked up first, and nothing but all of them is searched, exactly.
+-- {materialized} decides how the notes of a question are reached: NOT MATERIALIZED, the lists' own indexes find
+-- candidates and every condition is a filter on them; MATERIALIZED, the notes that meet the conditions are looked up
+-- first, and nothing but all of them is searched, exactly.
 
 -- name: visible_notes
 -- The notes that a question may find: those of its tenant, not expired, that meet its filters.
@@ -78,7 +78,7 @@ ORDER BY s.distance, s.id;
 -- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; where even the
 -- rarest is in too many documents, several of the rarest together. The best of the candidates by ts_rank are scored
 -- over all lexemes, so the cost does not grow with the corpus. {matched} is where candidates are: all chunks where none
--- but those of expired notes would be left out, and the searched ones where more would be.
+-- would be left out, else those searched.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
@@ -198,19 +198,20 @@ WHERE s.rank > 0
 ORDER BY score DESC, s.id;
 
 -- name: plan_search
--- What decides how to search: whether any note is not searched by its chunks yet, the models asked for, and how many
--- notes are visible, up to a limit, where that may be few: with filters, or with several tenants.
+-- What decides how to search: whether any note is not searched by its chunks yet, whether any has expired, the models
+-- asked for, and how many notes are visible, up to a limit, where that may be few: with filters, or several tenants.
 -- params:  model text (empty: none), models text[], counted int (the limit), those of visible_notes
--- returns: any_unchunked bool, matching bigint or null, name text, dimension int, provider text, digest text,
---          similarity_threshold float8; a row for each model that is known and not retired, or one
---          row without a name
--- index:   notes_unchunked_idx, pending_embeddings_pkey, those of visible_notes
+-- returns: any_unchunked bool, any_expired bool, matching bigint or null, name text, dimension int, provider text,
+--          digest text, similarity_threshold float8; a row for each model that is known and not retired, or one row
+--          without a name
+-- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
-    p.any_unchunked, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold
+    p.any_unchunked, p.any_expired, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold
 FROM (
     SELECT
         EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)
         OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model) AS any_unchunked,
+        (SELECT min(n.expires_at) <= now() FROM notes AS n WHERE n.tenant_id = :tenant) IS TRUE AS any_expired,
         CASE
             WHEN {filtered} OR (SELECT min(n.tenant_id) <> max(n.tenant_id) FROM notes AS n)
                 -- noqa: disable=AM09
