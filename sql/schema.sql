@@ -2,7 +2,7 @@
 -- `rag` applies sql/migrations, which also adopts an existing table notes.
 
 -- Accents folded, so that "organizacion" finds "organización". IMMUTABLE and without extensions, for generated columns.
--- The letters of Spanish one by one: translate() compares every character with all of its list, six times the time.
+-- The letters of Spanish one by one: translate() compares every character with all of its list, four times the time.
 CREATE FUNCTION fold_accents(t text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $fold_accents$
 BEGIN

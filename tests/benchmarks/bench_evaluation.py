@@ -7,18 +7,17 @@ it gets and what evaluation adds weighs most. Compare the ratio, not the times.
 """
 
 import argparse
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.metrics import DEPTH
-from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.store.golden import write_golden
 from tests.benchmarks.bench_retrieval import HYBRID, Index, opened, report, timed
 from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.homes import running_server
 
 ROUNDS = 3
 
@@ -58,12 +57,7 @@ def main() -> None:
     asked = parser.parse_args()
     corpus = Corpus()
     with ExitStack() as stack:
-        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(exist_ok=True)
-        home.chmod(0o755)  # or a root's server keeps its data elsewhere
-        server = EmbeddedServer(home)
-        server.up()
-        stack.callback(server.down)
+        server = stack.enter_context(running_server(asked.home))
         index = stack.enter_context(opened(server, corpus, asked.chunks))
         questions = list(dict.fromkeys(corpus.questions(2 * asked.questions, stream=6)))
         measure(index, questions[: asked.questions])

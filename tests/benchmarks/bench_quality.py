@@ -12,7 +12,6 @@ choice. Everything but the times comes out the same in every run. What is compar
 import argparse
 import hashlib
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -47,6 +46,7 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.models import register_model
 from rag_resources.store.status import read_status
 from rag_resources.store.vector_indexes import ensure_vector_indexes
+from tests.benchmarks.homes import home_folder
 from tests.benchmarks.quality_study import (
     SELECTION,
     Length,
@@ -244,9 +244,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = arguments(argv)
     lengths = read_lengths(asked.data, asked.paragraphs, asked.questions)
     with ExitStack() as stack:
-        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(exist_ok=True)
-        home.chmod(0o755)  # or a root's server keeps its data elsewhere
+        home = stack.enter_context(home_folder(asked.home))
         settings = load_settings(rag_home=home)
         models = asked.models or settings.embedding_models
         configurations = load_configurations(settings.configuration_folders)

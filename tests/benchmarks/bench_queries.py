@@ -10,13 +10,13 @@ home keeps the index for the next run.
 
 import argparse
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 from psycopg import sql
@@ -26,9 +26,9 @@ from rag_resources.core.types import Retriever
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
-from rag_resources.database.server import EmbeddedServer
 from rag_resources.store.search import EmbeddedQuery, ListRequest, SearchScope, compose_search
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
+from tests.benchmarks.homes import running_server
 from tests.benchmarks.quality_tables import Table, markdown, show
 
 LARGE = ("notes", "note_words", "chunks", "chunk_embeddings_bench", "lexeme_statistics")
@@ -93,7 +93,7 @@ def sample_parameters(connection: Connection) -> dict[str, Any]:
         "starts": [chunk.start_char for chunk in chunks],
         "ends": [chunk.end_char for chunk in chunks],
         "hashes": [chunk.content_sha256 for chunk in chunks],
-        "external_ids": [f"n{number}" for number in range(BATCH)],
+        "external_ids": [f"nueva {number}" for number in range(BATCH)],
         "titles": ["Nota"] * BATCH,
         "tags": [Jsonb(["a"])] * BATCH,
         "metadata": [Jsonb({})] * BATCH,
@@ -194,8 +194,9 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def explain_all(connection: Connection) -> tuple[list[Explained], list[str]]:
     """Explain what can be, the dearest first, and name the rest."""
     parameters = sample_parameters(connection)
-    # Of notes, where the others are of chunks.
-    own = {"upsert_notes": {"ids": parameters["note_ids"], "contents": ["Otra."] * BATCH}}
+    # Of new notes, where the others are of chunks.
+    contents = parameters["contents"][:BATCH]
+    own = {"upsert_notes": {"ids": [uuid4() for _ in contents], "contents": contents}}
     explained, left_out = [], []
     statements = [
         (name, sql.SQL(text.rstrip(";\n ")), parameters | own.get(name, {}))
@@ -217,12 +218,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="file to write the table to")
     asked = parser.parse_args()
     with ExitStack() as stack:
-        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(exist_ok=True, parents=True)
-        home.chmod(0o755)  # or a root's server keeps its data elsewhere
-        server = EmbeddedServer(home)
-        server.up()
-        stack.callback(server.down)
+        server = stack.enter_context(running_server(asked.home))
         server.ensure_database("bench")
         migrate(server.dsn("bench"))
         with Database(server.dsn("bench")) as database:

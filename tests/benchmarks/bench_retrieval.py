@@ -8,7 +8,6 @@ folder given as home keeps the index for the next run.
 """
 
 import argparse
-import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -35,6 +34,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
+from tests.benchmarks.homes import running_server
 from tests.benchmarks.targets import report
 
 CLIENTS = 8
@@ -306,12 +306,7 @@ def main() -> None:
     asked = arguments()
     corpus = Corpus()
     with ExitStack() as stack:
-        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(exist_ok=True)
-        home.chmod(0o755)  # or a root's server keeps its data elsewhere
-        server = EmbeddedServer(home)
-        server.up()
-        stack.callback(server.down)
+        server = stack.enter_context(running_server(asked.home))
         small = stack.enter_context(opened(server, corpus, asked.base))
         large = stack.enter_context(opened(server, corpus, asked.chunks))
         measure_latency(large, corpus.questions(QUESTIONS, stream=1))

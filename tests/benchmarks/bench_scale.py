@@ -11,7 +11,6 @@ machine: compare the rows with each other.
 """
 
 import argparse
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from rag_resources.plots.canvas import BLUE, ORANGE, frame, new_figure, png
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
 from tests.benchmarks.costs import Cost, Meter
+from tests.benchmarks.homes import home_folder
 from tests.benchmarks.memory import peak_memory_mb
 from tests.benchmarks.quality_tables import Table, markdown, show
 from tests.benchmarks.recall import recall
@@ -219,9 +219,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="file to draw the plot to, PNG")
     asked = parser.parse_args()
     with ExitStack() as stack:
-        home = asked.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(exist_ok=True, parents=True)
-        home.chmod(0o755)
+        home = stack.enter_context(home_folder(asked.home))
         sizes: list[Size] = []
         for chunks in asked.chunks:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:

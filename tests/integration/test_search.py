@@ -1,6 +1,7 @@
 """The ranked lists of a question against references, and what the pipeline makes of them."""
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -541,6 +542,23 @@ def test_refreshing_the_statistics_gives_a_new_version(corpus: Corpus) -> None:
     corpus.fetch("DELETE FROM notes RETURNING id")
     corpus.chunk()
     assert corpus.fetch("SELECT * FROM lexeme_statistics") == []
+
+
+def test_accents_fold_letter_by_letter(corpus: Corpus) -> None:
+    """Composed or not, in either case; the tilde of ñ is no accent, nor are other alphabets'."""
+    with_accents = "áéíóúüàèìòùâêîôûäëïöçÁÉÍÓÚÜÀÈÌÒÙÂÊÎÔÛÄËÏÖÇ"
+    without = "aeiouuaeiouaeiouaeiocAEIOUUAEIOUAEIOUAEIOC"
+    kept = "ñÑ aZ 9 ß å ø ő έ й 日本 😀 “…”"
+    texts = ["", "sin nada", "Ésa acción, ¿según él?", *with_accents, with_accents, *kept, kept]
+    texts += [unicodedata.normalize("NFD", text) for text in texts]
+    table = str.maketrans(with_accents, without)
+    expected = [unicodedata.normalize("NFC", text).translate(table) for text in texts]
+    rows = corpus.fetch(
+        "SELECT fold_accents(t.text) AS folded FROM unnest(%s::text[]) WITH ORDINALITY "
+        "AS t (text, place) ORDER BY t.place",
+        texts,
+    )
+    assert [row.folded for row in rows] == expected
 
 
 def test_statistics_of_a_small_index_follow_every_change(corpus: Corpus) -> None:
