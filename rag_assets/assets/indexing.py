@@ -133,7 +133,7 @@ def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResou
         report = chunk_window(
             application.database, window, application.settings.chunking, progress=progress
         )
-        written += report.notes
+        written += report.chunks
         return indexed_month(
             application.database,
             window,
@@ -145,7 +145,7 @@ def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResou
     def finish() -> None:
         with application.database.transaction() as connection:
             # A run that was killed here left nothing to chunk and old statistics.
-            update_statistics(connection, rewritten=written > 0)
+            update_statistics(connection, rewritten=written)
 
     yield from materialize_months(context, month, finish)
 

@@ -164,22 +164,23 @@ def refresh_statistics(connection: Connection) -> None:
     queries().refresh_corpus_statistics(connection)
 
 
-def update_statistics(connection: Connection, *, rewritten: bool = False) -> bool:
+def update_statistics(connection: Connection, *, rewritten: int = 0) -> bool:
     """Refresh the statistics of full-text search if that is due.
 
     A refresh reads every chunk. A small index has one for every change; in a large one the weights
-    of words hardly move while a hundredth of the chunks come and go, so there it waits for as many,
-    or for a day.
+    of words hardly move while a hundredth of the chunks come, go or change, so there it waits for
+    as many at once, or for a day.
 
     Args:
         connection: In a transaction.
-        rewritten: Whether chunks were written, also if there are as many as before.
+        rewritten: How many chunks were written, also if there are as many as before.
 
     Returns:
         Whether they were refreshed.
     """
     (found,) = queries().compare_statistics(connection)
-    if found.chunk_count >= LARGE_INDEX and found.roughly:
+    is_minor = found.roughly and rewritten * 100 <= found.chunk_count
+    if is_minor and found.chunk_count >= LARGE_INDEX:
         return False
     if found.exactly and not rewritten:
         return False

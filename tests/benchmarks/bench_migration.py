@@ -107,9 +107,9 @@ def backfill(database: Database, embedder: FastEmbedder, meter: Meter, *, min_ro
     for start in range(0, MONTHS, MONTHS_PER_RUN):
         months = [window(number) for number in numbers[start : start + MONTHS_PER_RUN]]
         with meter.measure("chunks"):
-            written = sum(chunk_window(database, month, CONFIG).notes for month in months)
+            written = sum(chunk_window(database, month, CONFIG).chunks for month in months)
         with meter.measure("statistics"), database.transaction() as connection:
-            update_statistics(connection, rewritten=written > 0)
+            update_statistics(connection, rewritten=written)
         with meter.measure("vectors"):
             for month in months:
                 embed_chunks(database, embedder, month)

@@ -94,8 +94,7 @@ class _Run:
 
     def _statistics(self) -> None:
         with self._database.transaction() as connection:
-            rewritten = self._work.chunked > 0
-            self._work.refreshed |= update_statistics(connection, rewritten=rewritten)
+            self._work.refreshed |= update_statistics(connection, rewritten=self._work.chunked)
 
     def _embed(self, embedder: HashEmbedder) -> None:
         with self._database.transaction() as connection:

@@ -565,7 +565,7 @@ def test_statistics_of_a_small_index_follow_every_change(corpus: Corpus) -> None
     corpus.index(*SENTENCES)
     with corpus.database.transaction() as connection:
         assert not update_statistics(connection)
-        assert update_statistics(connection, rewritten=True)
+        assert update_statistics(connection, rewritten=1)
     corpus.fetch("DELETE FROM chunks WHERE content LIKE 'Vera%%' RETURNING id")
     with corpus.database.transaction() as connection:
         assert update_statistics(connection)
@@ -575,16 +575,18 @@ def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_day(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_store, "LARGE_INDEX", 90)
-    notes = corpus.index(*(f"Nota {number} del ascensor." for number in range(100)))
+    notes = corpus.index(*(f"Nota {number} del ascensor." for number in range(110)))
 
-    def due_after(change: str, *parameters: object) -> bool:
+    def due_after(change: str, *parameters: object, rewritten: int = 0) -> bool:
         with corpus.database.transaction() as connection:
             connection.execute(change, parameters)  # type: ignore[arg-type]
-            return update_statistics(connection, rewritten=True)
+            return update_statistics(connection, rewritten=rewritten)
 
     assert not due_after("DELETE FROM notes WHERE id = %s", notes[0])
     assert due_after("DELETE FROM notes WHERE id = %s", notes[1])
-    assert not due_after("SELECT")
+    assert not due_after("DELETE FROM notes WHERE id = %s", notes[2], rewritten=1)
+    assert due_after("SELECT", rewritten=2)
+    assert not due_after("DELETE FROM notes WHERE id = %s", notes[3])
     assert due_after("UPDATE index_state SET refreshed_at = now() - interval '25 hours'")
 
 
