@@ -1,5 +1,6 @@
 """Rows of `notes`: writing what a source gives, finding and reading notes."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ NAMESPACE = UUID("6f1d7c7e-5a0e-4c0c-9d6e-0b5a2f9c3e11")
 """Namespace of note ids: the same record gives the same id in every database."""
 
 STATEMENT_CHARS = 4_000_000
-"""Of the contents that one statement writes, unless a single note is longer."""
+"""Of the notes that one statement writes, unless a single one is longer."""
 
 
 class Upsert(StrEnum):
@@ -46,30 +47,55 @@ def note_id(tenant: str, source: str, external_id: str) -> UUID:
 def upsert_notes(
     connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
 ) -> list[Upsert]:
-    """Write records, in one round trip unless one is repeated or they are long.
+    """Write records that are new or changed, in two round trips unless one is repeated or long.
 
     Returns:
         What became of each, in the order of the records.
     """
     outcomes: list[Upsert] = []
     for part in _statements(records):
-        rows = queries().upsert_notes(
-            connection,
-            tenant=tenant,
-            source=source,
-            ids=[note_id(tenant, source, record.external_id) for record in part],
-            external_ids=[record.external_id for record in part],
-            titles=[record.title for record in part],
-            contents=[record.content for record in part],
-            tags=[Jsonb(list(record.tags)) for record in part],
-            metadata=[Jsonb(dict(record.metadata)) for record in part],
-            created_at=[record.created_at for record in part],
-        )
-        written = {
-            row.external_id: Upsert.INSERTED if row.inserted else Upsert.UPDATED for row in rows
-        }
+        changed = _select_changed(connection, part, tenant=tenant, source=source)
+        written = _write(connection, changed, tenant=tenant, source=source) if changed else {}
         outcomes += [written.get(record.external_id, Upsert.UNCHANGED) for record in part]
     return outcomes
+
+
+def _select_changed(
+    connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
+) -> list[NoteRecord]:
+    given = [
+        (
+            record.external_id,
+            record.title,
+            hashlib.sha256(record.content.encode()).hexdigest(),
+            record.tags,
+            dict(record.metadata),
+        )
+        for record in records
+    ]
+    rows = queries().select_changed_notes(
+        connection, tenant=tenant, source=source, given=Jsonb(given)
+    )
+    changed = {row.external_id for row in rows}
+    return [record for record in records if record.external_id in changed]
+
+
+def _write(
+    connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
+) -> dict[str, Upsert]:
+    rows = queries().upsert_notes(
+        connection,
+        tenant=tenant,
+        source=source,
+        ids=[note_id(tenant, source, record.external_id) for record in records],
+        external_ids=[record.external_id for record in records],
+        titles=[record.title for record in records],
+        contents=[record.content for record in records],
+        tags=[Jsonb(list(record.tags)) for record in records],
+        metadata=[Jsonb(dict(record.metadata)) for record in records],
+        created_at=[record.created_at for record in records],
+    )
+    return {row.external_id: Upsert.INSERTED if row.inserted else Upsert.UPDATED for row in rows}
 
 
 def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
@@ -77,11 +103,13 @@ def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
     part: dict[str, NoteRecord] = {}
     chars = 0
     for record in records:
-        if part and (record.external_id in part or chars + len(record.content) > STATEMENT_CHARS):
+        size = len(record.title) + len(record.content)
+        size += len(str(record.tags)) + len(str(record.metadata))
+        if part and (record.external_id in part or chars + size > STATEMENT_CHARS):
             yield list(part.values())
             part, chars = {}, 0
         part[record.external_id] = record
-        chars += len(record.content)
+        chars += size
     if part:
         yield list(part.values())
 

@@ -1,36 +1,39 @@
+-- name: select_changed_notes
+-- Which of some notes are new or stored otherwise. Contents are compared by their hashes: neither is sent, nor read.
+-- params:  tenant text, source text, given jsonb: of each note [external id, title, SHA-256 of its content in
+--          hexadecimal digits, [tags], {metadata}]
+-- returns: external_id text
+-- index:   notes_external_key
+SELECT g.note ->> 0 AS external_id
+FROM jsonb_array_elements(:given::jsonb) AS g (note)
+WHERE NOT EXISTS (
+    SELECT FROM notes AS n
+    WHERE
+        n.tenant_id = :tenant AND n.source = :source AND n.external_id = g.note ->> 0
+        AND n.title = g.note ->> 1 AND encode(n.content_sha256, 'hex') = g.note ->> 2
+        AND to_jsonb(n.tags) = g.note -> 3 AND n.metadata = g.note -> 4
+);
+
 -- name: upsert_notes
--- Insert notes or bring them up to date; an unchanged note is not touched, not even locked, and a note never changes
--- its creation time.
+-- Insert notes or bring them up to date; a note never changes its creation time.
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
 --          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
 -- index:   notes_external_key
-WITH given AS (
-    SELECT
-        u.id, u.external_id, u.title, u.content,
-        (
-            SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
-            FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
-        ) AS tags,
-        u.metadata, u.created_at, u.place
-    FROM
-        unnest(
-            :ids::uuid[], :external_ids::text[], :titles::text[], :contents::text[], :tags::jsonb[], :metadata::jsonb[],
-            :created_at::timestamptz[]
-        ) WITH ORDINALITY AS u (id, external_id, title, content, tags, metadata, created_at, place)
-)
-
 INSERT INTO notes AS n (id, tenant_id, source, external_id, title, content, tags, metadata, created_at)
-SELECT g.id, :tenant, :source, g.external_id, g.title, g.content, g.tags, g.metadata, g.created_at
-FROM given AS g
-WHERE
-    NOT EXISTS (
-        SELECT FROM notes AS o
-        WHERE
-            o.tenant_id = :tenant AND o.source = :source AND o.external_id = g.external_id
-            AND (o.title, o.content, o.tags, o.metadata) IS NOT DISTINCT FROM (g.title, g.content, g.tags, g.metadata)
-    )
-ORDER BY g.place
+SELECT
+    u.id, :tenant, :source, u.external_id, u.title, u.content,
+    (
+        SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
+        FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
+    ) AS tags,
+    u.metadata, u.created_at
+FROM
+    unnest(
+        :ids::uuid[], :external_ids::text[], :titles::text[], :contents::text[], :tags::jsonb[], :metadata::jsonb[],
+        :created_at::timestamptz[]
+    ) WITH ORDINALITY AS u (id, external_id, title, content, tags, metadata, created_at, place)
+ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
         title = excluded.title, content = excluded.content, tags = excluded.tags, metadata = excluded.metadata,

@@ -94,6 +94,7 @@ def sample_parameters(connection: Connection) -> dict[str, Any]:
         "ends": [chunk.end_char for chunk in chunks],
         "hashes": [chunk.content_sha256 for chunk in chunks],
         "external_ids": [f"nueva {number}" for number in range(BATCH)],
+        "given": Jsonb([(f"nueva {number}", "Nota", "", ["a"], {}) for number in range(BATCH)]),
         "titles": ["Nota"] * BATCH,
         "tags": [Jsonb(["a"])] * BATCH,
         "metadata": [Jsonb({})] * BATCH,

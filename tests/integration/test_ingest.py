@@ -11,7 +11,7 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.ingestion import ingest as module
 from rag_resources.ingestion.ingest import BATCH_RECORDS, IngestReport, ingest
@@ -158,15 +158,36 @@ def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database
     }
 
 
+@pytest.mark.parametrize(
+    "long",
+    [
+        {"content": "Llovió. " * 100},
+        {"title": "Lunes " * 100},
+        {"tags": ("lluvia",) * 100},
+        {"metadata": {"lugar": ["Xàtiva"] * 100}},
+    ],
+    ids=lambda long: next(iter(long)),
+)
 def test_long_records_are_written_by_several_statements(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, long: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(notes, "STATEMENT_CHARS", len(RECORD.content) + 1)
-    others = [replace(RECORD, external_id=f"{number}.md") for number in range(3)]
+    """A message to PostgreSQL holds 1 GB, and a jsonb 256 MB."""
+    monkeypatch.setattr(notes, "STATEMENT_CHARS", 1_000)
+    written: list[int] = []
+    write = notes._write
 
-    report = load(database, RECORD, *others, RECORD)
+    def counted(connection: Connection, records: Sequence[NoteRecord], **owner: str) -> Any:
+        written.append(len(records))
+        return write(connection, records, **owner)
+
+    monkeypatch.setattr(notes, "_write", counted)
+    record = replace(RECORD, **long)
+    others = [replace(record, external_id=f"{number}.md") for number in range(3)]
+
+    report = load(database, record, *others, record)
 
     assert len(rows(database)) == 4
+    assert written == [1, 1, 1, 1]
     assert report.by_month == {"2025-03": Counter({Upsert.INSERTED: 4, Upsert.UNCHANGED: 1})}
 
 
