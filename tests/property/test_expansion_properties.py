@@ -1,11 +1,13 @@
 """Properties 13 and 14: what surrounds a passage is cut from the note and holds the passage."""
 
 from itertools import pairwise
+from unittest.mock import patch
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_resources.core import expansion
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
@@ -55,6 +57,24 @@ def test_property_13_expanded_content_is_a_piece_of_the_note_by_offsets(
         assert 0 <= window.start < window.end <= len(note)
         assert note[window.start : window.end] in note
         assert window == expected_window(note, passage, config)
+
+
+@given(
+    st.lists(notes(max_sentences=3), min_size=1, max_size=12).map("\n\n".join),
+    st.data(),
+    context_configs(),
+)
+def test_property_13_what_is_cut_of_a_long_note_is_as_if_all_were_cut(
+    note: str, data: st.DataObject, config: ContextConfig
+) -> None:
+    longest = max(map(len, note.split("\n\n")))
+    passage = data.draw(spans_of(note))
+    with (
+        patch.object(expansion, "_REACHES", (5, 40, 10_000)),
+        patch.object(expansion, "_PARAGRAPH_CHARS", longest + 2),
+    ):
+        (window,) = expand(note, [passage], config)
+    assert window == expected_window(note, passage, config)
 
 
 @given(notes_with_passages(), context_configs())

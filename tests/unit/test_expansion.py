@@ -4,7 +4,7 @@ import pytest
 
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
-from rag_resources.core.text import Span
+from rag_resources.core.text import Span, sentences
 
 NOTE = "Uno. Dos.\r\nTres 😀. Cuatro. Cinco."
 SENTENCES = ["Uno.", "Dos.", "Tres 😀.", "Cuatro.", "Cinco."]
@@ -69,3 +69,71 @@ def test_white_space_before_and_after_all_sentences_is_a_window_of_its_own() -> 
 
 def test_no_passage_has_no_window() -> None:
     assert expand(NOTE, [], around(1, 1)) == []
+
+
+def long_note(paragraphs: int, sentences_each: int, gap: str = "\n\n") -> str:
+    return gap.join(
+        " ".join(f"Frase {n} del párrafo {p}." for n in range(sentences_each))
+        for p in range(paragraphs)
+    )
+
+
+@pytest.mark.parametrize("gap", ["\n\n", " "])
+@pytest.mark.parametrize("at", [0.0, 0.02, 0.5, 0.98, 1.0])
+def test_of_a_long_note_only_what_lies_around_is_cut(at: float, gap: str) -> None:
+    """Notes of a megabyte would take a tenth of a second each, for every question."""
+    note = long_note(3_000, 12, gap)
+    start = int(at * (len(note) - 500))
+    cut: list[int] = []
+
+    def counted(text: str) -> list[Span]:
+        cut.append(len(text))
+        return sentences(text)
+
+    passage = Span(start, start + 500)
+    (window,) = expand(note, [passage], around(2, 2), sentences=counted)
+
+    borders = sentences(note)
+    met = [n for n, s in enumerate(borders) if s.end > passage.start and s.start < passage.end]
+    first, last = borders[max(0, met[0] - 2)], borders[min(met[-1] + 2, len(borders) - 1)]
+    assert window == Span(first.start, last.end)
+    assert sum(cut) < 20_000
+
+
+def test_more_of_a_long_note_is_cut_until_there_are_sentences_enough() -> None:
+    far = (
+        "Mucho antes. "
+        + "palabra " * 1_000
+        + "fin. Aquí. Y "
+        + "palabra " * 1_000
+        + "fin. Después."
+    )
+    note = long_note(500, 12) + "\n\n" + far + "\n\n" + long_note(500, 12)
+    start = note.index("Aquí.")
+    (window,) = expand(note, [Span(start, start + 5)], around(2, 2))
+    assert note[window.start : window.end] == far
+
+
+def test_passages_of_one_place_share_what_is_cut() -> None:
+    cut: list[str] = []
+
+    def counted(text: str) -> list[Span]:
+        cut.append(text)
+        return sentences(text)
+
+    expand(NOTE, [span_of("Uno."), span_of("Cinco.")], around(0, 0), sentences=counted)
+    assert cut == [NOTE]
+
+
+def test_a_note_without_sentences_is_not_cut_whole() -> None:
+    note = "palabra " * 500_000
+    cut: list[int] = []
+
+    def counted(text: str) -> list[Span]:
+        cut.append(len(text))
+        return [Span(0, len(text))]
+
+    passage = Span(2_000_000, 2_000_100)
+    (window,) = expand(note, [passage], around(2, 2), sentences=counted)
+    assert window.start <= passage.start < passage.end <= window.end
+    assert sum(cut) < 320_000
