@@ -15,9 +15,10 @@ from rag_resources.core.types import Chunk
 
 TokenCounter = Callable[[str], int]
 
-# A clause ends after these marks, or before a conjunction.
+# A clause ends after these marks, or before a conjunction. Each run of white space is tried once,
+# from its beginning: to begin anywhere in it would take the square of its length.
 _CLAUSE_BORDER = re.compile(
-    r"(?<=[;:,—])\s+|\s+(?=(?:y|e|o|u|pero|sino|aunque|porque|pues|que|mientras|cuando|donde|como|si)\s)",
+    r"(?<=[;:,—])\s+|(?<!\s)\s++(?=(?:y|e|o|u|pero|sino|aunque|porque|pues|que|mientras|cuando|donde|como|si)\s)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\S+")

@@ -29,6 +29,9 @@ from rag_resources.core.quoting import shown
 from rag_resources.core.validation import describe_problems
 
 MAX_CONFIGURATIONS = 200
+NAMED_PROBLEMS = 50
+"""Of the configurations of an experiment; the rest are only counted."""
+
 HOLD_OUT_FROM = 400
 """Questions from which half of them are enough to choose, and half to judge."""
 
@@ -140,7 +143,8 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
         base: What its base is.
 
     Raises:
-        InvalidConfigurationError: Some combination is not valid, each named; or there are too many.
+        InvalidConfigurationError: Some combination is not valid, with every problem named once; or
+            there are too many.
     """
     variants: dict[str, Mapping[str, Any]] = {experiment.base: {}}
     combinations = math.prod(map(len, experiment.grid.values())) if experiment.grid else 0
@@ -155,21 +159,36 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
             variants[_label(changes, experiment.grid)] = nested_fields(changes)
     variants |= {name: nested_fields(item) for name, item in experiment.configurations.items()}
     made: dict[str, RetrievalConfig] = {}
-    problems: list[str] = []
+    concerned: dict[str, list[str]] = {}
     seen: set[str] = set()
     for name, overrides in variants.items():
         try:
             config = with_overrides(base, overrides)
         except InvalidConfigurationError as error:
-            problems.extend(f"{shown(name)}: {problem}" for problem in error.problems)
+            for problem in error.problems:
+                concerned.setdefault(problem, []).append(name)
             continue
         if config.config_hash not in seen:
             made[name] = config
             seen.add(config.config_hash)
-    if problems:
+    if concerned:
         headline = Message.INVALID_EXPERIMENT.format(origin=experiment.name)
-        raise InvalidConfigurationError(headline, problems)
+        raise InvalidConfigurationError(headline, _described(concerned))
     return made
+
+
+def _described(concerned: Mapping[str, Sequence[str]]) -> list[str]:
+    """One line per problem, with the first configuration that has it; not all of very many.
+
+    Args:
+        concerned: Names of configurations, by problem.
+    """
+    lines = []
+    for problem, (first, *others) in itertools.islice(concerned.items(), NAMED_PROBLEMS):
+        more = Message.EXPERIMENT_ALSO_OTHERS.format(count=len(others)) if others else ""
+        lines.append(f"{shown(first)}{more}: {problem}")
+    left = len(concerned) - len(lines)
+    return [*lines, Message.EXPERIMENT_MORE_PROBLEMS.format(count=left)] if left else lines
 
 
 def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Split:

@@ -384,6 +384,8 @@ class Message:
         "No hay nada que probar: da valores en «grid», o nombres en «configurations»."
     )
     EXPERIMENT_TOO_MANY = "El experimento son {count} configuraciones, y se admiten {maximum}: reduce los valores de «grid»."
+    EXPERIMENT_ALSO_OTHERS = " (y {count} más)"
+    EXPERIMENT_MORE_PROBLEMS = "… y otros problemas: {count}"
     EXPERIMENT_TOO_FEW = "Hay {count} preguntas y hacen falta al menos {needed} para elegir con unas y juzgar con otras."
     EXPERIMENT_PROGRESS = "Probando {count} configuraciones"
     EXPERIMENT_TITLE = "{name}: {count} configuraciones con {queries} preguntas"

@@ -35,7 +35,6 @@ class SquadQuestion:
     """A question of a SQuAD file.
 
     Attributes:
-        question_id: As the file gives it, else its place in the file.
         query: The question.
         answer: The text that answers it in the first of its notes.
         note_external_ids: The notes that answer it, without repeats; several when the same
@@ -43,7 +42,6 @@ class SquadQuestion:
         answer_start_in_note: Offset of the answer in the content of the first note.
     """
 
-    question_id: str
     query: str
     answer: str
     note_external_ids: tuple[str, ...]
@@ -248,10 +246,7 @@ def _question(raw: Any, place: str, passage: _Passage, note: NoteRecord) -> Squa
     for answer in answers:
         located = _locate(answer, passage, note.content)
         if located:
-            question_id = raw.get("id") or place
-            return SquadQuestion(
-                str(question_id), cleaned, located[0], (note.external_id,), located[1]
-            )
+            return SquadQuestion(cleaned, located[0], (note.external_id,), located[1])
     raise InvalidRecordError(
         Message.SQUAD_ANSWER_OFFSET.format(field=place, answer=shown(_text_of(answers[0]))),
         question=query,

@@ -216,7 +216,7 @@ def test_the_articles_around_a_bad_one_come_through(value: str, shape: str) -> N
         dataset = outcome(lambda: read_squad(file, paragraphs_per_note=1, questions=None, seed=0))
     if not isinstance(dataset, RagError):
         check([*dataset.notes, *dataset.rejected], {"preguntas.json": raw})
-        assert all(question.question_id.encode() for question in dataset.questions)
+        assert all(question.query.encode() for question in dataset.questions)
     if len(records) > 1:  # Else all of it was too deep, or a number too long.
         assert ids(records) >= {"0-0", "2-0"}
 

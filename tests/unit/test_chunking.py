@@ -258,3 +258,9 @@ def test_a_note_of_one_megabyte_without_a_full_stop_is_cut_at_words() -> None:
         assert right.start_char <= left.end_char + 1
     words = set(note.split())
     assert all(words.issuperset(chunk.content.split()) for chunk in chunks)
+
+
+def test_a_megabyte_of_white_space_inside_a_sentence_is_cut_at_once() -> None:
+    """Fuzzing found that looking for a clause took the square of its length."""
+    first, last = chunk_note(NOTE_ID, "[" + " " * 1_000_000 + "[", config(size=16))
+    assert (first.content, last.content) == ("[", "[")

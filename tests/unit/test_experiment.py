@@ -10,6 +10,7 @@ from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.experiment import (
     HOLD_OUT_FROM,
     MAX_CONFIGURATIONS,
+    NAMED_PROBLEMS,
     Point,
     Selection,
     Split,
@@ -96,6 +97,29 @@ def test_every_bad_combination_is_named() -> None:
         "final=-1",
     ]
     assert "experimento pesos" in caught.value.message
+
+
+def test_what_is_wrong_with_many_configurations_is_said_once() -> None:
+    """Fuzzing found a name that no field has named in every combination, with 30,000 letters."""
+    grid = {"top_k.final": [3, 0], "fusion.rank_constant": [60, 61, 0], "nada": [1]}
+    raw = {"name": "x", "base": "b", "grid": grid}
+    with pytest.raises(InvalidConfigurationError) as caught:
+        expand(parse_experiment(raw, origin="x.yaml"), BASE)
+    named = [problem.partition(": ")[0] for problem in caught.value.problems]
+    assert sorted(named) == [
+        "final=0, rank_constant=60 (y 2 más)",
+        "final=3, rank_constant=0 (y 1 más)",
+        "final=3, rank_constant=60 (y 5 más)",
+    ]
+
+
+def test_of_very_many_problems_the_first_are_named() -> None:
+    grid = {"top_k.final": [-number for number in range(NAMED_PROBLEMS + 3)]}
+    raw = {"name": "x", "base": "b", "grid": grid}
+    with pytest.raises(InvalidConfigurationError) as caught:
+        expand(parse_experiment(raw, origin="x.yaml"), BASE)
+    assert len(caught.value.problems) == NAMED_PROBLEMS + 1
+    assert caught.value.problems[-1] == "… y otros problemas: 3"
 
 
 def test_a_grid_that_would_take_for_ever_is_refused() -> None:
