@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from rag_resources.core.configuration import ContextConfig
-from rag_resources.core.text import Span, sentences
+from rag_resources.core.text import Span, is_blank, sentences
 
 _REACHES = (2_000, 16_000, 128_000)
 """How far around a passage sentences are looked for, in characters, until there are enough."""
@@ -51,6 +51,8 @@ def expand(
 def _window(
     content: str, passage: Span, config: ContextConfig, cut: Callable[[Span], Sequence[Span]]
 ) -> Span:
+    if is_blank(content[: passage.start] + content[passage.end :]):
+        return passage
     borders: Sequence[Span] = ()
     first = after = 0
     for reach in _REACHES:

@@ -137,3 +137,11 @@ def test_a_note_without_sentences_is_not_cut_whole() -> None:
     (window,) = expand(note, [passage], around(2, 2), sentences=counted)
     assert window.start <= passage.start < passage.end <= window.end
     assert sum(cut) < 320_000
+
+
+def test_a_passage_that_is_all_of_its_note_is_not_widened() -> None:
+    def refused(text: str) -> list[Span]:
+        raise AssertionError(text)
+
+    whole = Span(2, 13)
+    assert expand("  Uno. Dos. \n ", [whole], around(2, 2), sentences=refused) == [whole]
