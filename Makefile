@@ -7,13 +7,17 @@ PEERS_READY := $(PEERS)/.ready
 CRASHES ?= 50
 EXAMPLES ?= 10000
 RESULTS ?= build/bench
+TABLES := sample.txt embedder.txt quality.md decisions.txt retrieval.txt queries.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-quality bench-peers down clean
+# Measurements disturb each other.
+.NOTPARALLEL:
+
+.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -59,20 +63,43 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 
-bench: $(READY) $(PEERS_READY)  ## Make every table of README and docs anew in RESULTS, with DATA as in bench-quality (hours)
+bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Make every table of README and docs in RESULTS, with DATA as below (hours; goes on where it was stopped)
+
+bench-data:
 	@test -f '$(DATA)' || { echo 'Falta el fichero de preguntas: make bench DATA=xquad.es.json'; exit 1; }
 	@mkdir -p $(RESULTS)
-	RAG_HOME=$(abspath $(RESULTS))/sample $(BIN)/python -m rag_assets run > $(RESULTS)/sample.txt
-	RAG_HOME=$(abspath $(RESULTS))/sample $(BIN)/rag down
-	$(BIN)/python -m tests.benchmarks.bench_embedder > $(RESULTS)/embedder.txt
-	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA) --markdown $(RESULTS)/quality.md
-	XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $(RESULTS)/decisions.txt
-	$(BIN)/python -m tests.benchmarks.bench_retrieval > $(RESULTS)/retrieval.txt
-	$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --markdown $(RESULTS)/scale.md --plot $(RESULTS)/scale.png
-	$(BIN)/python -m tests.benchmarks.bench_queries --markdown $(RESULTS)/queries.md
-	$(BIN)/python -m tests.benchmarks.peers $(DATA) --markdown $(RESULTS)/peers.md
-	$(BIN)/python -m tests.benchmarks.bench_migration > $(RESULTS)/migration.txt
-	$(BIN)/python -m tests.benchmarks.soak > $(RESULTS)/soak.txt
+
+# What is there is not made again: a run that was stopped has lost only the part that it was in.
+define made
+@date '+%H:%M $(@F)'
+$(1)
+@mv $@~ $@
+endef
+
+$(RESULTS)/sample.txt: SAMPLE = RAG_HOME=$(abspath $(RESULTS))/sample
+$(RESULTS)/sample.txt:
+	@$(SAMPLE) $(BIN)/rag down > $@~
+	@rm -rf $(RESULTS)/sample
+	$(call made,$(SAMPLE) $(BIN)/python -m rag_assets run > $@~)
+	@$(SAMPLE) $(BIN)/rag down
+$(RESULTS)/embedder.txt:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_embedder > $@~)
+$(RESULTS)/quality.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_quality $(DATA) --markdown $@~)
+$(RESULTS)/decisions.txt:
+	$(call made,XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $@~)
+$(RESULTS)/retrieval.txt:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_retrieval > $@~)
+$(RESULTS)/scale.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --markdown $@~ --plot $(RESULTS)/scale.png)
+$(RESULTS)/queries.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_queries --markdown $@~)
+$(RESULTS)/peers.md: | $(PEERS_READY)
+	$(call made,$(BIN)/python -m tests.benchmarks.peers $(DATA) --markdown $@~)
+$(RESULTS)/migration.txt:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_migration > $@~)
+$(RESULTS)/soak.txt:
+	$(call made,$(BIN)/python -m tests.benchmarks.soak > $@~)
 
 bench-quality: $(READY)  ## Measure every configuration on DATA, a file in the format of SQuAD
 	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
