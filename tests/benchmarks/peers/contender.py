@@ -14,7 +14,7 @@ from tests.benchmarks.peers.workload import Workload
 CANDIDATES = 50
 """Passages that a careful set-up takes from each of its searches, as our default does."""
 
-INDEXED_FROM = 10_000
+INDEXED_FROM = 1_000
 """Passages from which on a careful set-up has an HNSW index; the product's own threshold."""
 
 EF_SEARCH = 100
