@@ -48,10 +48,10 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 crash: $(READY)  ## Kill indexing and PostgreSQL at random moments, CRASHES times (minutes)
 	$(BIN)/python -m tests.crash --crashes $(CRASHES)
 
-fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (an hour or more)
+fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)
 	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)
 
-mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (an hour)
+mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (half an hour)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
 	HYPOTHESIS_PROFILE=mutation $(BIN)/mutmut run --max-children 1
 	@$(BIN)/mutmut results

@@ -127,6 +127,12 @@ def test_a_mix_that_shifted_is_told_by_the_categories_that_changed() -> None:
     assert "0.30 (límite: 0.1)" in finding
 
 
+def test_a_mix_of_one_category_that_gave_way_to_another_is_told_by_both() -> None:
+    entries = [question(number, category="causal") for number in range(3)]
+    (finding,) = measure_drift(entries, categories_before={"factual": 7}).findings
+    assert "causal 0% → 100%, factual 100% → 0%." in finding
+
+
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [
