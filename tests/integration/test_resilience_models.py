@@ -22,13 +22,12 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent
-from rag_resources.core.text import Span
 from rag_resources.core.types import Retriever, Vectors
 from rag_resources.database.pool import Database
-from rag_resources.providers.cache import CONTEXTS, MemoryCache
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import Reranker
-from rag_resources.retrieval.cache import Caches, build_caches
+from rag_resources.retrieval import pipeline as module
+from rag_resources.retrieval.cache import build_caches
 from tests.language_models import ScriptedModel
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import (
@@ -438,20 +437,16 @@ def test_reranker_that_ignores_the_deadline_is_not_waited_for(stand: Stand) -> N
 # --- What is shown, and what is kept ----------------------------------------------------------
 
 
-class BrokenCache(MemoryCache[tuple[Span, ...]]):
-    """A cache that breaks its promise never to raise."""
-
-    def put_many(self, values: Any) -> None:
-        """Raise."""
+def test_without_expansion_passages_stand_alone(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
         raise OSError("disk full")
 
-
-def test_without_expansion_passages_stand_alone(stand: Stand) -> None:
-    caches = build_caches(None)
-    broken = Caches(caches.answers, caches.embeddings, BrokenCache(CONTEXTS))
     before = stand.whole().results
+    monkeypatch.setattr(module, "expanded_windows", broken)
 
-    asked = stand.ask(HYBRID, stand.new_pipeline(caches=broken))
+    asked = stand.ask(HYBRID, stand.new_pipeline())
 
     assert asked.errors == {"expand": "OSError"}
     assert asked.response.messages == ()
