@@ -38,6 +38,8 @@ def expand(
     @cache
     def cut(region: Span) -> Sequence[Span]:
         found = sentences(content[region.start : region.end])
+        if region.start == 0:
+            return found
         return [Span(region.start + span.start, region.start + span.end) for span in found]
 
     windows = [_window(content, passage, config, cut) for passage in matched]

@@ -1,6 +1,5 @@
 """Rows of `notes`: writing what a source gives, finding and reading notes."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from uuid import UUID, uuid5
 
 from psycopg.types.json import Jsonb
 
+from rag_resources.core.text import content_sha256
 from rag_resources.core.types import Note, NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -67,7 +67,7 @@ def _select_changed(
         (
             record.external_id,
             record.title,
-            hashlib.sha256(record.content.encode()).hexdigest(),
+            content_sha256(record.content).hex(),
             record.tags,
             dict(record.metadata),
         )
