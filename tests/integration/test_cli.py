@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import psutil
 import psycopg
 import pytest
 import structlog
@@ -37,7 +36,6 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
-from tests.waiting import wait_until
 
 MODEL = "use_multilingual"
 CONFIGURATION = "hybrid_use"
@@ -1008,10 +1006,10 @@ def test_an_interrupt_ends_with_130(tmp_path: Path, database_url: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What a shell runs in the background ignores it, and so would all that we start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    with process, pipe.open("w"):  # returns once the command has opened it
-        # Python forgets to wake up for a signal that comes just before it waits for a file.
-        wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING)
+    with process, pipe.open("w"):  # returns once the command reads
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -695,7 +695,9 @@ def test_note_is_chunked_again_while_its_chunks_are_being_embedded(
 
     assert bool(first.failed) == bool(refuses)
     assert_chunks_are(database, OTHER)
-    assert pending(database) == set(notes)
+    # The embedding that was in hand may get to see them in the queue, and takes them.
+    taken_again = first.notes > len(notes)
+    assert pending(database) == (set() if taken_again else set(notes))
     slow.refuses = ""
     embed_chunks(database, slow, ALWAYS)
     assert_fully_embedded(database, slow)
