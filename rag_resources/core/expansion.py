@@ -8,8 +8,12 @@ from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.text import Span, is_blank, sentences
 
 _REACHES = (2_000, 16_000, 128_000)
-"""How far around a passage sentences are looked for, in characters, until there are enough."""
+"""How far around a passage sentences are looked for, in characters, until there are enough.
+
+After the last a window makes do with what was found, which may begin or end inside a sentence.
+"""
 _PARAGRAPH_CHARS = 10_000
+"""How much farther the end of a paragraph is looked for."""
 _PARAGRAPH_BREAK = "\n\n"
 """No sentence goes on after it: what lies before and behind is cut alike apart."""
 

@@ -1,6 +1,6 @@
 """Writes what a source gives into `notes`. Reading sources is `ingestion.sources`."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,9 +29,7 @@ class IngestReport:
         elsewhere: Records that belong to a partition that was not asked for.
     """
 
-    by_month: defaultdict[str, Counter[Upsert]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )
+    by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
     rejected: list[RejectedRecord] = field(default_factory=list)
     rejected_count: int = 0
     elsewhere: int = 0
@@ -76,7 +74,7 @@ def ingest(
             outcomes = upsert_notes(connection, batch, tenant=tenant, source=source)
         for record, outcome in zip(batch, outcomes, strict=True):
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
-            report.by_month[month][outcome] += 1
+            report.by_month.setdefault(month, Counter())[outcome] += 1
         progress(len(batch))
     return report
 

@@ -66,13 +66,10 @@ class Explained:
 def sample_parameters(connection: Connection) -> dict[str, Any]:
     """Return values for the parameters of the queries, of one month in the middle of the index."""
     month = datetime(2025, 1, 1, tzinfo=UTC)
-    note_ids = [
-        row.id
-        for row in connection.execute(
-            "SELECT id FROM notes WHERE created_at >= %s ORDER BY created_at LIMIT %s",
-            (month, BATCH),
-        )
-    ]
+    notes = connection.execute(
+        "SELECT * FROM notes WHERE created_at >= %s ORDER BY created_at LIMIT %s", (month, BATCH)
+    ).fetchall()
+    note_ids = [note.id for note in notes]
     chunks = connection.execute(
         "SELECT * FROM chunks WHERE note_id = ANY(%s) ORDER BY note_id, chunk_index", (note_ids,)
     ).fetchall()
@@ -94,7 +91,12 @@ def sample_parameters(connection: Connection) -> dict[str, Any]:
         "ends": [chunk.end_char for chunk in chunks],
         "hashes": [chunk.content_sha256 for chunk in chunks],
         "external_ids": [f"nueva {number}" for number in range(BATCH)],
-        "given": Jsonb([(f"nueva {number}", "Nota", "", ["a"], {}) for number in range(BATCH)]),
+        "given": Jsonb(
+            [
+                (note.external_id, note.title, note.content_sha256.hex(), note.tags, note.metadata)
+                for note in notes
+            ]
+        ),
         "titles": ["Nota"] * BATCH,
         "tags": [Jsonb(["a"])] * BATCH,
         "metadata": [Jsonb({})] * BATCH,
@@ -105,7 +107,7 @@ def sample_parameters(connection: Connection) -> dict[str, Any]:
         "evaluation_id": note_ids[0],
         "evaluation_ids": note_ids,
         "tenant": "default",
-        "source": "diario",
+        "source": notes[0].source,
         "name": MODEL.name,
         "id_prefix": "a",
         "model": MODEL.name,
