@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from tests.ollama_server import OllamaServer
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
 
@@ -117,3 +118,10 @@ def database(database_url: str) -> Iterator[Database]:
     """An open pool over a fresh migrated database."""
     with Database(database_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def ollama() -> Iterator[OllamaServer]:
+    """A model server that has everything."""
+    with OllamaServer() as running:
+        yield running

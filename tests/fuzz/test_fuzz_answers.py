@@ -58,21 +58,15 @@ CONTENTS = [
 
 
 @pytest.fixture
-def server() -> Iterator[OllamaServer]:
-    with OllamaServer() as running:
-        yield running
-
-
-@pytest.fixture
-def chat(server: OllamaServer) -> Iterator[OllamaChat]:
-    with OllamaChat("llama3.2", host=server.host) as built:
+def chat(ollama: OllamaServer) -> Iterator[OllamaChat]:
+    with OllamaChat("llama3.2", host=ollama.host) as built:
         yield built
 
 
 @pytest.fixture
-def embedder(server: OllamaServer) -> Iterator[Callable[[], OllamaEmbedder]]:
+def embedder(ollama: OllamaServer) -> Iterator[Callable[[], OllamaEmbedder]]:
     """An embedder that each time knows nothing of the server yet; a new one costs 50 ms."""
-    with OllamaEmbedder("nomic-embed-text", host=server.host) as built:
+    with OllamaEmbedder("nomic-embed-text", host=ollama.host) as built:
 
         def fresh() -> OllamaEmbedder:
             built._dimension = built._info = None
@@ -112,9 +106,9 @@ def contents() -> st.SearchStrategy[bytes]:
 @one_server
 @given(bodies(EMBED), st.integers(1, 3))
 def test_any_vectors_are_unit_vectors_or_refused(
-    server: OllamaServer, embedder: Callable[[], OllamaEmbedder], body: bytes, count: int
+    ollama: OllamaServer, embedder: Callable[[], OllamaEmbedder], body: bytes, count: int
 ) -> None:
-    server.bodies = {"/api/embed": body}
+    ollama.bodies = {"/api/embed": body}
     vectors = outcome(lambda: embedder().embed_passages(["texto"] * count))
     if isinstance(vectors, RagError):
         assert isinstance(vectors, ProviderError)
@@ -126,10 +120,10 @@ def test_any_vectors_are_unit_vectors_or_refused(
 @one_server
 @given(bodies(SHOW), bodies(TAGS))
 def test_any_description_of_a_model_is_taken_or_refused(
-    server: OllamaServer, embedder: Callable[[], OllamaEmbedder], show: bytes, tags: bytes
+    ollama: OllamaServer, embedder: Callable[[], OllamaEmbedder], show: bytes, tags: bytes
 ) -> None:
     for path, body in (("/api/show", show), ("/api/tags", tags)):
-        server.bodies = {path: body}
+        ollama.bodies = {path: body}
         info = outcome(lambda: embedder().info)
         assert isinstance(info, ModelInfo | ProviderError)
         if isinstance(info, ModelInfo):
@@ -141,10 +135,10 @@ def test_any_description_of_a_model_is_taken_or_refused(
 @one_server
 @given(st.one_of(bodies(CHAT), contents(), contents()))
 def test_any_answer_of_a_language_model_is_used_or_refused(
-    server: OllamaServer, chat: OllamaChat, body: bytes
+    ollama: OllamaServer, chat: OllamaChat, body: bytes
 ) -> None:
     """By all that asks for one."""
-    server.bodies = {"/api/chat": body}
+    ollama.bodies = {"/api/chat": body}
     transformer = QueryTransformer(chat, now=lambda: NOON)
     config = TransformationConfig(refine_intent=True)
     by_rules = transformer.by_rules("la casa", config)
@@ -175,9 +169,9 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
 @one_server
 @given(st.one_of(bodies(CHAT), st.lists(bodies(CHAT), max_size=4).map(b"\n".join)))
 def test_any_stream_of_a_language_model_ends_or_is_refused(
-    server: OllamaServer, chat: OllamaChat, body: bytes
+    ollama: OllamaServer, chat: OllamaChat, body: bytes
 ) -> None:
-    server.bodies = {"/api/chat": body}
+    ollama.bodies = {"/api/chat": body}
     parts = outcome(lambda: list(chat.stream("¿Qué tal?", deadline=soon())))
     assert isinstance(parts, ProviderError) or all(isinstance(part, str) for part in parts)
 

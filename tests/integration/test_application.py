@@ -1,6 +1,5 @@
 """What people ask, as the command line and Dagster ask it."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,13 +20,6 @@ from rag_resources.store.notes import note_id, upsert_notes
 from tests.ollama_server import Fault, OllamaServer
 
 MODEL = "ollama_bge_m3"
-
-
-@pytest.fixture
-def ollama() -> Iterator[OllamaServer]:
-    """A model server that has everything."""
-    with OllamaServer() as running:
-        yield running
 
 
 @pytest.fixture

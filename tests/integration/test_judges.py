@@ -53,12 +53,6 @@ Reply = Callable[[Json, list[Json]], Any]
 
 
 @pytest.fixture
-def ollama() -> Iterator[OllamaServer]:
-    with OllamaServer() as running:
-        yield running
-
-
-@pytest.fixture
 def chat(ollama: OllamaServer) -> Iterator[OllamaChat]:
     with OllamaChat("llama3.2", host=ollama.host) as built:
         yield built

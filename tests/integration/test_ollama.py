@@ -35,14 +35,8 @@ SECRET = "texto-muy-secreto"
 
 
 @pytest.fixture
-def server() -> Iterator[OllamaServer]:
-    with OllamaServer() as running:
-        yield running
-
-
-@pytest.fixture
-def embedder(server: OllamaServer) -> Iterator[OllamaEmbedder]:
-    with OllamaEmbedder(MODEL, host=server.host) as built:
+def embedder(ollama: OllamaServer) -> Iterator[OllamaEmbedder]:
+    with OllamaEmbedder(MODEL, host=ollama.host) as built:
         yield built
 
 
@@ -56,23 +50,23 @@ def test_vectors_are_unit_float32_in_the_order_of_the_texts(embedder: OllamaEmbe
 
 
 def test_batches_stay_under_the_size_from_which_ollama_is_reported_wrong(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
     embedder.embed_passages(["x"] * 50)
-    sizes = [len(body["input"]) for body in server.requests_to("/api/embed")]
+    sizes = [len(body["input"]) for body in ollama.requests_to("/api/embed")]
     assert sum(sizes) == 50
     assert max(sizes) < 16
 
 
-def test_each_kind_of_text_gets_its_prefix(server: OllamaServer) -> None:
-    with OllamaEmbedder(MODEL, host=server.host, query_prefix="q: ", passage_prefix="p: ") as e:
+def test_each_kind_of_text_gets_its_prefix(ollama: OllamaServer) -> None:
+    with OllamaEmbedder(MODEL, host=ollama.host, query_prefix="q: ", passage_prefix="p: ") as e:
         e.embed_queries(["uno"])
         e.embed_passages(["dos"])
-    assert [b["input"] for b in server.requests_to("/api/embed")] == [["q: uno"], ["p: dos"]]
+    assert [b["input"] for b in ollama.requests_to("/api/embed")] == [["q: uno"], ["p: dos"]]
 
 
-def test_no_texts_need_no_server(server: OllamaServer, embedder: OllamaEmbedder) -> None:
-    server.stop()
+def test_no_texts_need_no_server(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
+    ollama.stop()
     assert embedder.embed_passages([]).shape == (0, 0)
 
 
@@ -82,34 +76,34 @@ def test_awkward_texts_give_a_valid_vector(embedder: OllamaEmbedder, text: str) 
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_info_comes_from_the_server_once(server: OllamaServer, embedder: OllamaEmbedder) -> None:
+def test_info_comes_from_the_server_once(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
     info = embedder.info
     assert (info.name, info.provider) == ("ollama_nomic_embed_text", "ollama")
     assert (info.dimension, info.max_sequence_tokens) == (768, 8192)
     assert len(info.digest) == 16
-    n_requests = len(server.requests)
+    n_requests = len(ollama.requests)
     assert embedder.info is info
-    assert len(server.requests) == n_requests
+    assert len(ollama.requests) == n_requests
 
 
 def test_an_untold_context_length_is_taken_for_ollamas_own(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
-    server.context_length = None
+    ollama.context_length = None
     assert embedder.info.max_sequence_tokens == 2048
 
 
 @pytest.mark.parametrize("length", [-5, 0, True, "512"])
 def test_a_context_length_that_is_none_is_taken_for_ollamas_own(
-    server: OllamaServer, embedder: OllamaEmbedder, length: object
+    ollama: OllamaServer, embedder: OllamaEmbedder, length: object
 ) -> None:
     info = {"model_info": {"test.context_length": length}}
-    server.bodies = {"/api/show": json.dumps(info).encode()}
+    ollama.bodies = {"/api/show": json.dumps(info).encode()}
     assert embedder.info.max_sequence_tokens == 2048
 
 
-def test_brackets_without_end_are_no_answer(server: OllamaServer, embedder: OllamaEmbedder) -> None:
-    server.bodies = {"/api/embed": b"[" * 100_000}
+def test_brackets_without_end_are_no_answer(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
+    ollama.bodies = {"/api/embed": b"[" * 100_000}
     with pytest.raises(ProviderUnavailableError, match="interpretar"):
         embedder.embed_queries(["hola"])
 
@@ -120,73 +114,73 @@ def test_short_names_are_safe_asset_keys() -> None:
 
 
 @pytest.mark.parametrize("model", ["no-existe", "no-existe:7b"])
-def test_a_missing_model_says_how_to_pull_it(server: OllamaServer, model: str) -> None:
-    with OllamaEmbedder(model, host=server.host) as e:
+def test_a_missing_model_says_how_to_pull_it(ollama: OllamaServer, model: str) -> None:
+    with OllamaEmbedder(model, host=ollama.host) as e:
         with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
             e.embed_queries(["hola"])
         with pytest.raises(ModelMissingError, match=f"ollama pull {model}"):
             _ = e.info
-    assert len(server.requests_to("/api/embed")) == 1
+    assert len(ollama.requests_to("/api/embed")) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 @pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
 def test_a_passing_fault_is_retried(
-    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault, status: int
+    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault, status: int
 ) -> None:
-    server.inject(fault, times=2, status=status)
+    ollama.inject(fault, times=2, status=status)
     assert embedder.embed_queries(["hola"]).shape == (1, 768)
-    assert len(server.requests_to("/api/embed")) == 3
+    assert len(ollama.requests_to("/api/embed")) == 3
 
 
 @pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CUT])
 def test_a_lasting_fault_gives_up_after_three_attempts(
-    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
 ) -> None:
-    server.inject(fault)
+    ollama.inject(fault)
     with pytest.raises(ProviderUnavailableError) as caught:
         embedder.embed_queries(["hola"])
     assert caught.value.__cause__ is not None
-    assert len(server.requests_to("/api/embed")) == 3
+    assert len(ollama.requests_to("/api/embed")) == 3
 
 
-def test_a_refusal_is_not_retried(server: OllamaServer, embedder: OllamaEmbedder) -> None:
-    server.inject(Fault.STATUS, status=400)
+def test_a_refusal_is_not_retried(ollama: OllamaServer, embedder: OllamaEmbedder) -> None:
+    ollama.inject(Fault.STATUS, status=400)
     with pytest.raises(ProviderError, match="400") as caught:
         embedder.embed_queries(["hola"])
     assert not isinstance(caught.value, ProviderUnavailableError)
-    assert len(server.requests_to("/api/embed")) == 1
+    assert len(ollama.requests_to("/api/embed")) == 1
 
 
 def test_a_server_without_the_endpoint_is_not_taken_for_a_missing_model(
-    server: OllamaServer,
+    ollama: OllamaServer,
 ) -> None:
     with (
-        OllamaEmbedder(MODEL, host=f"{server.host}/otra") as e,
+        OllamaEmbedder(MODEL, host=f"{ollama.host}/otra") as e,
         pytest.raises(ProviderError, match="404") as caught,
     ):
         e.embed_queries(["hola"])
     assert not isinstance(caught.value, ModelMissingError)
 
 
-def test_a_slow_server_times_out_and_is_retried(server: OllamaServer) -> None:
-    with OllamaEmbedder(MODEL, host=server.host, read_timeout_s=0.2) as e:
-        server.inject(Fault.SLOW, times=1, seconds=5)
+def test_a_slow_server_times_out_and_is_retried(ollama: OllamaServer) -> None:
+    with OllamaEmbedder(MODEL, host=ollama.host, read_timeout_s=0.2) as e:
+        ollama.inject(Fault.SLOW, times=1, seconds=5)
         assert e.embed_queries(["hola"]).shape == (1, 768)
-        server.inject(Fault.SLOW, seconds=5)
+        ollama.inject(Fault.SLOW, seconds=5)
         with pytest.raises(ProviderUnavailableError) as caught:
             e.embed_queries(["hola"])
     assert caught.value.context["reason"] == "ReadTimeout"
 
 
 def test_a_stopped_server_is_unavailable_and_a_restarted_one_works_again(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
     embedder.embed_queries(["hola"])
-    server.stop()
+    ollama.stop()
     with pytest.raises(ProviderUnavailableError, match=r"127\.0\.0\.1"):
         embedder.embed_queries(["hola"])
-    server.start()
+    ollama.start()
     assert embedder.embed_queries(["hola"]).shape == (1, 768)
 
 
@@ -206,9 +200,9 @@ def test_a_host_that_never_accepts_times_out_on_connecting() -> None:
 
 @pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.SHAPE])
 def test_an_answer_that_is_not_ollamas_is_named_as_such(
-    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
 ) -> None:
-    server.inject(fault)
+    ollama.inject(fault)
     with pytest.raises(ProviderUnavailableError, match="interpretar"):
         embedder.embed_queries(["hola"])
 
@@ -217,39 +211,39 @@ def test_an_answer_that_is_not_ollamas_is_named_as_such(
     "fault", [Fault.COUNT, Fault.NAN, Fault.ZERO, Fault.DIMENSION, Fault.RAGGED]
 )
 def test_bad_vectors_never_get_through(
-    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
 ) -> None:
     embedder.embed_queries(["para conocer la dimensión"])
-    server.inject(fault)
+    ollama.inject(fault)
     with pytest.raises(InvalidEmbeddingError) as caught:
         embedder.embed_passages(["uno", "dos", "tres"])
     assert caught.value.context["model"] == MODEL
 
 
 def test_a_model_that_changes_its_dimension_is_refused(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
     embedder.embed_passages(["antes"])
-    server.embedding_models[f"{MODEL}:latest"] = 512
+    ollama.embedding_models[f"{MODEL}:latest"] = 512
     for _ in range(2):
         with pytest.raises(InvalidEmbeddingError, match="512"):
             embedder.embed_passages(["después"])
 
 
-def test_another_dimension_than_expected_is_refused_at_once(server: OllamaServer) -> None:
+def test_another_dimension_than_expected_is_refused_at_once(ollama: OllamaServer) -> None:
     with (
-        OllamaEmbedder(MODEL, host=server.host, dimension=1024) as e,
+        OllamaEmbedder(MODEL, host=ollama.host, dimension=1024) as e,
         pytest.raises(InvalidEmbeddingError, match="768"),
     ):
         e.embed_queries(["hola"])
 
 
 def test_neither_texts_nor_credentials_are_logged_or_told(
-    server: OllamaServer, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    ollama: OllamaServer, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server.inject(Fault.STATUS)
-    host = server.host.replace("http://", "http://ana:clave-secreta@")
+    ollama.inject(Fault.STATUS)
+    host = ollama.host.replace("http://", "http://ana:clave-secreta@")
     with OllamaEmbedder(MODEL, host=host) as e, pytest.raises(ProviderUnavailableError) as caught:
         e.embed_queries([SECRET])
     captured = capsys.readouterr()
@@ -260,20 +254,20 @@ def test_neither_texts_nor_credentials_are_logged_or_told(
     assert "clave-secreta" not in captured.out + captured.err
 
 
-def test_credentials_of_the_address_reach_the_server(server: OllamaServer) -> None:
-    host = server.host.replace("http://", "http://ana:clave%2Fsecreta@")
+def test_credentials_of_the_address_reach_the_server(ollama: OllamaServer) -> None:
+    host = ollama.host.replace("http://", "http://ana:clave%2Fsecreta@")
     with OllamaEmbedder(MODEL, host=host) as e:
         e.embed_queries(["hola"])
     expected = base64.b64encode(b"ana:clave/secreta").decode()
-    assert server.requests[0].authorization == f"Basic {expected}"
+    assert ollama.requests[0].authorization == f"Basic {expected}"
 
 
 @pytest.mark.parametrize(("excluded", "reached"), [("", True), ("ollama.invalid", False)])
 def test_the_environments_proxy_is_used_unless_the_server_is_excluded(
-    server: OllamaServer, monkeypatch: pytest.MonkeyPatch, excluded: str, reached: bool
+    ollama: OllamaServer, monkeypatch: pytest.MonkeyPatch, excluded: str, reached: bool
 ) -> None:
     """The test server is no proxy: that it was asked shows in its 404."""
-    monkeypatch.setenv("http_proxy", server.host.removeprefix("http://"))
+    monkeypatch.setenv("http_proxy", ollama.host.removeprefix("http://"))
     monkeypatch.setenv("no_proxy", excluded)
     with (
         OllamaEmbedder(MODEL, host="http://ollama.invalid") as e,
@@ -285,21 +279,21 @@ def test_the_environments_proxy_is_used_unless_the_server_is_excluded(
 
 @pytest.mark.parametrize("fault", [Fault.SLOW, Fault.TRICKLE, Fault.TRICKLE_HEADERS])
 def test_a_slow_server_is_left_at_the_ambient_deadline(
-    server: OllamaServer, embedder: OllamaEmbedder, fault: Fault
+    ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
 ) -> None:
     """Neither the read timeout nor the pauses between bytes bound it: both are no help."""
-    server.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
+    ollama.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
     with (
         deadline_scope(Deadline.after(1_000, time.monotonic)),
         pytest.raises(DeadlineExceededError),
     ):
         embedder.embed_queries(["hola"])
-    assert len(server.requests_to("/api/embed")) == 1
-    assert server.silences_over < 20, "the whole body takes thousands"
+    assert len(ollama.requests_to("/api/embed")) == 1
+    assert ollama.silences_over < 20, "the whole body takes thousands"
 
 
 def test_nothing_is_asked_once_the_deadline_has_passed(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
     with (
         deadline_scope(Deadline(0.0, time.monotonic)),
@@ -307,35 +301,35 @@ def test_nothing_is_asked_once_the_deadline_has_passed(
     ):
         embedder.embed_queries(["hola"])
     assert caught.value.context["begun"] is False
-    assert server.requests == []
+    assert ollama.requests == []
 
 
 def test_a_failing_server_is_tried_again_only_while_there_is_time(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
     """A clock that jumps at the first failure: what is left would be over before the next try."""
-    server.inject(Fault.STATUS)
-    deadline = Deadline(10.0, clock=lambda: 9.9 if server.requests else 0.0)
+    ollama.inject(Fault.STATUS)
+    deadline = Deadline(10.0, clock=lambda: 9.9 if ollama.requests else 0.0)
     with deadline_scope(deadline), pytest.raises(ProviderUnavailableError):
         embedder.embed_queries(["hola"])
-    assert len(server.requests) == 1
+    assert len(ollama.requests) == 1
 
 
-def test_a_timeout_shorter_than_the_deadline_is_the_servers_fault(server: OllamaServer) -> None:
-    server.inject(Fault.SLOW, seconds=60)
+def test_a_timeout_shorter_than_the_deadline_is_the_servers_fault(ollama: OllamaServer) -> None:
+    ollama.inject(Fault.SLOW, seconds=60)
     with (
-        OllamaEmbedder(MODEL, host=server.host, read_timeout_s=0.1) as e,
+        OllamaEmbedder(MODEL, host=ollama.host, read_timeout_s=0.1) as e,
         deadline_scope(Deadline.after(60_000, time.monotonic)),
         pytest.raises(ProviderUnavailableError),
     ):
         e.embed_queries(["hola"])
-    assert len(server.requests) == 3
+    assert len(ollama.requests) == 3
 
 
 def test_calls_given_up_leave_neither_threads_nor_connections(
-    server: OllamaServer, embedder: OllamaEmbedder
+    ollama: OllamaServer, embedder: OllamaEmbedder
 ) -> None:
-    server.inject(Fault.SLOW, seconds=60)
+    ollama.inject(Fault.SLOW, seconds=60)
 
     def give_up() -> None:
         for _ in range(25):
@@ -347,13 +341,13 @@ def test_calls_given_up_leave_neither_threads_nor_connections(
         caller.start()
     for caller in callers:
         caller.join()
-    wait_until(lambda: server.open_connections == 0)
-    assert server.silences_over == 0
+    wait_until(lambda: ollama.open_connections == 0)
+    assert ollama.silences_over == 0
     assert sum(t.name.startswith("call-within") for t in threading.enumerate()) <= 32
-    server.heal()
+    ollama.heal()
     deadline = Deadline.after(60_000, time.monotonic)
     assert call_within(deadline, lambda: embedder.embed_queries(["hola"])).shape == (1, 768)
-    assert server.open_connections == 1
+    assert ollama.open_connections == 1
 
 
 @pytest.mark.parametrize("host", ["http://[::1", "http://x:puerto"])
@@ -378,9 +372,9 @@ def test_threads_share_one_embedder(embedder: OllamaEmbedder) -> None:
     assert len(results) == 8
 
 
-def test_the_test_server_speaks_chat(server: OllamaServer) -> None:
+def test_the_test_server_speaks_chat(ollama: OllamaServer) -> None:
     """Whole, streamed, and bound to a JSON schema."""
-    client = Client(host=server.host)
+    client = Client(host=ollama.host)
     messages = [{"role": "user", "content": "¿Qué tal?"}]
     whole = client.chat(model="llama3.2", messages=messages)
     assert whole.message.content == "Respuesta a: ¿Qué tal?"
@@ -408,10 +402,10 @@ def test_the_test_server_speaks_chat(server: OllamaServer) -> None:
     ],
 )
 def test_the_test_server_refuses_what_is_not_documented(
-    server: OllamaServer, path: str, body: bytes
+    ollama: OllamaServer, path: str, body: bytes
 ) -> None:
     request = urllib.request.Request(
-        server.host + path, data=body, headers={"Content-Type": "application/json"}
+        ollama.host + path, data=body, headers={"Content-Type": "application/json"}
     )
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request, timeout=5)

@@ -36,14 +36,8 @@ class Verdict(BaseModel):
 
 
 @pytest.fixture
-def server() -> Iterator[OllamaServer]:
-    with OllamaServer() as running:
-        yield running
-
-
-@pytest.fixture
-def chat(server: OllamaServer) -> Iterator[OllamaChat]:
-    with OllamaChat(MODEL, host=server.host) as built:
+def chat(ollama: OllamaServer) -> Iterator[OllamaChat]:
+    with OllamaChat(MODEL, host=ollama.host) as built:
         yield built
 
 
@@ -62,8 +56,8 @@ def read(chat: LanguageModel, prompt: str = "¿Qué tal?", *, ms: float = 60_000
 CALLS = pytest.mark.parametrize("call", [ask, read])
 
 
-def test_an_answer_has_the_shape_asked_for(server: OllamaServer, chat: OllamaChat) -> None:
-    server.answers = lambda schema, messages: {
+def test_an_answer_has_the_shape_asked_for(ollama: OllamaServer, chat: OllamaChat) -> None:
+    ollama.answers = lambda schema, messages: {
         "scores": [0.5, 1],
         "reason": f"{messages[-1]['content']} {schema['title']}",
     }
@@ -71,11 +65,11 @@ def test_an_answer_has_the_shape_asked_for(server: OllamaServer, chat: OllamaCha
 
 
 def test_what_is_sent_makes_the_answer_deterministic(
-    server: OllamaServer, chat: OllamaChat
+    ollama: OllamaServer, chat: OllamaChat
 ) -> None:
     chat.answer("pregunta", Verdict, system="Eres un juez.", deadline=after(60_000))
     list(chat.stream("pregunta", deadline=after(60_000)))
-    whole, streamed = server.requests_to("/api/chat")
+    whole, streamed = ollama.requests_to("/api/chat")
     system, user = ({"role": "system", "content": "Eres un juez."}, {"role": "user"})
     assert whole["messages"] == [system, user | {"content": "pregunta"}]
     assert streamed["messages"] == [user | {"content": "pregunta"}]
@@ -86,8 +80,8 @@ def test_what_is_sent_makes_the_answer_deterministic(
     assert (whole["stream"], streamed["stream"]) == (False, True)
 
 
-def test_a_stream_comes_piece_by_piece(server: OllamaServer, chat: OllamaChat) -> None:
-    server.reply = lambda _: "uno dos tres"
+def test_a_stream_comes_piece_by_piece(ollama: OllamaServer, chat: OllamaChat) -> None:
+    ollama.reply = lambda _: "uno dos tres"
     assert read(chat) == ["uno ", "dos ", "tres"]
 
 
@@ -99,108 +93,108 @@ def test_awkward_prompts_are_answered(
     assert call(chat, text)
 
 
-def test_name_and_digest_tell_the_model(server: OllamaServer, chat: OllamaChat) -> None:
+def test_name_and_digest_tell_the_model(ollama: OllamaServer, chat: OllamaChat) -> None:
     assert chat.name == "ollama:llama3.2"
     assert len(chat.digest) == 16
     assert chat.digest == chat.digest
-    assert len(server.requests_to("/api/tags")) == 1
+    assert len(ollama.requests_to("/api/tags")) == 1
 
 
 @CALLS
 def test_a_missing_model_says_how_to_pull_it(
-    server: OllamaServer, call: Callable[..., Any]
+    ollama: OllamaServer, call: Callable[..., Any]
 ) -> None:
-    with OllamaChat("no-existe:7b", host=server.host) as chat:
+    with OllamaChat("no-existe:7b", host=ollama.host) as chat:
         with pytest.raises(ModelMissingError, match="ollama pull no-existe:7b"):
             call(chat)
         with pytest.raises(ModelMissingError, match="ollama pull no-existe:7b"):
             _ = chat.digest
-    assert len(server.requests_to("/api/chat")) == 1
+    assert len(ollama.requests_to("/api/chat")) == 1
 
 
 @CALLS
 def test_a_model_that_does_not_chat_is_refused_at_once(
-    server: OllamaServer, call: Callable[..., Any]
+    ollama: OllamaServer, call: Callable[..., Any]
 ) -> None:
-    with OllamaChat("bge-m3", host=server.host) as chat, pytest.raises(ProviderError, match="400"):
+    with OllamaChat("bge-m3", host=ollama.host) as chat, pytest.raises(ProviderError, match="400"):
         call(chat)
-    assert len(server.requests) == 1
+    assert len(ollama.requests) == 1
 
 
 @CALLS
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_passing_refusal_is_retried_and_a_lasting_one_told(
-    server: OllamaServer, chat: OllamaChat, call: Callable[..., Any], status: int
+    ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any], status: int
 ) -> None:
-    server.inject(Fault.STATUS, times=2, status=status)
+    ollama.inject(Fault.STATUS, times=2, status=status)
     assert call(chat)
-    assert len(server.requests) == 3
-    server.inject(Fault.STATUS, status=status)
+    assert len(ollama.requests) == 3
+    ollama.inject(Fault.STATUS, status=status)
     with pytest.raises(ProviderUnavailableError, match=str(status)):
         call(chat)
-    assert len(server.requests) == 6
+    assert len(ollama.requests) == 6
 
 
 @CALLS
 def test_a_stopped_server_is_unavailable(
-    server: OllamaServer, chat: OllamaChat, call: Callable[..., Any]
+    ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any]
 ) -> None:
     call(chat)
-    server.stop()
+    ollama.stop()
     with pytest.raises(ProviderUnavailableError, match=r"127\.0\.0\.1"):
         call(chat)
-    server.start()
+    ollama.start()
     assert call(chat)
 
 
-def test_a_connection_cut_in_an_answer_is_retried(server: OllamaServer, chat: OllamaChat) -> None:
-    server.inject(Fault.CUT, times=2)
+def test_a_connection_cut_in_an_answer_is_retried(ollama: OllamaServer, chat: OllamaChat) -> None:
+    ollama.inject(Fault.CUT, times=2)
     assert ask(chat)
-    server.inject(Fault.CUT)
+    ollama.inject(Fault.CUT)
     with pytest.raises(ProviderUnavailableError):
         ask(chat)
-    assert len(server.requests) == 6
+    assert len(ollama.requests) == 6
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT, Fault.BROKEN, Fault.UNFINISHED])
 def test_a_stream_that_breaks_off_says_so_and_is_not_begun_again(
-    server: OllamaServer, chat: OllamaChat, fault: Fault
+    ollama: OllamaServer, chat: OllamaChat, fault: Fault
 ) -> None:
     """What was read would be read twice; an answer cut short must not pass for a whole one."""
-    server.reply = lambda _: "uno dos tres"
-    server.inject(fault)
+    ollama.reply = lambda _: "uno dos tres"
+    ollama.inject(fault)
     pieces: list[str] = []
     with pytest.raises(ProviderUnavailableError):
         pieces.extend(chat.stream("pregunta", deadline=after(60_000)))
-    assert len(server.requests) == 1
+    assert len(ollama.requests) == 1
 
 
 @CALLS
 @pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.SHAPE])
 def test_an_answer_that_is_not_ollamas_is_named_as_such(
-    server: OllamaServer, chat: OllamaChat, call: Callable[..., Any], fault: Fault
+    ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any], fault: Fault
 ) -> None:
-    server.inject(fault)
+    ollama.inject(fault)
     with pytest.raises(ProviderUnavailableError, match="interpretar"):
         call(chat)
-    assert len(server.requests) == 1
+    assert len(ollama.requests) == 1
 
 
 @pytest.mark.parametrize(
     "value", [None, [], {}, {"scores": "alto", "reason": ""}, {"scores": [2.0], "reason": ""}]
 )
 def test_an_answer_of_another_shape_is_invalid_and_not_asked_for_again(
-    server: OllamaServer, chat: OllamaChat, value: Any
+    ollama: OllamaServer, chat: OllamaChat, value: Any
 ) -> None:
-    server.answers = lambda *_: value
+    ollama.answers = lambda *_: value
     with pytest.raises(InvalidAnswerError, match=r"llama3\.2"):
         ask(chat)
-    assert len(server.requests) == 1
+    assert len(ollama.requests) == 1
 
 
-def test_text_instead_of_json_is_an_invalid_answer(server: OllamaServer, chat: OllamaChat) -> None:
-    server.done_reason = "length"
-    server.inject(Fault.CONTENT)
+def test_text_instead_of_json_is_an_invalid_answer(ollama: OllamaServer, chat: OllamaChat) -> None:
+    ollama.done_reason = "length"
+    ollama.inject(Fault.CONTENT)
     with pytest.raises(InvalidAnswerError) as caught:
         ask(chat)
     assert caught.value.context["done_reason"] == "length"
@@ -209,54 +203,54 @@ def test_text_instead_of_json_is_an_invalid_answer(server: OllamaServer, chat: O
 @CALLS
 @pytest.mark.parametrize("fault", [Fault.SLOW, Fault.TRICKLE, Fault.TRICKLE_HEADERS])
 def test_a_slow_server_is_left_at_the_deadline(
-    server: OllamaServer, chat: OllamaChat, call: Callable[..., Any], fault: Fault
+    ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any], fault: Fault
 ) -> None:
     """Neither the read timeout nor the pauses between bytes bound it: both are no help."""
-    server.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
+    ollama.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
     with pytest.raises(DeadlineExceededError):
         call(chat, ms=1_000)
-    assert len(server.requests) == 1
-    assert server.silences_over < 20, "the whole body takes more than a hundred"
+    assert len(ollama.requests) == 1
+    assert ollama.silences_over < 20, "the whole body takes more than a hundred"
 
 
 def test_a_stream_that_falls_silent_is_left_at_the_deadline(
-    server: OllamaServer, chat: OllamaChat
+    ollama: OllamaServer, chat: OllamaChat
 ) -> None:
-    server.reply = lambda _: "uno dos tres"
-    server.inject(Fault.STALL, seconds=60)
+    ollama.reply = lambda _: "uno dos tres"
+    ollama.inject(Fault.STALL, seconds=60)
     stream = chat.stream("pregunta", deadline=after(1_000))
     assert [next(stream), next(stream)] == ["uno ", "dos "]
     with pytest.raises(DeadlineExceededError):
         next(stream)
-    assert server.silences_over == 0
+    assert ollama.silences_over == 0
 
 
 @CALLS
 def test_nothing_is_asked_once_the_deadline_has_passed(
-    server: OllamaServer, chat: OllamaChat, call: Callable[..., Any]
+    ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any]
 ) -> None:
     with pytest.raises(DeadlineExceededError) as caught:
         call(chat, ms=0)
     assert caught.value.context["begun"] is False
-    assert server.requests == []
+    assert ollama.requests == []
 
 
 def test_a_stream_closed_early_closes_its_connection(
-    server: OllamaServer, chat: OllamaChat
+    ollama: OllamaServer, chat: OllamaChat
 ) -> None:
-    server.reply = lambda _: "uno dos tres"
-    server.inject(Fault.STALL, seconds=60)
+    ollama.reply = lambda _: "uno dos tres"
+    ollama.inject(Fault.STALL, seconds=60)
     stream = chat.stream("pregunta", deadline=after(60_000))
     assert next(stream) == "uno "
-    assert server.open_connections == 1
+    assert ollama.open_connections == 1
     stream.close()  # type: ignore[attr-defined]  # a generator, which only promises to iterate
-    wait_until(lambda: server.open_connections == 0)
-    assert server.silences_over == 0
+    wait_until(lambda: ollama.open_connections == 0)
+    assert ollama.silences_over == 0
 
 
-def test_a_stream_leaves_no_deadline_to_who_reads_it(server: OllamaServer) -> None:
+def test_a_stream_leaves_no_deadline_to_who_reads_it(ollama: OllamaServer) -> None:
     """Two streams read in turns, each within its own deadline."""
-    with OllamaChat(MODEL, host=server.host) as chat:
+    with OllamaChat(MODEL, host=ollama.host) as chat:
         brief = chat.stream("uno dos", deadline=after(60_000))
         next(brief)
         passed = chat.stream("uno dos", deadline=after(0))
@@ -266,9 +260,9 @@ def test_a_stream_leaves_no_deadline_to_who_reads_it(server: OllamaServer) -> No
 
 
 def test_threads_share_one_model_and_its_connections(
-    server: OllamaServer, chat: OllamaChat
+    ollama: OllamaServer, chat: OllamaChat
 ) -> None:
-    server.answers = lambda _, messages: {"scores": [], "reason": messages[-1]["content"]}
+    ollama.answers = lambda _, messages: {"scores": [], "reason": messages[-1]["content"]}
     answers: dict[int, str] = {}
 
     def work(index: int) -> None:
@@ -280,21 +274,21 @@ def test_threads_share_one_model_and_its_connections(
     for thread in threads:
         thread.join()
     assert answers == {index: f"pregunta {index}" for index in range(8)}
-    assert server.open_connections <= 8
+    assert ollama.open_connections <= 8
 
 
 @CALLS
 @pytest.mark.parametrize("fault", [Fault.STATUS, Fault.CONTENT, Fault.SHAPE, Fault.GARBAGE])
 def test_neither_texts_nor_credentials_are_logged_or_told(
-    server: OllamaServer,
+    ollama: OllamaServer,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
     call: Callable[..., Any],
     fault: Fault,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    server.inject(fault)
-    host = server.host.replace("http://", "http://ana:clave-secreta@")
+    ollama.inject(fault)
+    host = ollama.host.replace("http://", "http://ana:clave-secreta@")
     error: ProviderError | None = None
     with OllamaChat(MODEL, host=host) as chat:
         try:
