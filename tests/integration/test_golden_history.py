@@ -234,7 +234,7 @@ DATASETS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(DATASETS, st.booleans()), min_size=1, max_size=4))
 def test_property_33_what_was_written_can_be_had_back(
     database: Database, imports: list[tuple[list[GoldenEntry], bool]]

@@ -1,20 +1,39 @@
-"""Properties of what is stored: whatever is edited, chunked again or run twice."""
+"""Properties of what is stored: whatever is edited, chunked again, run twice or killed."""
 
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.contextual import contextual_text
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.types import Vectors
+from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.pool import Database
-from rag_resources.indexing.chunk import ChunkReport, chunk_window
-from rag_resources.indexing.embed import EmbedReport
+from rag_resources.evaluation.golden_files import import_golden
+from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
+from rag_resources.indexing.embed import EmbedReport, embed_chunks
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.store.notes import Upsert
-from tests.corpus import ALWAYS, SOURCE, START, Corpus, Draft, records
-from tests.strategies import chunking_configs, drafts, short_notes
+from rag_resources.providers.vectors import unit_vectors
+from rag_resources.store.golden import find_broken
+from rag_resources.store.notes import Upsert, fetch_notes
+from tests.corpus import ALWAYS, SMALL, SOURCE, START, Corpus, Draft, records
+from tests.embedders import HashEmbedder
+from tests.strategies import chunking_configs, drafts, golden_datasets, short_notes
 
 # The database is emptied by every example itself.
 one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -54,6 +73,111 @@ def test_property_06_every_chunk_has_one_existing_parent(
     assert vectors <= {chunk.id for chunk in chunks}
     waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
     assert waiting <= living
+
+
+class UnevenEmbedder(HashEmbedder):
+    """A model as models are: its vectors are of any length, and those of some texts are none.
+
+    Args:
+        scale: Of its vectors.
+        bad: What a component of a bad vector is.
+        share: How many of 256 texts have one.
+    """
+
+    def __init__(self, scale: float, bad: float, share: int) -> None:
+        super().__init__()
+        self._scale, self._bad, self._share = scale, bad, share
+
+    def is_bad(self, text: str) -> bool:
+        """Whether the model can make nothing of a text."""
+        return hashlib.sha256(text.encode()).digest()[0] < self._share
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts; what the model returns is checked as that of every real one."""
+        rows = self._scale * super().embed_passages(texts)
+        rows[[self.is_bad(text) for text in texts]] = self._bad
+        return unit_vectors(rows, n_texts=len(texts), dimension=32, model=self.info.name)
+
+
+@one_database
+@given(
+    drafts(),
+    chunking_configs(),
+    st.builds(
+        UnevenEmbedder,
+        scale=st.sampled_from([1e-6, 1.0, 1e6]),
+        bad=st.sampled_from([0.0, float("nan"), float("inf")]),
+        share=st.sampled_from([0, 30, 256]),
+    ),
+)
+def test_property_19_every_embedded_chunk_has_both_vectors(
+    corpus: Corpus, written: list[Draft], config: ChunkingConfig, embedder: UnevenEmbedder
+) -> None:
+    """Of the model's dimension, finite, of length 1; a chunk with a bad one has none and waits."""
+    corpus.embedder = HashEmbedder()
+    corpus.fill([replace(draft, state="new") for draft in written])
+    corpus.embedder = embedder
+    corpus.index(config)
+    rows = corpus.fetch(
+        "SELECT c.note_id, c.content, c.context, e.chunk_id, e.embedding, e.contextual_embedding"
+        " FROM chunks AS c LEFT JOIN chunk_embeddings AS e ON e.chunk_id = c.id"
+    )
+    assert rows
+    for row in rows:
+        pair = (row.content, contextual_text(row.context, row.content))
+        assert (row.chunk_id is None) == any(map(embedder.is_bad, pair))
+        if row.chunk_id is None:
+            continue
+        stored = np.stack([row.embedding.to_numpy(), row.contextual_embedding.to_numpy()])
+        assert stored.shape == (2, embedder.info.dimension)
+        assert np.isfinite(stored).all()
+        # Half precision keeps eleven bits of every component.
+        np.testing.assert_allclose(np.linalg.norm(stored.astype(float), axis=1), 1, atol=2**-10)
+        np.testing.assert_allclose(stored, HashEmbedder().embed_passages(pair), atol=2**-10)
+    waiting = {row.note_id for row in corpus.fetch("SELECT note_id FROM pending_embeddings")}
+    assert waiting == {row.note_id for row in rows if row.chunk_id is None}
+
+
+@one_database
+@given(drafts(), golden_datasets(min_size=1), st.data())
+def test_property_31_every_relevant_note_exists(
+    corpus: Corpus,
+    tmp_path: Path,
+    written: list[Draft],
+    entries: list[GoldenEntry],
+    data: st.DataObject,
+) -> None:
+    """A file that names a note that is not there is refused whole; one that goes later is told."""
+    notes_ = corpus.fill([replace(draft, state="new") for draft in written])
+    corpus.fetch("DELETE FROM golden_dataset RETURNING id")
+    chosen = st.lists(st.sampled_from(notes_), min_size=1, unique=True).map(tuple)
+    entries = [replace(each, relevant_note_ids=data.draw(chosen)) for each in entries]
+    file = tmp_path / "oro.json"
+
+    def load(dataset: list[GoldenEntry]) -> None:
+        file.write_text(json.dumps([each.to_json() for each in dataset]), "utf-8")
+        import_golden(corpus.database, file, tenant="ana")
+
+    wrong = data.draw(st.integers(0, len(entries) - 1))
+    stranger = data.draw(st.uuids())
+    names_it = replace(
+        entries[wrong], relevant_note_ids=(*entries[wrong].relevant_note_ids, stranger)
+    )
+    with pytest.raises(InvalidGoldenDatasetError) as caught:
+        load([*entries[:wrong], names_it, *entries[wrong + 1 :]])
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"entrada {wrong + 1}")
+    assert str(stranger) in problem
+    assert corpus.fetch("SELECT FROM golden_dataset") == []
+
+    load(entries)
+    relevant = corpus.fetch("SELECT unnest(relevant_note_ids) AS id FROM golden_dataset")
+    assert {row.id for row in relevant} <= set(notes_)
+    gone = data.draw(st.sampled_from(notes_))
+    corpus.fetch("DELETE FROM notes WHERE id = %s RETURNING id", gone)
+    with corpus.database.transaction() as connection:
+        broken = {each.query: each.missing for each in find_broken(connection)}
+    assert broken == {each.query: (gone,) for each in entries if gone in each.relevant_note_ids}
 
 
 @one_database
@@ -104,3 +228,67 @@ def test_property_41_a_second_run_writes_and_embeds_nothing(
     assert corpus.index(config) == (ChunkReport(), EmbedReport(), EmbedReport())
     assert corpus.embedder.texts == []
     assert row_versions(corpus) == before
+
+
+class KilledError(Exception):
+    """The process would be no more."""
+
+
+@contextmanager
+def killed_after(exchanges: int) -> Iterator[None]:
+    """Let every connection end after so many exchanges with the server.
+
+    To the server, that is what the death of a process is.
+    """
+    left = count(exchanges, -1)
+    wait = LimitedConnection.wait
+
+    def perhaps(connection: LimitedConnection, *arguments: Any, **options: Any) -> Any:
+        if next(left) > 0:
+            return wait(connection, *arguments, **options)
+        if not connection.closed:
+            with socket.socket(fileno=os.dup(connection.fileno())) as end, suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch, suppress(KilledError):
+        patch.setattr(LimitedConnection, "wait", perhaps)
+        yield
+
+
+@one_database
+@given(drafts(), chunking_configs(), st.integers(0, 50))
+def test_property_42_a_run_killed_at_any_moment_leaves_every_note_whole(
+    corpus: Corpus,
+    database_url: str,
+    written: list[Draft],
+    one: ChunkingConfig,
+    moment: int,
+) -> None:
+    """It has all of its old chunks or all of its new ones, and a rerun finishes the rest."""
+    ids = corpus.fill(
+        [replace(draft, state="new", text="\n\n".join([draft.text] * 3)) for draft in written]
+    )
+    corpus.index(one)
+    with corpus.database.transaction() as connection:
+        notes = fetch_notes(connection, ids).values()
+
+    def cut(config: ChunkingConfig) -> dict[UUID, set[UUID]]:
+        return {n.note_id: {c.chunk_id for c in build_chunks(n, config)} for n in notes}
+
+    def stored(table: str) -> dict[UUID, set[UUID]]:
+        found: dict[UUID, set[UUID]] = {note: set() for note in ids}
+        for row in corpus.fetch(f"SELECT c.note_id, c.id FROM chunks AS c {table}"):
+            found[row.note_id].add(row.id)
+        return found
+
+    with Database(database_url) as own, killed_after(moment):
+        chunk_window(own, ALWAYS, SMALL)
+        embed_chunks(own, corpus.embedder, ALWAYS)
+    old, new = cut(one), cut(SMALL)
+    left = stored("")
+    assert all(left[note] in (old[note], new[note]) for note in ids)
+
+    corpus.index(SMALL)
+    assert stored("") == stored("JOIN chunk_embeddings AS e ON e.chunk_id = c.id") == new
+    assert corpus.fetch("SELECT FROM pending_embeddings") == []

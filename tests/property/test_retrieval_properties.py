@@ -52,11 +52,8 @@ from tests.strategies import (
 )
 from tests.waiting import wait_until
 
-# The database is emptied by every example itself, which takes a while: half as many.
-one_database = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=settings.default.max_examples // 2,
-)
+# The database is emptied by every example itself.
+one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def configs() -> st.SearchStrategy[RetrievalConfig]:

@@ -1,5 +1,6 @@
-"""What README and .env.example say exists."""
+"""What README, .env.example and the list of properties say exists."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -84,3 +85,19 @@ def test_the_files_of_the_readme_are_valid() -> None:
     named = parse_configuration(yaml.safe_load(text), origin="README")
     assert named.retrieval.reranks
     assert f"in {named.name}.yaml" in text
+
+
+LATER = {21, 22, 23, 24, 37, 38}
+"""Properties of the graph and of the HTTP API, which are not built."""
+
+
+def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
+    tested = set()
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            numbers = re.match(r"test_property_(\d+)(?:_and_(\d+))?_", node.name)
+            if numbers and any("given(" in ast.unparse(each) for each in node.decorator_list):
+                tested |= {int(number) for number in numbers.groups() if number}
+    assert tested == set(range(1, 45)) - LATER
