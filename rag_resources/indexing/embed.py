@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,6 +23,9 @@ from rag_resources.store.models import keep_model
 
 BATCH_NOTES = 64
 BATCH_TEXTS = 64
+
+_HARMLESS = "nota"
+"""A text that every model can represent."""
 
 _INSTANT = timedelta(microseconds=1)
 """Between two times of PostgreSQL."""
@@ -108,7 +112,11 @@ def _embed_claimed(
     chunks = store.select_chunk_texts(connection, model, claimed)
     texts = _texts(chunks)
     known = store.find_reusable(connection, model, texts) if texts else {}
-    made, errors = embed_each(embedder, {key: texts[key] for key in texts if key not in known})
+    made, errors = embed_each(
+        embedder,
+        {key: texts[key] for key in texts if key not in known},
+        between=partial(keep_model, connection, model),
+    )
     vectors = known | made
     ready: list[ChunkText] = []
     failures: list[Failure] = []
@@ -156,7 +164,11 @@ def _embed_note_texts(
 ) -> _Batch:
     """Embed claimed notes."""
     model = embedder.info.name
-    made, errors = embed_each(embedder, {note.content_sha256: note.content for note in notes})
+    made, errors = embed_each(
+        embedder,
+        {note.content_sha256: note.content for note in notes},
+        between=partial(keep_model, connection, model),
+    )
     ready = [note for note in notes if note.content_sha256 in made]
     written = store.write_note_vectors(
         connection, model, ready, [made[note.content_sha256] for note in ready]
@@ -214,13 +226,15 @@ def _take_all(
 
 
 def embed_each(
-    embedder: Embedder, texts: dict[bytes, str]
+    embedder: Embedder, texts: dict[bytes, str], *, between: Callable[[], None] = lambda: None
 ) -> tuple[dict[bytes, HalfVector], dict[bytes, str]]:
     """Embed texts in batches; a batch that fails is split until the bad text is alone.
 
     Args:
         embedder: The model.
         texts: By hash.
+        between: Called before each batch. A transaction says something, or the server ends it as
+            idle: long notes take a slow model minutes.
 
     Returns:
         The vectors by hash, and the reason of each text that has none.
@@ -235,11 +249,14 @@ def embed_each(
     pending = [keys[start : start + BATCH_TEXTS] for start in range(0, len(keys), BATCH_TEXTS)]
     while pending:
         batch = pending.pop()
+        between()
         try:
             vectors = embedder.embed_passages([texts[key] for key in batch])
-        except (ProviderUnavailableError, ModelMissingError):
+        except ModelMissingError:
             raise
         except ProviderError as error:
+            if isinstance(error, ProviderUnavailableError) and not _fails_for_some(error, embedder):
+                raise
             if len(batch) == 1:
                 errors[batch[0]] = error.message
             else:
@@ -248,6 +265,17 @@ def embed_each(
             continue
         made.update((key, HalfVector(vector)) for key, vector in zip(batch, vectors, strict=True))
     return made, errors
+
+
+def _fails_for_some(error: ProviderUnavailableError, embedder: Embedder) -> bool:
+    """Whether a server that answered with an error embeds other texts: some break a model."""
+    if "status" not in error.context:
+        return False
+    try:
+        embedder.embed_passages([_HARMLESS])
+    except ProviderError:
+        return False
+    return True
 
 
 def _texts(chunks: Iterable[ChunkText]) -> dict[bytes, str]:

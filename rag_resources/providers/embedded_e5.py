@@ -83,8 +83,8 @@ class E5Embedder(Embedder):
     several, whose mean states are averaged by their number of tokens; cost grows linearly with
     the tokens. Blank texts give a valid vector (that of the prefix).
 
-    BLAS threads follow the environment. On busy cores, `OPENBLAS_NUM_THREADS=1` and one calling
-    thread a core are faster than BLAS threads, which then wait for each other.
+    Loading it leaves BLAS one thread in this process; groups of texts share the cores
+    (`providers.workers`).
 
     The same call gives the same bytes; a text in another batch differs by float rounding only
     (cosine > 0.99999).

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -43,14 +42,3 @@ def clear_failures(
     """Forget the failures of notes that went well."""
     if note_ids:
         queries().clear_failures(connection, stage=stage, note_ids=list(note_ids), model=model)
-
-
-def list_failures(connection: Connection, window: TimeWindow, *, limit: int) -> list[Failure]:
-    """Return the latest failures of a window's notes."""
-    rows = queries().list_failures(
-        connection, month_start=window.start, month_end=window.end, row_limit=limit
-    )
-    return [
-        Failure(row.stage, row.note_id, row.error, model=row.model, external_id=row.external_id)
-        for row in rows
-    ]

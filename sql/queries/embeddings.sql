@@ -45,7 +45,7 @@ SELECT DISTINCT ON (v.sha256) v.sha256, v.embedding FROM (
     UNION ALL
     SELECT e.contextual_sha256, e.contextual_embedding FROM chunk_embeddings AS e
     WHERE e.model = :model AND e.contextual_sha256 = ANY(:hashes) AND e.contextual_embedding IS NOT NULL
-) AS v ORDER BY v.sha256;
+) AS v ORDER BY v.sha256, v.embedding;
 
 -- name: create_incoming_chunk_embeddings!
 -- Where COPY puts a batch before one statement merges it.
@@ -144,14 +144,6 @@ WHERE e.model = :model ORDER BY sha256(uuid_send(e.chunk_id)), e.chunk_id LIMIT 
 -- params:  model text
 -- returns: bigint
 SELECT count(*) FROM chunk_embeddings WHERE model = :model;
-
--- name: list_failures
--- params:  month_start timestamptz, month_end timestamptz, row_limit int
--- returns: stage text, note_id uuid, external_id text, model text, error text
-SELECT f.stage, f.note_id, coalesce(n.external_id, n.id::text) AS external_id, f.model, f.error
-FROM indexing_failures AS f INNER JOIN notes AS n ON n.id = f.note_id
-WHERE n.created_at >= :month_start AND n.created_at < :month_end
-ORDER BY f.occurred_at DESC, f.id LIMIT :row_limit;
 
 -- name: copy_incoming_chunk_embeddings!
 COPY incoming_chunk_embeddings FROM STDIN (FORMAT "binary");

@@ -38,7 +38,7 @@ from rag_resources.core.types import (
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window, chunking_hash
-from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as search_store
@@ -49,7 +49,6 @@ from rag_resources.store.embeddings import (
     sample_vectors,
     write_chunk_vectors,
 )
-from rag_resources.store.failures import list_failures
 from rag_resources.store.models import fetch_model, register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.vector_indexes import ensure_vector_indexes
@@ -149,6 +148,14 @@ def index_content(database: Database) -> dict[str, list[Any]]:
 def pending(database: Database, model: str = "hash_model") -> set[UUID]:
     rows = fetch(database, "SELECT note_id FROM pending_embeddings WHERE model = %s", model)
     return {row.note_id for row in rows}
+
+
+def recorded_failures(database: Database) -> list[tuple[str, UUID, str, str]]:
+    """Stage, note, model and reason of each text that could not be indexed."""
+    return fetch(
+        database,
+        "SELECT stage, note_id, model, error FROM indexing_failures ORDER BY stage, chunk_id",
+    )
 
 
 def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, list[Chunk]]:
@@ -392,29 +399,54 @@ def test_refused_text_is_recorded_alone_and_done_after_the_fix(database: Databas
     assert {failure.chunk_id for failure in embedded.failed} == {c.chunk_id for c in refused}
     assert [failure.note_id for failure in whole.failed] == [notes[4]]
     assert pending(database) == {notes[4]}
+    recorded = recorded_failures(database)
     with database.transaction() as connection:
-        recorded = list_failures(connection, JANUARY, limit=100)
         gaps = count_gaps(connection, embedder.info, ALWAYS)
-    assert {(f.stage, f.note_id, f.model, f.external_id) for f in recorded} == {
-        ("embed_chunk", notes[4], "hash_model", "4"),
-        ("embed_note", notes[4], "hash_model", "4"),
+    reason = "El texto no se puede representar."
+    assert set(recorded) == {
+        ("embed_chunk", notes[4], "hash_model", reason),
+        ("embed_note", notes[4], "hash_model", reason),
     }
-    assert {failure.error for failure in recorded} == {"El texto no se puede representar."}
     assert len(recorded) == len(refused) + 1
     assert gaps.missing == len(refused)
 
     again = index(database, embedder)
     assert (again[1].notes, again[1].vectors, again[2].notes) == (0, 0, 0)
-    with database.transaction() as connection:
-        assert len(list_failures(connection, JANUARY, limit=100)) == len(recorded)
+    assert recorded_failures(database) == recorded
 
     embedder.refuses = ""
     _, embedded, whole = index(database, embedder)
 
     assert (embedded.notes, whole.notes) == (1, 1)
     assert_fully_embedded(database, embedder)
-    with database.transaction() as connection:
-        assert list_failures(connection, JANUARY, limit=100) == []
+    assert recorded_failures(database) == []
+
+
+class BrokenByAWord(HashEmbedder):
+    """A model on a server that answers 500 where a text has a word, or to everything."""
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts without the word."""
+        if any(self.refuses in text for text in texts):
+            raise ProviderUnavailableError("El servidor falla.", status=500)
+        return super().embed_passages(texts)
+
+
+def test_a_text_that_breaks_the_server_is_recorded_and_the_others_are_embedded() -> None:
+    """It is no reason to stop, as a server that answers to nothing is."""
+    texts = {bytes([number]): text_of(number) for number in range(100)}
+    texts[b"x"] = "Aquí va la palabra prohibida."
+    asked: list[None] = []
+
+    made, errors = embed_each(
+        BrokenByAWord(refuses="prohibida"), texts, between=lambda: asked.append(None)
+    )
+
+    assert errors == {b"x": "El servidor falla."}
+    assert made.keys() == texts.keys() - {b"x"}
+    assert len(asked) > 2, "a transaction says something between the batches"
+    with pytest.raises(ProviderUnavailableError):
+        embed_each(BrokenByAWord(), texts)
 
 
 def test_refused_chunk_that_is_edited_away_leaves_no_failure(database: Database) -> None:
