@@ -14,6 +14,7 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.store.archive import (
     delete_questions,
     evaluations_to_archive,
+    lock_evaluation,
     stream_questions,
 )
 
@@ -37,7 +38,8 @@ def archive_questions(
     """Move the questions of old evaluations to `<evaluation id>.jsonl.gz`, one file each.
 
     A file is complete and on disk before its rows are deleted. Killed at any moment, an evaluation
-    has its rows or its file or both, and the next call does the rest.
+    has its rows or its file or both, and the next call does the rest; of two calls at once the
+    second waits for the first. Answers, which quote notes, are not kept: those may be purged.
 
     Args:
         database: Open.
@@ -63,6 +65,7 @@ def _move(connection: Connection, evaluation_id: UUID, folder: Path) -> int:
     path = folder / f"{evaluation_id}.jsonl.gz"
     unfinished = path.with_suffix(".tmp")
     count = 0
+    lock_evaluation(connection, evaluation_id)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with unfinished.open("wb") as raw:
@@ -71,10 +74,23 @@ def _move(connection: Connection, evaluation_id: UUID, folder: Path) -> int:
                     file.write(json.dumps(question, ensure_ascii=False) + "\n")
                     count += 1
             os.fsync(raw.fileno())
+        if not count:  # Somebody else has moved them.
+            unfinished.unlink()
+            return 0
         unfinished.replace(path)
+        _sync(folder)
     except OSError as error:
         raise InvalidParameterError(
             Message.FOLDER_NOT_WRITABLE.format(path=folder), path=folder
         ) from error
     delete_questions(connection, evaluation_id)
     return count
+
+
+def _sync(folder: Path) -> None:
+    """Have the name of a new file survive a power failure, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -13,8 +13,13 @@ def evaluations_to_archive(connection: Connection, *, keep_days: int) -> list[UU
     return [row.id for row in queries().evaluations_to_archive(connection, keep_days=keep_days)]
 
 
+def lock_evaluation(connection: Connection, evaluation_id: UUID) -> None:
+    """Wait until nobody else moves the questions of an evaluation; nobody does until commit."""
+    queries().lock_evaluation(connection, evaluation_id=evaluation_id)
+
+
 def stream_questions(connection: Connection, evaluation_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield every question of an evaluation, all columns."""
+    """Yield every question of an evaluation, all columns but those that quote notes."""
     for row in queries().stream_questions(connection, evaluation_id=evaluation_id):
         yield row.question
 

@@ -16,12 +16,19 @@ WHERE
     AND NOT EXISTS (SELECT FROM migration_batches AS b WHERE b.baseline_id = e.id)
 ORDER BY e.created_at, e.id;
 
+-- name: lock_evaluation^
+-- Keeps two from moving the questions of an evaluation at once, until commit.
+-- params:  evaluation_id uuid
+-- returns: id uuid or nothing
+-- index:   evaluation_results_pkey
+SELECT e.id FROM evaluation_results AS e WHERE e.id = :evaluation_id FOR UPDATE;
+
 -- name: stream_questions
--- Every question of an evaluation, whole.
+-- Every question of an evaluation, but for what quotes its notes: they may be purged.
 -- params:  evaluation_id uuid
 -- returns: question jsonb
 -- index:   evaluation_queries_pkey
-SELECT to_jsonb(q) AS question FROM evaluation_queries AS q
+SELECT to_jsonb(q) - '{answer, unsupported_claims}'::text[] AS question FROM evaluation_queries AS q
 WHERE q.evaluation_id = :evaluation_id ORDER BY q.golden_id;
 
 -- name: delete_questions!

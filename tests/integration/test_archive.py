@@ -49,6 +49,7 @@ def test_old_questions_go_to_a_file_and_their_means_stay(
         kept = [json.loads(line) for line in file]
     assert [item["query"] for item in kept] == ["¿pregunta 0?", "¿pregunta 1?", "¿pregunta 2?"]
     assert kept[0]["metrics"]["mrr"] == 1
+    assert not {"answer", "unsupported_claims"} & kept[0].keys(), "what quotes notes may be purged"
     with database.transaction() as connection:
         means = connection.execute(
             "SELECT mrr FROM evaluation_results WHERE id = %s", (old,)
@@ -56,6 +57,24 @@ def test_old_questions_go_to_a_file_and_their_means_stay(
         assert means == (1.0,)
         assert latest_evaluation(connection, "una") is not None
     assert archive_questions(database, tmp_path, keep_days=90).evaluations == 0
+
+
+def test_two_at_once_keep_every_file(database: Database, tmp_path: Path) -> None:
+    """What the other one has moved meanwhile is left as it is."""
+    old = [store(database, "una", days) for days in (300, 200, 100)]
+    store(database, "una", 1)
+    other: list[int] = []
+
+    def meanwhile(_: int) -> None:
+        if not other:
+            other.append(archive_questions(database, tmp_path, keep_days=90).questions)
+
+    own = archive_questions(database, tmp_path, keep_days=90, progress=meanwhile)
+    assert (own.questions, other) == (3, [6])
+    assert {path.name for path in tmp_path.iterdir()} == {f"{each}.jsonl.gz" for each in old}
+    for path in tmp_path.iterdir():
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            assert len(file.readlines()) == len(ASKED)
 
 
 def test_what_is_compared_with_stays(database: Database, tmp_path: Path) -> None:
