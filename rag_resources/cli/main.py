@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 failure, 2 bad input, 130 interrupted.
 
 import io
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -24,8 +23,7 @@ from rag_resources.cli import (
     server,
     status,
 )
-from rag_resources.cli.output import fail
-from rag_resources.cli.running import run_app, trace
+from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 from rag_resources.logs import log_to_stderr
@@ -67,21 +65,4 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if not debug:  # what is logged is English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
     log_to_stderr(level=logging.DEBUG if debug else logging.CRITICAL)
-    sys.exit(_run(given, debug=debug))
-
-
-def _run(arguments: list[str], *, debug: bool) -> int:
-    try:
-        code = run_app(app, arguments, program="rag", debug=debug)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone: nothing to tell, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:  # noqa: BLE001 - the last resort: a line instead of a stack
-        reason = " ".join(str(error).split())
-        fail(Message.CLI_UNEXPECTED.format(kind=type(error).__name__, reason=reason))
-        if debug:
-            trace()
-        return 1
-    return code
+    sys.exit(run_app(app, given, program="rag", debug=debug))

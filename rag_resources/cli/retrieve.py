@@ -54,6 +54,7 @@ def retrieve(
 ) -> None:
     """Answer a question."""
     from rag_resources.core.configuration import nested_fields
+    from rag_resources.retrieval.request import check_query
 
     fields = {**_assignments(changed, "--set"), **_given(strategy=strategy, model=model)}
     filters = _filters(
@@ -64,9 +65,11 @@ def retrieve(
         created_until=until,
         metadata=_metadata(metadata),
     )
+    query = clean(question)
+    check_query(query)  # Before anything is started.
     with application() as app, working(Message.CLI_LOADING):
         answered = app.retrieve(
-            clean(question),
+            query,
             configuration=config,
             overrides=nested_fields(fields),
             top_k=top_k,

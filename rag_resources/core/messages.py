@@ -17,6 +17,7 @@ class Message:
     CONFIGURATION_FALLBACK = "Configuración inválida, usando valores predeterminados"
 
     DEPENDENCY_OPEN = "«{dependency}» ha fallado varias veces seguidas; se volverá a probar en menos de {seconds} s."
+    STATEMENT_CANCELLED = "La base de datos ha interrumpido una operación que tardaba demasiado. Mira su carga y repite."
     TIME_IS_UP = "No queda tiempo para esta parte de la búsqueda."
 
     # Configuration
@@ -236,6 +237,7 @@ class Message:
     ASSET_MIGRATION_STATUS = "Cuánto se ha migrado, con qué calidad y qué falta. Se materializa después de cada lote, así que sus números se dibujan a lo largo de la migración."
     ASSET_REPORT = "Las evaluaciones como informe: una página HTML con configuraciones, historia, latencia, comparaciones y preguntas que cambian; aquí, lo principal de ella."
     ASSET_PROMOTED = "La configuración que sirve. Solo se materializa con una candidata cuya última evaluación pasa el control."
+    MONTHS_UNFINISHED = "Lo que viene después de los meses no se pudo hacer: {reason}"
     MONTHS_FAILED = "Meses que no están completos: {count}. Los demás están hechos.\n{months}"
     MONTH_DONE = "{month}: terminado en {seconds:.1f} s ({counts})"
     MONTH_NOTES_FAILED = "{shown}; y {more} más"
@@ -249,7 +251,7 @@ class Message:
     CHECK_OUTSIDE = "Ninguna nota queda fuera de las particiones mensuales."
     OUTSIDE_NOTES = "{count} notas quedan fuera de las particiones ({first} … {last}); se encuentran, pero ningún mes las procesa: {examples}."
     OUTSIDE_EARLY = " Para incluir las anteriores, pon FIRST_MONTH={month}."
-    OUTSIDE_FUTURE = " Corrige la fecha de las futuras."
+    OUTSIDE_FUTURE = " La fecha de las futuras se corrige en la tabla notes (created_at): la de la fuente solo cuenta la primera vez."
     CHECK_EMBEDDINGS_COMPLETE = (
         "Cada fragmento tiene sus dos vectores, al día y de la dimensión del modelo."
     )
@@ -257,17 +259,19 @@ class Message:
         "Un texto da el mismo vector solo que en un lote, y el mismo que está guardado."
     )
     CHECK_GOLDEN = "Cada pregunta es válida, no se repite, y sus notas relevantes existen."
-    CHECK_GOLDEN_DRIFT = "Las preguntas siguen midiendo lo que deben: sus notas siguen ahí y no se han editado, la mezcla de categorías es la de la última evaluación, ninguna se repite con otras palabras parecidas, y no son todas demasiado fáciles ni alguna imposible."
+    CHECK_GOLDEN_DRIFT = "Las preguntas siguen midiendo lo que deben: sus notas siguen ahí y no se han editado, la mezcla de categorías es la de la evaluación de lo que sirve, ninguna se repite con otras palabras parecidas, y no son todas demasiado fáciles ni alguna imposible."
     CHECK_RETRIEVAL_QUALITY = (
         "Calidad de la recuperación con este modelo tras cada lote: un punto por ejecución."
     )
-    CHECK_HIT_RATE = "Hit_Rate@10 alcanza GATE__HIT_RATE_AT_10 (0.85) en las preguntas del conjunto; con el intervalo de Wilson al 95 %."
+    CHECK_HIT_RATE = "Hit_Rate@10 alcanza GATE__HIT_RATE_AT_10 (por defecto, 0.85) en las preguntas del conjunto; con el intervalo de Wilson al 95 %."
     CHECK_SETTLED = "Si pasa, pasa con certeza: el intervalo de Wilson al 95 % queda entero por encima del umbral."
-    CHECK_LATENCY = "p95 de una recuperación por debajo de GATE__LATENCY_P95_MS (2000 ms)."
-    CHECK_REGRESSION = "Hit_Rate@10 no es peor que el de lo que sirve en más de GATE__MARGIN (2 puntos), pregunta a pregunta."
+    CHECK_LATENCY = (
+        "p95 de una recuperación por debajo de GATE__LATENCY_P95_MS (por defecto, 2000 ms)."
+    )
+    CHECK_REGRESSION = "Nada prueba que Hit_Rate@10 sea peor que el de lo que sirve en más de GATE__MARGIN (por defecto, 2 puntos), pregunta a pregunta."
     REGRESSION_NOTHING = "No hay otra evaluación, la de lo que sirve, con la que comparar."
     REGRESSION_AGAINST = "Frente a «{name}», que sirve: {verdict}"
-    GATE_DESCRIPTION = "{state}: Hit_Rate@10 = {hit_rate:.3f} (intervalo al 95 %: {low:.3f}–{high:.3f}; {queries} preguntas; umbral {threshold:.2f})"
+    GATE_DESCRIPTION = "{state}: Hit_Rate@10 = {hit_rate:.3f} (intervalo al 95 %: {low:.3f}–{high:.3f}; {queries} preguntas; umbral {threshold:g})"
     GATE_MORE_QUERIES = "; harían falta unas {more} preguntas más para confirmarlo"
     GATE_PASS = "pasa"
     GATE_INCONCLUSIVE = "pasa, sin certeza"
@@ -434,7 +438,7 @@ class Message:
     PROGRESS_CHUNKED = "Notas fragmentadas"
     PROGRESS_VECTORS = "Fragmentos con vectores de {model}"
     PROGRESS_EVALUATING = "Evaluando {count} configuraciones…"
-    INDEXED_WITHOUT_GOLDEN = "Las notas están indexadas, pero no hay preguntas con las que evaluar, así que no se promueve nada. Importa unas con «rag golden import FICHERO» o indica GOLDEN_SOURCE, y repite «make run»."
+    INDEXED_WITHOUT_GOLDEN = "Las notas están indexadas, pero no hay preguntas con las que evaluar, así que no se promueve nada. Importa unas con «rag golden import FICHERO» o indica GOLDEN_SOURCE, y repite «make run» con las mismas variables."
     RUN_ENDED_BADLY = "La ejecución {run_id} ha fallado: {reason}\nÁbrela con «make ui»."
     RESULTS_TITLE = "Configuraciones evaluadas con {queries} preguntas (@k: Hit_Rate@k)"
     RESULTS_PROMOTED = "Sirve la configuración «{name}», con el modelo {model}."
@@ -671,7 +675,7 @@ class Message:
     )
     SERVER_LOCK_TIMEOUT = (
         "Otro proceso lleva más de {seconds} segundos arrancando o deteniendo el servidor"
-        " PostgreSQL incluido (archivo {path}). Espera a que termine o ciérralo y vuelve a"
+        " PostgreSQL incluido (fichero {path}). Espera a que termine o ciérralo y vuelve a"
         " intentarlo."
     )
     SERVER_FOLDER_UNTRUSTED = (
@@ -693,7 +697,7 @@ class Message:
     SERVER_REASON_NO_PERMISSION = "no hay permiso de escritura o de lectura"
     SERVER_REASON_DISK_FULL = "no queda espacio en el disco"
     SERVER_REASON_READ_ONLY = "está en un disco de solo lectura"
-    SERVER_REASON_NOT_A_FOLDER = "hay un archivo donde debería haber una carpeta"
+    SERVER_REASON_NOT_A_FOLDER = "hay un fichero donde debería haber una carpeta"
     SERVER_COMMAND_TIMEOUT = (
         "El programa {program} de PostgreSQL no ha terminado en {seconds} segundos. Comprueba la"
         " carga del equipo y vuelve a intentarlo."
@@ -730,12 +734,12 @@ class Message:
     SERVER_ADVICE_GENERIC = "Corrige la causa que indica el registro y vuelve a intentarlo."
     SERVER_PASSWORD_MISSING = (
         "Falta la contraseña del servidor PostgreSQL incluido ({path}), pero sus datos existen:"
-        " recupera ese archivo de una copia, o aparta la carpeta {data} y vuelve a cargar las"
+        " recupera ese fichero de una copia, o aparta la carpeta {data} y vuelve a cargar las"
         " notas."
     )
     SERVER_PASSWORD_REJECTED = (
         "El servidor PostgreSQL incluido rechaza la contraseña guardada en {path}: devuelve al rol"
-        " {role} esa contraseña o recupera el archivo de una copia."
+        " {role} esa contraseña o recupera el fichero de una copia."
     )
     SERVER_WITHOUT_VECTOR = (
         "Los programas de PostgreSQL usados no incluyen la extensión «vector» (pgvector), necesaria"
@@ -747,7 +751,7 @@ class Message:
 
     # Database connection
     DATABASE_UNREACHABLE = "No se puede conectar con la base de datos: {reason}. Comprueba que el servidor está en marcha y que DATABASE_URL es correcta."
-    DATABASE_URL_INVALID = "DATABASE_URL no es válida. Debe tener la forma postgresql://usuario:contraseña@servidor:puerto/base; los signos @ : / ? # % de la contraseña se escriben %40 %3A %2F %3F %23 %25."
+    DATABASE_URL_INVALID = "{variable} no es válida. Debe tener la forma postgresql://usuario:contraseña@servidor:puerto/base; los signos @ : / ? # % de la contraseña se escriben %40 %3A %2F %3F %23 %25."
     DATABASE_LOGIN_REFUSED = "El servidor de la base de datos rechaza el usuario «{user}» o su contraseña. Comprueba DATABASE_URL."
     DATABASE_MISSING = "El servidor no tiene la base de datos «{database}». Créala (CREATE DATABASE) o corrige DATABASE_URL."
     DATABASE_TOO_OLD = (
@@ -771,10 +775,10 @@ class Message:
     # Embedding models
     EMBEDDING_INVALID = "El modelo {model} devolvió vectores no válidos: {problem}"
     EMBEDDED_MODEL_MISSING = (
-        "Falta el archivo {file} del paquete {package}. Reinstala las dependencias del proyecto."
+        "Falta el fichero {file} del paquete {package}. Reinstala las dependencias del proyecto."
     )
     EMBEDDED_MODEL_CORRUPT = (
-        "El archivo de pesos {file} está dañado o tiene otro formato. Reinstala las dependencias."
+        "El fichero de pesos {file} está dañado o tiene otro formato. Reinstala las dependencias."
     )
     EMBEDDING_MODEL_UNKNOWN = (
         "Modelo de embeddings desconocido: «{name}». Modelos disponibles: {known}"
@@ -975,9 +979,7 @@ class Message:
     INGEST_MONTHS = "Meses con cambios: {months}."
     INGEST_NEXT = "Siguiente paso: «NOTES_SOURCE= GOLDEN_SOURCE= make run» fragmenta e indexa esos meses; también puedes materializarlos en la interfaz («make ui»)."
     INGEST_BEFORE_FIRST = "Hay notas anteriores a FIRST_MONTH ({first}) que ningún mes procesa: pon FIRST_MONTH={month}."
-    INGEST_AFTER_LAST = (
-        "Hay notas con fecha futura ({months}) que ningún mes procesa todavía: corrige su fecha."
-    )
+    INGEST_AFTER_LAST = "Hay notas con fecha futura ({months}) que ningún mes procesa todavía: corrígela en la tabla notes (created_at); la de la fuente solo cuenta la primera vez."
     INGEST_EMPTY = "No hay ninguna nota en {path}. Se buscan ficheros {suffixes}, también en las subcarpetas; no los ocultos."
     INGEST_ALL_REJECTED = "No se ha guardado ninguna nota: se han rechazado todas ({count})."
     REJECTED_TITLE = "Rechazadas ({count})"
@@ -1053,7 +1055,9 @@ class Message:
     MIGRATION_CLOSED = "El siguiente lote no empezará: control de calidad cerrado por embeddings/{model} ({finished_at:%Y-%m-%d %H:%M} UTC): {reason}. Corrige la causa y repite la comprobación retrieval_quality de ese activo, o lanza el lote con un motivo en override_quality_gate."
     MIGRATION_IDLE = "No hay nada en marcha. Siguiente paso: materializa en la interfaz («make ui») los meses que faltan de chunks y embeddings, o ejecuta «make run»."
     MIGRATION_COMPLETE = "Todas las notas están migradas, con todos sus vectores."
-    MIGRATION_READY_AT = "Falta {duration}; acabará hacia el {ready_at:%Y-%m-%d %H:%M} UTC."
+    MIGRATION_READY_AT = (
+        "Tiempo restante: {duration}; acabará hacia el {ready_at:%Y-%m-%d %H:%M} UTC."
+    )
     MIGRATION_NO_ETA = "En marcha. Todavía no se sabe cuánto falta: hace falta que se fragmenten más notas y que cada modelo haga vectores."
     MIGRATION_PACE_NOTES = "{rate:.0f} notas/min"
     MIGRATION_PACE_VECTORS = "{rate:.0f} vectores/min con {model}"

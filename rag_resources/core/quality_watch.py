@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from rag_resources.core.messages import Message
 
 ALPHA = 0.05
-"""Chance at most that a migration that changes nothing is ever stopped for a drop."""
+"""Chance at most that a migration that changes nothing is ever stopped for a drop of a model."""
 
 _RESERVE = 0.1
 """Share of `ALPHA` for the looks after the planned ones."""

@@ -1,6 +1,6 @@
 """Which database the application uses: the user's own or the embedded one, up and migrated."""
 
-from rag_resources.database.migrations import migrate
+from rag_resources.database.migrations import migrate, parse_url
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import Settings
@@ -24,12 +24,18 @@ def database_url(settings: Settings) -> str:
 
 
 def dagster_url(settings: Settings) -> str:
-    """Return the URL of Dagster's own storage, in the form SQLAlchemy wants for psycopg2."""
+    """Return the URL of Dagster's own storage, in the form SQLAlchemy wants for psycopg2.
+
+    Raises:
+        DatabaseUnavailableError: The one of the settings is none.
+    """
     if settings.dagster_pg_url:
         url = settings.dagster_pg_url.get_secret_value()
+        place = url.partition("://")[2]
+        parse_url(f"postgresql://{place}" if place else "://", variable="DAGSTER_PG_URL")
     else:
-        url = _embedded_url(settings, DAGSTER_DATABASE)
-    return "postgresql+psycopg2://" + url.split("://", 1)[1]
+        place = _embedded_url(settings, DAGSTER_DATABASE).partition("://")[2]
+    return f"postgresql+psycopg2://{place}"
 
 
 def open_database(settings: Settings, *, min_connections: int = 1) -> Database:

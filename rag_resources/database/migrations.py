@@ -67,7 +67,7 @@ def connect(dsn: str) -> Connection:
         DatabaseUnavailableError: The URL is no URL, or the server does not answer or refuses the
             credentials.
     """
-    parts = _parsed(dsn)
+    parts = parse_url(dsn)
     try:
         return psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
     except psycopg.OperationalError as error:
@@ -87,17 +87,27 @@ def first_line(error: psycopg.Error) -> str:
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def _parsed(dsn: str) -> dict[str, Any]:
+def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:
+    """Return the parts of the address of a database.
+
+    Args:
+        dsn: The address.
+        variable: Where it comes from, for the error.
+
+    Raises:
+        DatabaseUnavailableError: It is none; what it says is not told.
+    """
     # A password with "@", "/" or "?" as they are ends up in the host, the port or the name, and
     # from there in messages and logs: hence the checks, and no cause, which quotes the URL.
+    invalid = DatabaseUnavailableError(Message.DATABASE_URL_INVALID.format(variable=variable))
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        raise DatabaseUnavailableError(Message.DATABASE_URL_INVALID) from None
+        raise invalid from None
     ports = str(parts.get("port", "")).split(",")
     places = [str(parts.get(name, "")) for name in ("host", "dbname")]
     if any("@" in place for place in places) or any(p and not p.isdigit() for p in ports):
-        raise DatabaseUnavailableError(Message.DATABASE_URL_INVALID)
+        raise invalid
     return parts
 
 

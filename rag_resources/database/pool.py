@@ -43,6 +43,15 @@ _SESSION = {
     "application_name": "brain-sync-rag",
 }
 
+# A host that is gone says nothing: without a deadline a statement would wait for the kernel's two
+# hours.
+_KEEPALIVE = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class PoolStatistics:
@@ -95,6 +104,7 @@ class Database:
                 "row_factory": namedtuple_row,
                 "cursor_factory": LimitedCursor,
                 "connect_timeout": CONNECT_TIMEOUT_S,
+                **_KEEPALIVE,
             },
             configure=_configure,
             open=False,
@@ -137,7 +147,7 @@ class Database:
         Raises:
             DatabaseUnavailableError: No connection in time, or it was lost.
             DatabaseTimeoutError: The deadline came while a statement ran or all connections were
-                lent.
+                lent; or a statement was cancelled.
             DatabaseError: The disk of the database is full.
         """
         try:
@@ -149,7 +159,12 @@ class Database:
                 self._return(connection)
         except psycopg.errors.DiskFull as error:
             raise DatabaseError(Message.DATABASE_DISK_FULL) from error
-        except psycopg.OperationalError as error:
+        except psycopg.errors.QueryCanceled as error:
+            raise DatabaseTimeoutError(Message.STATEMENT_CANCELLED) from error
+        except (
+            psycopg.OperationalError,
+            psycopg.errors.IdleInTransactionSessionTimeout,
+        ) as error:
             raise DatabaseUnavailableError(
                 Message.CONNECTION_ERROR, reason=first_line(error)
             ) from error

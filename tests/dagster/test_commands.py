@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-import dagster_project  # noqa: F401 - the definitions are made with the tests' configurations
 import pytest
+from dagster_project import environment
 
 from rag_assets.__main__ import main
+from rag_resources.core.messages import Message
 from rag_resources.providers.registry import MODEL_NAMES
 
 
@@ -69,3 +71,13 @@ def test_a_model_that_is_none_is_told_by_its_setting(
     assert headline == "Error: Hay variables de entorno con valores no válidos:"
     known = ", ".join(MODEL_NAMES)
     assert problem == f"  - {variable}: «{name}» no es una de las opciones: {known}"
+
+
+@pytest.mark.parametrize("url", ["sin-esquema", "postgresql://ana:se/creta@equipo/base"])
+def test_a_bad_address_of_dagsters_storage_is_told_without_what_it_says(
+    call: Call, database_url: str, tmp_path: Path, url: str
+) -> None:
+    with environment(RAG_HOME=str(tmp_path), DATABASE_URL=database_url, DAGSTER_PG_URL=url):
+        code, out, err = call("run")
+    assert (code, out) == (1, "")
+    assert err.strip() == "Error: " + Message.DATABASE_URL_INVALID.format(variable="DAGSTER_PG_URL")

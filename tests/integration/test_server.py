@@ -475,7 +475,7 @@ def test_unwritable_home_is_explained(open_folder: Path) -> None:
 def test_home_that_is_a_file_is_explained(open_folder: Path) -> None:
     (open_folder / "file").touch()
 
-    with pytest.raises(EmbeddedServerError, match="hay un archivo donde debería haber una carpeta"):
+    with pytest.raises(EmbeddedServerError, match="hay un fichero donde debería haber una carpeta"):
         EmbeddedServer(open_folder / "file").up()
 
 
