@@ -4,7 +4,8 @@ It runs the jobs of the code location in this process on the real instance, so t
 the runs afterwards, and evaluates only what changed since its last evaluation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -14,7 +15,9 @@ from rag_assets.assets.evaluation import evaluation_key
 from rag_assets.configured import configurations
 from rag_assets.definitions import defs
 from rag_assets.failures import failure_reason
+from rag_assets.liveness import living
 from rag_assets.main_job_console import print_results, progress_bars
+from rag_assets.months import FAILED_NOTES
 from rag_assets.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
 from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
@@ -32,30 +35,111 @@ from rag_resources.store.progress import index_is_current
 def main_job() -> None:
     """Run everything, show its progress, and end with the table of configurations.
 
+    Notes that could not be indexed stop nothing, and are told in the end.
+
     Raises:
-        RagError: A step failed; the UI shows the run.
+        RagError: A step failed, or some note; the UI shows the run.
     """
     console = Console()
     settings = load_settings()
-    with open_application(settings) as application, dg.DagsterInstance.get() as instance:
+    with (
+        open_application(settings) as application,
+        dg.DagsterInstance.get() as instance,
+        living(settings.rag_home) as tags,
+    ):
+        runs = _Runs(instance, tags)
         with progress_bars(console, application):
-            _run_months(instance, "ingest")
+            bad_notes = runs.months("ingest")
             if settings.golden_source or _has_golden(application.database):
-                _run_assets(instance, "golden", [dg.AssetKey("golden_dataset")])
+                runs.assets("golden", [dg.AssetKey("golden_dataset")])
             if not _index_is_current(application):
-                _run_months(instance, "index")
+                bad_notes += runs.months("index")
         if not _has_golden(application.database):
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
         stale = _stale(application)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
-            _evaluate(instance, application, stale)
-            _run_assets(instance, "evaluate", [dg.AssetKey("evaluation_report")])
-            promotion = _execute(instance, "promote")
+            _evaluate(runs, application, stale)
+            runs.assets("evaluate", [dg.AssetKey("evaluation_report")])
+            promotion = runs.execute("promote")
         print_results(console, application.database)
         _succeeded(promotion)
+    if bad_notes:
+        raise RagError("\n".join(bad_notes))
 
 
-def _evaluate(instance: dg.DagsterInstance, application: Application, names: list[str]) -> None:
+@dataclass(frozen=True)
+class _Runs:
+    """Executes jobs in this process.
+
+    Attributes:
+        tags: Of every run.
+    """
+
+    instance: dg.DagsterInstance
+    tags: Mapping[str, str]
+
+    def months(self, job: str) -> list[str]:
+        """Execute a job over all months in one run, which must succeed but for single notes.
+
+        Returns:
+            What is to be told of those.
+        """
+        keys = monthly.get_partition_keys()
+        window = {
+            "dagster/asset_partition_range_start": keys[0],
+            "dagster/asset_partition_range_end": keys[-1],
+        }
+        result = self.execute(job, tags=window)
+        if failed_for_notes_only(self.instance, result):
+            return [_reason(result)]
+        _succeeded(result)
+        return []
+
+    def assets(self, job: str, keys: Sequence[dg.AssetKey]) -> None:
+        """Materialise some assets of a job in a run, which must succeed."""
+        _succeeded(self.execute(job, asset_selection=list(keys)))
+
+    def execute(
+        self, job: str, *, tags: Mapping[str, str] | None = None, **options: Any
+    ) -> dg.ExecuteInProcessResult:
+        """Execute a job; how it ended is for the caller to look at."""
+        return defs.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            raise_on_error=False,
+            # The console belongs to the progress bars; the UI has the whole log.
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            tags={**self.tags, **(tags or {})},
+            **options,
+        )
+
+
+def _succeeded(result: dg.ExecuteInProcessResult) -> None:
+    if not result.success:
+        raise RagError(_reason(result))
+
+
+def _reason(result: dg.ExecuteInProcessResult) -> str:
+    reasons = "\n".join(map(failure_reason, result.get_step_failure_events()))
+    return Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons)
+
+
+def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> bool:
+    """Whether no asset was left out, and those that failed did so for single notes."""
+    failed = [
+        event.step_failure_data.user_failure_data for event in result.get_step_failure_events()
+    ]
+    planned = instance.all_logs(
+        result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+    )
+    started = {event.step_key for event in result.all_events if event.is_step_start}
+    return (
+        bool(failed)
+        and all(entry.step_key in started for entry in planned)
+        and all(data and FAILED_NOTES in data.metadata for data in failed)
+    )
+
+
+def _evaluate(runs: _Runs, application: Application, names: list[str]) -> None:
     """Evaluate some configurations.
 
     A candidate that fails its gate fails the run, and is no reason to stop here: the promotion
@@ -63,8 +147,7 @@ def _evaluate(instance: dg.DagsterInstance, application: Application, names: lis
     """
     if not names:
         return
-    keys = [evaluation_key(name) for name in names]
-    result = _execute(instance, "evaluate", asset_selection=keys)
+    result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])
     if _stale(application):
         _succeeded(result)
 
@@ -72,37 +155,6 @@ def _evaluate(instance: dg.DagsterInstance, application: Application, names: lis
 def _has_golden(database: Database) -> bool:
     with database.transaction() as connection:
         return bool(list_golden(connection))
-
-
-def _run_months(instance: dg.DagsterInstance, job: str) -> None:
-    keys = monthly.get_partition_keys()
-    tags = {
-        "dagster/asset_partition_range_start": keys[0],
-        "dagster/asset_partition_range_end": keys[-1],
-    }
-    _succeeded(_execute(instance, job, tags=tags))
-
-
-def _run_assets(instance: dg.DagsterInstance, job: str, keys: Sequence[dg.AssetKey]) -> None:
-    _succeeded(_execute(instance, job, asset_selection=list(keys)))
-
-
-def _execute(instance: dg.DagsterInstance, job: str, **options: Any) -> dg.ExecuteInProcessResult:
-    resolved = defs.resolve_job_def(job)
-    return resolved.execute_in_process(
-        instance=instance,
-        raise_on_error=False,
-        # The console belongs to the progress bars; the UI has the whole log.
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-        **options,
-    )
-
-
-def _succeeded(result: dg.ExecuteInProcessResult) -> None:
-    if result.success:
-        return
-    reasons = "\n".join(map(failure_reason, result.get_step_failure_events()))
-    raise RagError(Message.RUN_ENDED_BADLY.format(run_id=result.run_id, reason=reasons))
 
 
 def _index_is_current(application: Application) -> bool:

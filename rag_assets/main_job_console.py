@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from rich import box
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from rag_assets.configured import configurations
 from rag_resources.application import Application
+from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.report import comparison_table
@@ -19,6 +21,8 @@ from rag_resources.store.progress import read_progress
 from rag_resources.store.promotions import current_promotion
 
 REFRESH_S = 0.5
+PATIENCE = 20
+"""How many times as long as reading the progress took is waited before it is read again."""
 WIDEST_TABLE = 400
 
 
@@ -42,8 +46,11 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
     }
 
     def refresh() -> None:
-        with application.database.transaction() as connection:
-            now = read_progress(connection, settings.note_embedding_model)
+        try:
+            with application.database.transaction() as connection:
+                now = read_progress(connection, settings.note_embedding_model)
+        except RagError:  # The run tells what it means for the work.
+            return
         bars.update(notes, completed=now.notes, total=now.notes)
         bars.update(note_vectors, completed=now.note_vectors, total=now.notes)
         bars.update(chunked, completed=now.chunked, total=now.notes)
@@ -53,8 +60,12 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
     finished = threading.Event()
 
     def watch() -> None:
-        while not finished.wait(REFRESH_S):
+        pause_s = REFRESH_S
+        while not finished.wait(pause_s):
+            started = monotonic()
             refresh()
+            # Counting a large index takes its time, which the work wants.
+            pause_s = max(REFRESH_S, PATIENCE * (monotonic() - started))
 
     watcher = threading.Thread(target=watch, daemon=True)
     with bars:

@@ -18,6 +18,7 @@ from rag_resources.store.notes import count_notes, external_ids
 
 NAMED_NOTES = 5
 LISTED_NOTES = 100
+FAILED_NOTES = "failed_notes"
 
 MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
 
@@ -124,12 +125,14 @@ def materialize_months(
         context: Of the run.
         work: Does a month.
         finish: Does what comes once after the months, good or bad; not if the database is lost.
+            If it fails the run does, and the good months stay good.
 
     Yields:
         What Dagster is to record. It loses what `context.log_event` was told by a step that fails.
 
     Raises:
-        dagster.Failure: Some month was bad.
+        dagster.Failure: Some month was bad. Its metadata has `failed_notes`, how many, if nothing
+            else went wrong.
     """
     outcomes: dict[str, MonthOutcome] = {}
     down: RagError | None = None
@@ -144,16 +147,20 @@ def materialize_months(
         outcomes[key] = outcome
         _tell(context, key, outcome)
     bad = {key: outcome for key, outcome in outcomes.items() if not outcome.is_good}
-    if bad:
+    problems = [f"{key[:7]}: {outcome.problem}" for key, outcome in bad.items()]
+    unfinished = "" if isinstance(down, DatabaseUnavailableError) else _attempt_end(context, finish)
+    if unfinished:
+        problems.append(Message.MONTHS_UNFINISHED.format(reason=unfinished))
+    if problems:
         # The newest last: it is the one that the asset's page shows.
         for key, outcome in sorted(outcomes.items()):
             yield _event(context.asset_key, key, outcome)
-    if not isinstance(down, DatabaseUnavailableError):
-        finish()
-    if bad:
-        described = "\n".join(f"{key[:7]}: {outcome.problem}" for key, outcome in bad.items())
+        notes = sum(len(outcome.failures) for outcome in bad.values())
+        only_notes = not unfinished and all(outcome.failures for outcome in bad.values())
         raise dg.Failure(
-            Message.MONTHS_FAILED.format(count=len(bad), months=described), allow_retries=False
+            Message.MONTHS_FAILED.format(count=len(bad), months="\n".join(problems)),
+            metadata={FAILED_NOTES: notes} if only_notes else None,
+            allow_retries=False,
         )
     for key, outcome in outcomes.items():
         context.add_asset_metadata(outcome.metadata(), partition_key=key)
@@ -173,11 +180,28 @@ def _attempt(
         outcome = MonthOutcome({}, reason=error.message)
     except Exception as error:  # a defect, too, costs its own month only
         context.log.exception("%s", key[:7])
-        reason = str(error).partition("\n")[0]
-        outcome = MonthOutcome({}, reason=f"{type(error).__name__}: {reason}")
+        outcome = MonthOutcome({}, reason=_unforeseen(error))
     if outcome.seconds is None:
         outcome = replace(outcome, seconds=perf_counter() - started)
     return outcome
+
+
+def _attempt_end(context: dg.AssetExecutionContext, finish: Callable[[], None]) -> str:
+    """Do what comes after the months; return why it could not be done, or nothing."""
+    try:
+        finish()
+    except RagError as error:
+        return error.message
+    except Exception as error:  # a defect there costs no month
+        context.log.exception("%s", context.asset_key.to_user_string())
+        return _unforeseen(error)
+    return ""
+
+
+def _unforeseen(error: Exception) -> str:
+    """Return an error that is not ours in a line."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}"
 
 
 def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) -> None:
@@ -199,7 +223,7 @@ def _event(
         return dg.AssetMaterialization(asset, partition=key, metadata=outcome.metadata())
     metadata = outcome.metadata()
     if outcome.failures:
-        metadata["failed_notes"] = dg.MetadataValue.md(_table(outcome.failures[:LISTED_NOTES]))
+        metadata[FAILED_NOTES] = dg.MetadataValue.md(_table(outcome.failures[:LISTED_NOTES]))
     return dg.AssetObservation(asset, partition=key, description=outcome.problem, metadata=metadata)
 
 

@@ -1,10 +1,12 @@
 """What reacts by itself: new note files, failed runs, the assets' automation conditions."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import structlog
@@ -30,6 +32,12 @@ from rag_resources.settings import Settings, load_settings
 from rag_resources.store.holds import current_hold
 from rag_resources.store.migration import closed_batches
 
+SETTLED_NS = 100_000_000
+"""Age of a change from which it is looked at: the clocks of file systems go in steps."""
+
+READ_FILES, READ_BYTES = 2_000, 20_000_000
+"""What a tick, which has a minute, reads at most to learn the months of what is new."""
+
 log = structlog.get_logger()
 
 
@@ -42,56 +50,79 @@ log = structlog.get_logger()
 def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
     """Ingest the months of the files that were written since the cursor.
 
-    The cursor is the latest change time of a file, in nanoseconds; a change time cannot be set
-    back, so a file moved in with an old date is seen too.
+    The cursor is the latest change time of a file, in nanoseconds, and which source that is of; a
+    change time cannot be set back, so a file or folder moved in with an old date is seen too.
     """
     source = load_settings().notes_source
     if source is None:
         return dg.SkipReason(Message.SOURCE_NOT_SET)
     if not source.exists():
         return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
-    seen = int(context.cursor or 0)
-    changed = {path: at for path, at in _change_times(source) if at > seen}
+    latest, _, which = (context.cursor or "").partition(" ")
+    seen = int(latest) if which == _identity(source) else 0
+    # What is written while the folders are read may be missed: it is for the next tick.
+    now = time.time_ns() - SETTLED_NS
+    changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
     if not changed:
         return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
-    latest = max(changed.values())
-    keys = _months(changed)
+    latest = str(max(changed.values()))
+    cursor = f"{latest} {_identity(source)}"
+    keys = _months(list(changed))
     if not keys:
-        return dg.SensorResult(cursor=str(latest))
+        return dg.SensorResult(cursor=cursor)
     request = dg.RunRequest(
-        run_key=f"{latest}",
+        run_key=latest,
         tags={
             "dagster/asset_partition_range_start": min(keys),
             "dagster/asset_partition_range_end": max(keys),
         },
     )
-    return dg.SensorResult(run_requests=[request], cursor=str(latest))
+    return dg.SensorResult(run_requests=[request], cursor=cursor)
 
 
-def _change_times(source: Path) -> Iterator[tuple[Path, int]]:
+def _identity(source: Path) -> str:
+    """Tell a source from another, also from one that comes in its place."""
+    return f"{source.stat().st_ino if source.is_dir() else 0} {source}"
+
+
+def _change_times(source: Path, seen: int) -> Iterator[tuple[Path, int]]:
+    """The files of a source, and when each came to be as it is, or where it is since `seen`."""
+    moved: dict[Path, int] = {}
     paths = sorted(source.rglob("*")) if source.is_dir() else [source]
     for path in paths:
-        hidden = any(part.startswith(".") for part in path.relative_to(source).parts)
-        if hidden or path.suffix.lower() not in READERS:
+        if any(part.startswith(".") for part in path.relative_to(source).parts):
             continue
-        # A file that goes away while it is looked at is not there.
+        # What goes away while it is looked at is not there.
         with suppress(FileNotFoundError):
-            if path.is_file():
-                yield path, path.stat().st_ctime_ns
+            changed, came = path.stat().st_ctime_ns, moved.get(path.parent, 0)
+            if path.is_dir():
+                # A move changes a folder and the one it is in, a new note only the first.
+                both = (changed, path.parent.stat().st_ctime_ns)
+                moved[path] = max(came, max(both) if min(both) > seen else 0)
+            elif path.is_file() and path.suffix.lower() in READERS:
+                yield path, max(changed, came)
 
 
-def _months(paths: dict[Path, int]) -> set[str]:
-    """The partitions of the notes in some files.
+def _months(paths: Sequence[Path]) -> set[str]:
+    """The partitions of the notes in some files; the first and the last if there is much to read.
 
-    The last one stands for notes outside all of them, and for bad records: its run names them.
+    The last one also stands for notes outside all of them, and for bad records: its run names them.
     """
     known = monthly.get_partition_keys()
+    if sum(map(_size, paths)) > READ_BYTES or len(paths) > READ_FILES:
+        return {known[0], known[-1]}
     keys = set()
     for path in paths:
         for created_at in _dates(path):
             key = f"{created_at.astimezone(UTC):%Y-%m}-01" if created_at else ""
             keys.add(key if key in known else known[-1])
     return keys
+
+
+def _size(path: Path) -> int:
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
 
 
 def _dates(path: Path) -> Iterator[datetime | None]:
@@ -177,12 +208,18 @@ class _Stop:
 
     def concerns(self, backfill: PartitionBackfill) -> bool:
         """Whether a backfill works on those assets, and began before."""
-        if self.is_gate and "override_quality_gate" in str(backfill.run_config):
+        if self.is_gate and _overrides(backfill.run_config or {}):
             return False
         selected = backfill.job_name == index_job.name or not self.assets.isdisjoint(
             backfill.asset_selection or ()
         )
         return selected and backfill.backfill_timestamp < self.since.timestamp()
+
+
+def _overrides(run_config: Mapping[str, Any]) -> bool:
+    """Whether a run config has a reason to go on though a gate is closed."""
+    configs = [(op or {}).get("config") or {} for op in (run_config.get("ops") or {}).values()]
+    return any(str(config.get("override_quality_gate") or "").strip() for config in configs)
 
 
 def _read_stops(settings: Settings) -> list[_Stop]:

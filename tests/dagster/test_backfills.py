@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from logging import getLogger
 from pathlib import Path
 
 import dagster as dg
 import psycopg
 import pytest
 from dagster._core.storage.event_log import EventLogStorage
+from dagster._daemon.monitoring.run_monitoring import monitor_started_run
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -235,6 +237,25 @@ def test_a_run_whose_server_is_gone_is_reported(project: Project) -> None:
             defs.resolve_job_def("retrieve"), status=dg.DagsterRunStatus.STARTED, tags=tags
         )
         assert launcher.check_run_worker_health(run).status.value == status
+
+
+def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> None:
+    """It has no server: its process is seen to live by a lock."""
+    instance = project.instance
+    with psycopg.connect(project.database_url) as busy:
+        busy.execute("LOCK TABLE notes IN SHARE MODE")
+        command = [sys.executable, "-m", "rag_assets", "run"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+            [record] = eventually(lambda: instance.get_run_records(started))
+            monitor_started_run(instance, None, record, getLogger())
+            assert instance.get_run_by_id(record.dagster_run.run_id).status.value == "STARTED"
+        finally:
+            process.kill()
+            process.wait()
+    monitor_started_run(instance, None, record, getLogger())
+    assert instance.get_run_by_id(record.dagster_run.run_id).status.value == "FAILURE"
 
 
 def gone_server() -> str:

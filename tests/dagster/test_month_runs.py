@@ -89,6 +89,8 @@ def test_a_bad_month_fails_alone(project: Project) -> None:
     assert (seen[bad]["migrated"], seen[bad]["failed"]) == (in_month - 1, 1)
     row = f"| {BAD_NOTE} | {note} | sin permiso para esta nota |"
     assert seen[bad]["failed_notes"].splitlines()[2:] == [row]
+    assert not main_job.failed_for_notes_only(project.instance, failed), "no vectors were made"
+    assert main_job.failed_for_notes_only(project.instance, project.run(CHUNKS, months=MONTHS))
 
     project.query("DROP TRIGGER refuse ON chunks")
     left = sorted(set(MONTHS) - project.instance.get_materialized_partitions(CHUNKS))
@@ -111,6 +113,25 @@ def test_an_unforeseen_error_costs_its_own_month_only(project: Project) -> None:
     assert sorted(materialised(failed, CHUNKS)) == [MONTHS[0], MONTHS[1], MONTHS[3]]
     assert "2025-03: RaiseException: inesperado" in failure_texts(failed)
     assert project.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
+    assert not main_job.failed_for_notes_only(project.instance, failed)
+
+
+def test_what_fails_after_the_months_leaves_them_done(project: Project) -> None:
+    """The run fails and says so."""
+    assert project.run(NOTES, months=MONTHS).success
+    project.query(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'sin sitio'; END $$"
+    )
+    project.query(
+        "CREATE TRIGGER refuse BEFORE INSERT ON lexeme_statistics EXECUTE FUNCTION refuse()"
+    )
+    failed = project.run(CHUNKS, months=MONTHS)
+    assert not failed.success
+    assert sorted(materialised(failed, CHUNKS)) == list(MONTHS)
+    reason = Message.MONTHS_UNFINISHED.format(reason="RaiseException: sin sitio")
+    assert reason in failure_texts(failed)
+    assert not main_job.failed_for_notes_only(project.instance, failed)
 
 
 def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:

@@ -124,7 +124,8 @@ def test_immediate_and_on_again(indexed: Project) -> None:
 def test_partial_stops_batches_and_the_backfills_that_were_running(indexed: Project) -> None:
     """Those launched before, an override or not; a batch with nothing to do runs."""
     launch(indexed, "ofchunks", NOTES, CHUNKS)
-    launch(indexed, "allowed", CHUNKS, run_config={"ops": {"chunks": {"override_quality_gate": 1}}})
+    override = {"ops": {"chunks": {"config": {"override_quality_gate": "Da igual."}}}}
+    launch(indexed, "allowed", CHUNKS, run_config=override)
     launch(indexed, "ofnotes", NOTES)
     launch(indexed, "later", CHUNKS, started_in=3600)
     launch_job(indexed, "ofindex", "index")

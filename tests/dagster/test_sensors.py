@@ -17,8 +17,11 @@ from dagster_project import (
     materialised,
 )
 
+from rag_assets import sensors
 from rag_assets.partitions import monthly
+from rag_assets.sensors import SETTLED_NS
 from rag_resources.core.messages import Message
+from tests.waiting import wait_until
 
 OTHER_CANDIDATES = [
     dg.AssetKey(["evaluation_results", name]) for name in ("hybrid", "hybrid_weighted")
@@ -36,6 +39,10 @@ class NewNotes:
 
     def tick(self) -> list[tuple[str, str]] | str:
         """Return the ranges of months of the runs requested, or why none is."""
+        notes = self._project.corpus.notes
+        paths = [notes, *notes.rglob("*")] if notes.exists() else []
+        latest = max((path.lstat().st_ctime_ns for path in paths), default=0)
+        wait_until(lambda: time.time_ns() - latest > SETTLED_NS)
         sensor = defs.resolve_sensor_def("new_notes")
         with dg.build_sensor_context(
             instance=self._project.instance, cursor=self.cursor, definitions=defs
@@ -94,6 +101,51 @@ def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: N
     month = materialised(project.run(NOTES, months=MONTHS[2:3]), NOTES)[MONTHS[2]]
     assert month["inserted"] > 0
     assert project.note_id("movida")
+
+
+def test_another_source_begins_anew(
+    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is older than what was seen, in another place or in the same."""
+    other = project.corpus.golden.parent / "otra"
+    other.mkdir()
+    (other / "una.md").write_text("---\ncreated_at: 2025-02-10\n---\nDe otro sitio.", "utf-8")
+    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
+    new_notes.tick()
+    monkeypatch.setenv("NOTES_SOURCE", str(other))
+    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
+    monkeypatch.setenv("NOTES_SOURCE", str(project.corpus.notes))
+    assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
+    shutil.rmtree(project.corpus.notes)
+    other.rename(project.corpus.notes)
+    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
+
+
+def test_much_that_is_new_asks_for_all_months_unread(
+    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tick has a minute."""
+    monkeypatch.setattr(sensors, "READ_BYTES", 100)
+    known = monthly.get_partition_keys()
+    assert new_notes.tick() == [(known[0], known[-1])]
+    write(project, "corta.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
+    assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
+
+
+def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewNotes) -> None:
+    """Its files are older than what was seen; a note written in it later is one note."""
+    outside = project.corpus.golden.parent / "enero"
+    (outside / "viejas").mkdir(parents=True)
+    for path, month in ((outside / "una.md", "01"), (outside / "viejas" / "otra.md", "02")):
+        path.write_text(f"---\ncreated_at: 2025-{month}-10\n---\nDe otro sitio.", "utf-8")
+    write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
+    new_notes.tick()
+    let_time_pass(project)
+    outside.rename(project.corpus.notes / "enero")
+    assert new_notes.tick() == [(MONTHS[0], MONTHS[1])]
+    write(project, "enero/nueva.md", "---\ncreated_at: 2025-03-10\n---\nAlgo nuevo.")
+    assert new_notes.tick() == [(MONTHS[2], MONTHS[2])]
+    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
 
 
 @pytest.mark.parametrize(
