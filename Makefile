@@ -63,7 +63,7 @@ check: $(READY)  ## Lint, format, types, layers, SQL
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 
-bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Make every table of README and docs in RESULTS, with DATA as below (hours; goes on where it was stopped)
+bench: bench-data $(READY) $(TABLES:%=$(RESULTS)/%)  ## Make every table of README and docs in RESULTS, with DATA as below (two to three hours; goes on where it was stopped)
 
 bench-data:
 	@test -f '$(DATA)' || { echo 'Falta el fichero de preguntas: make bench DATA=xquad.es.json'; exit 1; }

@@ -45,23 +45,27 @@ def check_models(own: Settings) -> None:
 
 @cache
 def configurations() -> dict[str, NamedConfiguration]:
-    """Return every named configuration whose model is configured, by name.
+    """Return every named configuration whose vectors are made, by name.
 
     Raises:
         InvalidConfigurationError: A file is not valid, or its model is unknown.
     """
-    known = settings().all_models
+    own = settings()
+    made = {"chunks": own.embedding_models, "notes": (own.note_embedding_model,)}
     found = {
         name: item
-        for name, item in load_configurations(settings().configuration_folders).items()
+        for name, item in load_configurations(own.configuration_folders).items()
         # A model that exists but is switched off takes its configurations along.
-        if item.retrieval.model in known or item.retrieval.model not in MODEL_NAMES
+        if item.retrieval.model in made[item.retrieval.unit]
+        or item.retrieval.model not in MODEL_NAMES
     }
     problems = [
         f"{item.name}: "
-        + Message.CONFIGURATION_MODEL.format(model=item.retrieval.model, known=", ".join(known))
+        + Message.CONFIGURATION_MODEL.format(
+            model=item.retrieval.model, known=", ".join(own.all_models)
+        )
         for item in found.values()
-        if item.retrieval.model not in known
+        if item.retrieval.model not in MODEL_NAMES
     ]
     if problems:
         raise InvalidConfigurationError(Message.INVALID_CONFIGURATIONS, problems)

@@ -14,6 +14,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
@@ -40,6 +41,10 @@ def _month(value: str) -> str:
 
 
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+OptionalPort = Annotated[
+    Annotated[int, Field(ge=1, le=65535)] | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+]
 OptionalJudge = Annotated[
     Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
 ]
@@ -55,9 +60,10 @@ class Settings(BaseSettings):
         dagster_pg_url: Dagster's own database; None puts it on the same server.
         rag_postgres_bin: A folder of PostgreSQL binaries for the embedded server.
         rag_postgres_port: Its port; None takes a free one.
-        notes_source: Folder or file of notes; empty: the notes table is filled by others.
+        notes_source: Folder or file of notes; None: the notes table is filled by others. Who names
+            neither this nor `golden_source` nor `database_url` gets the sample.
         notes_source_name: Value of `notes.source`; part of a note's identity.
-        golden_source: JSON file of golden questions; empty: they are imported by hand.
+        golden_source: JSON file of golden questions; None: they are imported by hand.
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
@@ -84,14 +90,14 @@ class Settings(BaseSettings):
         env_file=".env", env_nested_delimiter="__", extra="ignore", frozen=True
     )
 
-    rag_home: Path = Path(".rag")
+    rag_home: Annotated[Path, BeforeValidator(lambda value: value or ".rag")] = Path(".rag")
     database_url: SecretStr | None = None
     dagster_pg_url: SecretStr | None = None
-    rag_postgres_bin: Path | None = None
-    rag_postgres_port: int | None = Field(None, ge=1, le=65535)
-    notes_source: OptionalPath = SAMPLE / "notes"
+    rag_postgres_bin: OptionalPath = None
+    rag_postgres_port: OptionalPort = None
+    notes_source: OptionalPath = None
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
-    golden_source: OptionalPath = SAMPLE / "golden.json"
+    golden_source: OptionalPath = None
     first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
     embedding_models: Listed = Field(("e5_small", "use_multilingual"), min_length=1)
     note_embedding_model: str = "use_multilingual"
@@ -103,14 +109,23 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
     gate: GateConfig = GateConfig()
-    rag_configurations: Path | None = None
+    rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=100)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
     evaluation_detail_days: int = Field(90, ge=0, le=36_500)
     hnsw_min_rows: int = Field(1_000, ge=0)
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
-    ui_port: int | None = Field(None, ge=1, le=65535)
+    ui_port: OptionalPort = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sample_for_who_has_nothing(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The sample never comes among somebody's own notes or questions."""
+        own = {"notes_source", "golden_source"} & given.keys() or given.get("database_url")
+        if own:
+            return given
+        return {**given, "notes_source": SAMPLE / "notes", "golden_source": SAMPLE / "golden.json"}
 
     @field_validator("rag_home", "notes_source", "golden_source", "rag_configurations")
     @classmethod
@@ -162,7 +177,7 @@ class Settings(BaseSettings):
             self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o711)
             probe = self.rag_home / ".writable"
             probe.touch()
-            probe.unlink()
+            probe.unlink(missing_ok=True)  # Another process may do the same.
         except OSError as error:
             raise InvalidParameterError(
                 Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home

@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.settings import Settings, load_settings
+from rag_resources.settings import SAMPLE, Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,36 @@ def test_nothing_set_is_the_documented_default() -> None:
     assert settings.embedding_models == ("e5_small", "use_multilingual")
     assert settings.first_month == "2024-11"
     assert settings.rag_home == Path.cwd() / ".rag"
+
+
+def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never comes among somebody's own notes, questions or tables."""
+    settings = load_settings()
+    assert (settings.notes_source, settings.golden_source) == (
+        SAMPLE / "notes",
+        SAMPLE / "golden.json",
+    )
+    for name, value in (
+        ("DATABASE_URL", "postgresql://a/b"),
+        ("GOLDEN_SOURCE", ""),
+        ("NOTES_SOURCE", ""),
+    ):
+        with monkeypatch.context() as only:
+            only.setenv(name, value)
+            settings = load_settings()
+            assert (settings.notes_source, settings.golden_source) == (None, None)
+    monkeypatch.setenv("NOTES_SOURCE", "notas")
+    settings = load_settings()
+    assert (settings.notes_source, settings.golden_source) == (Path.cwd() / "notas", None)
+
+
+def test_an_empty_variable_is_as_if_it_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = load_settings()
+    for name in ("RAG_HOME", "RAG_CONFIGURATIONS", "RAG_POSTGRES_BIN", "RAG_POSTGRES_PORT"):
+        monkeypatch.setenv(name, "")
+    for name in ("UI_PORT", "DATABASE_URL"):
+        monkeypatch.setenv(name, "")
+    assert load_settings().model_copy(update={"database_url": None}) == defaults
 
 
 @pytest.mark.parametrize(
