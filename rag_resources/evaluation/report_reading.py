@@ -98,7 +98,7 @@ def read_report(
         unfound = _unfound(compared.values())
         notes = note_openings(connection, _mentioned(contrasts.values(), unfound))
         promotions = list_promotions(connection, limit=EVENTS)
-        batches = list_batches(connection)[-EVENTS:]
+        batches = list_batches(connection, limit=EVENTS)
     names = {item.configuration for item in leading}
     return EvaluationReport(
         read_at=datetime.now(UTC),

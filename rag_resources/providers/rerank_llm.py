@@ -1,6 +1,7 @@
 """Re-ranking by a language model: it reads passages in batches and scores how well each answers."""
 
 import contextvars
+import os
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -112,3 +113,7 @@ def _shape(count: int) -> type[_Scores]:
 @cache
 def _call_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="language-model")
+
+
+# A thread is not in a process that is forked off.
+os.register_at_fork(after_in_child=_call_threads.cache_clear)

@@ -23,6 +23,10 @@ def worker_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="embedding")
 
 
+# A thread is not in a process that is forked off.
+os.register_at_fork(after_in_child=worker_threads.cache_clear)
+
+
 def core_count() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):

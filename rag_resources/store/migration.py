@@ -135,9 +135,9 @@ def write_batch(
     )
 
 
-def list_batches(connection: Connection) -> list[StoredBatch]:
-    """Return the batches of all migrations, oldest first."""
-    return [_stored(row) for row in queries().list_batches(connection)]
+def list_batches(connection: Connection, *, limit: int) -> list[StoredBatch]:
+    """Return the latest batches of all migrations, oldest first."""
+    return [_stored(row) for row in queries().list_batches(connection, row_limit=limit)]
 
 
 def latest_batches(

@@ -5,7 +5,6 @@ Finding them is `store.search`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 import numpy as np
@@ -21,12 +20,10 @@ class Passage:
 
     Attributes:
         chunk: A whole note is a chunk from its first to its last character, with the note's id.
-        expires_at: When the note must no longer be shown, aware; None: never.
     """
 
     chunk: Chunk
     note: Note
-    expires_at: datetime | None
 
 
 def fetch_passages(
@@ -58,7 +55,7 @@ def fetch_passages(
             chunk = Chunk(
                 row.id, row.note_id, row.chunk_index, row.start_char, row.end_char, row.content
             )
-        passages[row.id] = Passage(chunk, note, row.expires_at)
+        passages[row.id] = Passage(chunk, note)
     return passages
 
 

@@ -56,9 +56,12 @@ ON CONFLICT (model, run_id) DO UPDATE
         override_reason = NULL, overridden_at = NULL, override_run_id = NULL;
 
 -- name: list_batches
--- The batches of all migrations, oldest first.
+-- The latest batches of all migrations, oldest first.
+-- params:  row_limit int
 -- returns: the columns of migration_batches
-SELECT b.* FROM migration_batches AS b ORDER BY b.finished_at, b.id;
+SELECT l.* FROM (
+    SELECT b.* FROM migration_batches AS b ORDER BY b.finished_at DESC, b.id DESC LIMIT :row_limit
+) AS l ORDER BY l.finished_at, l.id;
 
 -- name: latest_batches
 -- The latest batches of some models under a way of chunking, oldest first.

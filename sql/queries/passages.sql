@@ -2,10 +2,10 @@
 -- What is shown of chunks and of notes found as a whole; those gone or expired meanwhile are left out. The content of
 -- a note comes with one of its rows only.
 -- params:  chunk_ids uuid[] (a note's own id where it was found as a whole), note_ids uuid[]
--- returns: id uuid, note_id uuid, title text, created_at timestamptz, expires_at timestamptz or null,
---          note_content text or null; chunk_index int, start_char int, end_char int, content text, null for a note
+-- returns: id uuid, note_id uuid, title text, created_at timestamptz, note_content text or null; chunk_index int,
+--          start_char int, end_char int, content text, null for a note
 SELECT
-    f.id, n.id AS note_id, n.title, n.created_at, n.expires_at,
+    f.id, n.id AS note_id, n.title, n.created_at,
     CASE WHEN row_number() OVER (PARTITION BY n.id ORDER BY f.id) = 1 THEN n.content END AS note_content,
     c.chunk_index, c.start_char, c.end_char, c.content
 FROM unnest(:chunk_ids::uuid[], :note_ids::uuid[]) AS f (id, note_id)

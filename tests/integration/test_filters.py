@@ -583,7 +583,7 @@ def test_passages_are_what_is_stored(corpus: Corpus) -> None:
     for chunk_id, passage in passages.items():
         note, chunk = notes[passage.note.note_id], passage.chunk
         assert (passage.note.title, passage.note.content) == (note.title, note.content)
-        assert (passage.note.created_at, passage.expires_at) == (note.created_at, None)
+        assert passage.note.created_at == note.created_at
         assert note.content[chunk.start_char : chunk.end_char] == chunk.content
         assert (chunk.chunk_id, chunk.note_id) == (chunk_id, note.id)
         if chunk_id in stored:
@@ -609,7 +609,6 @@ def test_what_has_expired_or_is_of_another_note_is_no_passage(corpus: Corpus) ->
         assert fetch_passages(connection, []) == {}
 
     assert set(passages) == {chunks[ids[0]], chunks[ids[1]]}
-    assert passages[chunks[ids[1]]].expires_at == future
 
 
 def test_vectors_of_results_are_those_of_their_model(corpus: Corpus) -> None:

@@ -86,7 +86,7 @@ def record(
 
 def stored(database: Database) -> list[StoredBatch]:
     with database.transaction() as connection:
-        return list_batches(connection)
+        return list_batches(connection, limit=100)
 
 
 def closed(database: Database, *models: str, chunking: str = "c") -> list[str]:
