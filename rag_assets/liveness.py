@@ -33,13 +33,14 @@ def living(folder: Path) -> Iterator[Mapping[str, str]]:
 
 
 def lives(path: Path) -> bool:
-    """Return whether a process holds its lock; also where that cannot be told from here."""
+    """Return whether a process holds its lock; also where that cannot be told from here.
+
+    A file that is not there is another machine's, which may have a folder of the same name. That
+    of a process that was killed stays.
+    """
     try:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)
-    except FileNotFoundError:
-        return not path.parent.exists()
     except OSError:
         return True
     return False

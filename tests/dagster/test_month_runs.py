@@ -119,13 +119,7 @@ def test_an_unforeseen_error_costs_its_own_month_only(project: Project) -> None:
 def test_what_fails_after_the_months_leaves_them_done(project: Project) -> None:
     """The run fails and says so."""
     assert project.run(NOTES, months=MONTHS).success
-    project.query(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " RAISE EXCEPTION 'sin sitio'; END $$"
-    )
-    project.query(
-        "CREATE TRIGGER refuse BEFORE INSERT ON lexeme_statistics EXECUTE FUNCTION refuse()"
-    )
+    refuse_rows(project, "lexeme_statistics", "sin sitio", code="P0001")
     failed = project.run(CHUNKS, months=MONTHS)
     assert not failed.success
     assert sorted(materialised(failed, CHUNKS)) == list(MONTHS)
@@ -248,11 +242,16 @@ def observed(
 
 def refuse_chunks_of(project: Project, note: UUID, reason: str, code: str = "23514") -> None:
     """Let the database refuse the chunks of a note: code 23514 is a violated constraint."""
+    refuse_rows(project, "chunks", reason, code=code, when=f"WHEN (new.note_id = '{note}')")
+
+
+def refuse_rows(project: Project, table: str, reason: str, *, code: str, when: str = "") -> None:
+    """Let the database refuse new rows of a table."""
     project.query(
         f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         f" RAISE EXCEPTION '{reason}' USING ERRCODE = '{code}'; END $$"
     )
     project.query(
-        f"CREATE TRIGGER refuse BEFORE INSERT ON chunks FOR EACH ROW"
-        f" WHEN (new.note_id = '{note}') EXECUTE FUNCTION refuse()"
+        f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW {when}"
+        " EXECUTE FUNCTION refuse()"
     )
