@@ -4,14 +4,16 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.assets.evaluation import evaluation_assets, evaluation_report, golden_dataset
-from rag_assets.assets.indexing import chunks, embeddings_assets
-from rag_assets.assets.ingestion import note_embeddings, notes
-from rag_assets.assets.migration import migration_status
-from rag_assets.assets.serving import promoted_config
-from rag_assets.checks.evaluation import gates, golden_drift, golden_valid
-from rag_assets.checks.indexing import chunk_integrity, embeddings_checks
-from rag_assets.checks.ingestion import notes_inside_partitions
+from rag_assets.evaluation.archive import archive_evaluations_job
+from rag_assets.evaluation.assets import evaluation_assets, evaluation_report, golden_dataset
+from rag_assets.evaluation.checks import gates, golden_drift, golden_valid
+from rag_assets.evaluation.compare import compare_job
+from rag_assets.indexing.assets import chunks, embeddings_assets
+from rag_assets.indexing.checks import chunk_integrity, embeddings_checks
+from rag_assets.indexing.retire_model import retire_model_job
+from rag_assets.ingestion.assets import note_embeddings, notes
+from rag_assets.ingestion.checks import notes_inside_partitions
+from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import (
     evaluate_job,
     golden_job,
@@ -19,12 +21,8 @@ from rag_assets.jobs import (
     ingest_job,
     promote_job,
 )
-from rag_assets.ops.archive_evaluations import archive_evaluations_job
-from rag_assets.ops.compare import compare_job
-from rag_assets.ops.purge_expired import purge_expired_job
-from rag_assets.ops.retire_model import retire_model_job
-from rag_assets.ops.retrieve import retrieve_job
-from rag_assets.ops.rollback import (
+from rag_assets.migration.assets import migration_status
+from rag_assets.migration.rollback import (
     resume_migration_job,
     rollback_immediate_job,
     rollback_partial_job,
@@ -32,6 +30,8 @@ from rag_assets.ops.rollback import (
 )
 from rag_assets.schedules import hourly_purge, nightly_archive, nightly_evaluation
 from rag_assets.sensors import automation, failed_runs, new_notes, stop_backfills
+from rag_assets.serving.assets import promoted_config
+from rag_assets.serving.retrieve import retrieve_job
 from rag_resources.resources import RagResource
 
 

@@ -8,7 +8,7 @@ import dagster as dg
 from filelock import FileLock
 
 from rag_assets.configured import check_models
-from rag_assets.pools import POOLS
+from rag_assets.runs.pools import POOLS
 from rag_resources.database.locate import dagster_url, database_url
 from rag_resources.database.migrations import migrate
 from rag_resources.settings import Settings

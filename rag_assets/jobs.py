@@ -2,10 +2,10 @@
 
 import dagster as dg
 
-from rag_assets.assets.evaluation import evaluation_assets, evaluation_report, golden_dataset
-from rag_assets.assets.indexing import chunks, embeddings_assets
-from rag_assets.assets.ingestion import note_embeddings, notes
-from rag_assets.assets.serving import promoted_config
+from rag_assets.evaluation.assets import evaluation_assets, evaluation_report, golden_dataset
+from rag_assets.indexing.assets import chunks, embeddings_assets
+from rag_assets.ingestion.assets import note_embeddings, notes
+from rag_assets.serving.assets import promoted_config
 from rag_resources.core.messages import Message
 
 ingest_job = dg.define_asset_job(

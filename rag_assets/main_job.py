@@ -11,14 +11,14 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from rag_assets.assets.evaluation import evaluation_key
 from rag_assets.configured import configurations
 from rag_assets.definitions import defs
-from rag_assets.failures import failure_reason
-from rag_assets.liveness import living
+from rag_assets.evaluation.assets import evaluation_key
 from rag_assets.main_job_console import print_results, progress_bars
-from rag_assets.months import FAILED_NOTES
-from rag_assets.partitions import full_window, monthly
+from rag_assets.runs.failures import failure_reason
+from rag_assets.runs.liveness import living
+from rag_assets.runs.months import FAILED_NOTES
+from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
 from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import golden_hash

@@ -15,7 +15,7 @@ from rag_resources.application import Application
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.report import comparison_table
+from rag_resources.evaluation.summary import comparison_table
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.progress import read_progress
 from rag_resources.store.promotions import current_promotion

@@ -2,9 +2,9 @@
 
 import dagster as dg
 
+from rag_assets.evaluation.archive import archive_evaluations_job
+from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
-from rag_assets.ops.archive_evaluations import archive_evaluations_job
-from rag_assets.ops.purge_expired import purge_expired_job
 
 nightly_evaluation = dg.ScheduleDefinition(
     name="nightly_evaluation",

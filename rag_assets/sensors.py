@@ -18,10 +18,10 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
-from rag_assets.assets.indexing import chunks, describe_closed, embeddings_key
-from rag_assets.failures import failure_reason
+from rag_assets.indexing.assets import chunks, describe_closed, embeddings_key
 from rag_assets.jobs import index_job, ingest_job
-from rag_assets.partitions import monthly
+from rag_assets.runs.failures import failure_reason
+from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message

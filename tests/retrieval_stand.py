@@ -17,8 +17,8 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.providers.breakers import Breakers, CircuitBreaker
 from rag_resources.providers.ollama import OllamaEmbedder
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model

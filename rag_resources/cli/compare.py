@@ -39,7 +39,7 @@ def compare(
 
 
 def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
-    from rag_resources.evaluation.report import inferiority_in_words
+    from rag_resources.evaluation.summary import inferiority_in_words
 
     comparison, screen = found.comparison, console()
     title = Message.COMPARE_TITLE.format(
@@ -66,7 +66,7 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
 
 
 def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
-    from rag_resources.evaluation.report import VERDICT_WORDS, p_value_in_words
+    from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words
 
     return [
         (
@@ -83,7 +83,7 @@ def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
 
 
 def _show_changes(found: "EvaluationComparison") -> None:
-    from rag_resources.evaluation.report import value_in_words
+    from rag_resources.evaluation.summary import value_in_words
 
     if not found.changes:
         say(Message.COMPARE_NO_CHANGES)

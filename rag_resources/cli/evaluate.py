@@ -83,7 +83,7 @@ def _question_count(app: "Application") -> int:
 
 
 def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> None:
-    from rag_resources.evaluation.report import gate_in_words
+    from rag_resources.evaluation.summary import gate_in_words
 
     summary = evaluation.summary
     screen = console()

@@ -42,7 +42,7 @@ def experiment(
 
 
 def _show(asked: "Experiment", result: "ExperimentResult") -> None:
-    from rag_resources.evaluation.report import comparison_sentence
+    from rag_resources.evaluation.summary import comparison_sentence
 
     metric = METRIC_WORDS[asked.selection.metric]
     total = next(iter(result.summaries.values())).total_queries

@@ -27,7 +27,7 @@ def import_file(
 ) -> None:
     """Import a file, all of it or nothing."""
     from rag_resources.core.golden_changes import Operation, count_changes
-    from rag_resources.evaluation.golden_files import import_golden
+    from rag_resources.golden.files import import_golden
 
     with application() as opened:
         changes = import_golden(
@@ -56,7 +56,7 @@ def export_file(
     ] = None,
 ) -> None:
     """Write the questions to a file."""
-    from rag_resources.evaluation.golden_files import export_golden
+    from rag_resources.golden.files import export_golden
 
     with application() as opened:
         count = export_golden(opened.database, path, moment=moment)
@@ -66,7 +66,7 @@ def export_file(
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile) -> None:
     """Check a file against the notes there are."""
-    from rag_resources.evaluation.golden_files import read_golden
+    from rag_resources.golden.files import read_golden
 
     with application() as opened:
         entries = read_golden(opened.database, path, tenant=opened.settings.tenant)

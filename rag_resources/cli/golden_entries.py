@@ -83,7 +83,7 @@ def list_entries(
 
 def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
     """Show a question with everything known of it."""
-    from rag_resources.evaluation.golden_editing import find_entry
+    from rag_resources.golden.editing import find_entry
     from rag_resources.store.comparison import name_notes
     from rag_resources.store.golden import list_golden
 
@@ -123,7 +123,7 @@ def add(
     from_stdin: FromStdin = False,
 ) -> None:
     """Add a question."""
-    from rag_resources.evaluation.golden_editing import add_entry
+    from rag_resources.golden.editing import add_entry
 
     fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
     with application() as opened:
@@ -148,7 +148,7 @@ def update(
     ] = False,
 ) -> None:
     """Change a question, or say that it still holds."""
-    from rag_resources.evaluation.golden_editing import update_entry
+    from rag_resources.golden.editing import update_entry
 
     fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
     if not fields and not reviewed:
@@ -170,7 +170,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
 ) -> None:
     """Delete questions, once a person has confirmed it."""
-    from rag_resources.evaluation.golden_editing import delete_entries, find_entry
+    from rag_resources.golden.editing import delete_entries, find_entry
     from rag_resources.store.golden import list_golden
 
     with application() as opened:

@@ -57,7 +57,7 @@ def history(limit: Limit = SHOWN_VERSIONS, as_json: JsonOption = False) -> None:
 
 def drift(as_json: JsonOption = False) -> None:
     """Say which questions want looking at."""
-    from rag_resources.evaluation.golden_review import review_drift
+    from rag_resources.golden.review import review_drift
 
     with application() as opened:
         found = review_drift(opened.database)
@@ -71,7 +71,7 @@ def drift(as_json: JsonOption = False) -> None:
 
 def suggest(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
     """Show notes to be judged; as JSON, a file to edit and import."""
-    from rag_resources.evaluation.golden_review import suggest_candidates
+    from rag_resources.golden.review import suggest_candidates
 
     _check(limit)
     with application() as opened:

@@ -73,7 +73,7 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus | None":
 
 
 def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
-    from rag_resources.plots.migration import migration_plot
+    from rag_resources.reporting.plots.migration import migration_plot
 
     drawn = migration_plot(found, floor=settings.migration_floor)
     try:
@@ -86,7 +86,7 @@ def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> N
 
 
 def _show(found: "MigrationStatus", settings: "Settings") -> None:
-    from rag_resources.evaluation.migration_report import summary, tables
+    from rag_resources.migration.status import summary, tables
 
     if found.months:
         for item in tables(found):

@@ -79,7 +79,7 @@ def import_squad(
     ] = None,
 ) -> None:
     """Store the notes and questions of a SQuAD file."""
-    from rag_resources.evaluation.golden_files import squad_entries
+    from rag_resources.golden.files import squad_entries
     from rag_resources.ingestion.squad import read_squad
     from rag_resources.store.golden import write_golden
 

@@ -20,8 +20,8 @@ def report(
     open_it: Annotated[bool, typer.Option("--open", help=Message.HELP_REPORT_OPEN)] = False,
 ) -> None:
     """Write the report of the evaluations there are, and say where."""
-    from rag_resources.evaluation.report_html import write_report
-    from rag_resources.evaluation.report_reading import read_report
+    from rag_resources.reporting.page import write_report
+    from rag_resources.reporting.reading import read_report
 
     with application() as opened, working(Message.REPORT_WRITING):
         path = (output or opened.settings.evaluation_report).absolute()

@@ -122,8 +122,8 @@ def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None
 
 
 def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
-    """Show what fits 80 columns; `rag_resources.evaluation.report` has the whole comparison."""
-    from rag_resources.evaluation.report import GATE_WORDS
+    """Show what fits 80 columns; `rag_resources.evaluation.summary` has the whole comparison."""
+    from rag_resources.evaluation.summary import GATE_WORDS
 
     columns = (
         Message.COLUMN_CONFIGURATION,
@@ -148,7 +148,7 @@ def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
 
 
 def _models_table(models: "list[ModelStatus]") -> Any:
-    from rag_resources.evaluation.migration_report import MODEL_STATES
+    from rag_resources.migration.status import MODEL_STATES
 
     columns = (
         Message.COLUMN_MODEL,

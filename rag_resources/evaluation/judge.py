@@ -10,6 +10,12 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, Field, create_model
 
+from rag_resources.answers.answerers import (
+    CALL_MS,
+    passages_as_data,
+    prompt_version,
+    question_as_data,
+)
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.judging import (
@@ -23,12 +29,6 @@ from rag_resources.core.judging import (
     judgement_of,
     middle_judgement,
     relevance,
-)
-from rag_resources.evaluation.answering import (
-    CALL_MS,
-    passages_as_data,
-    prompt_version,
-    question_as_data,
 )
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import Embedder, LanguageModel

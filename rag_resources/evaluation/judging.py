@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from rag_resources.answers.answerers import (
+    Answerer,
+    ExtractiveAnswerer,
+    LanguageModelAnswerer,
+)
 from rag_resources.core.answers import Answer
 from rag_resources.core.errors import (
     DeadlineExceededError,
@@ -22,15 +27,10 @@ from rag_resources.core.judging import (
     summarize_judgements,
 )
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.answering import (
-    Answerer,
-    ExtractiveAnswerer,
-    LanguageModelAnswerer,
-)
 from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
-from rag_resources.providers.breakers import CircuitBreaker
 from rag_resources.providers.protocols import Embedder, LanguageModel
-from rag_resources.providers.rerank_llm import MAX_CALLS
+from rag_resources.resilience.breakers import CircuitBreaker
+from rag_resources.retrieval.rerank_llm import MAX_CALLS
 
 JUDGE_MODEL = "use_multilingual"
 """Of the embedded judge, whatever is evaluated: else configurations could not be compared."""

@@ -113,31 +113,3 @@ class MemoryCache(Cache[V]):
         """Keep values, in place of what was kept under their keys."""
         with self._lock:
             self._entries.update(values)
-
-
-def build_cache(
-    name: str,
-    limits: Limits,
-    *,
-    redis_url: str | None,
-    encode: Callable[[V], bytes],
-    decode: Callable[[bytes], V],
-) -> Cache[V]:
-    """Make a cache in Redis if there is one, else in this process.
-
-    Args:
-        name: Keeps its keys apart from those of other caches in the same Redis.
-        limits: How many, and how long.
-        redis_url: `redis://…`, `rediss://…` or `unix://…`.
-        encode: Makes the bytes that Redis keeps.
-        decode: The way back; ValueError for bytes that are no value.
-
-    Raises:
-        InvalidParameterError: The URL is none.
-    """
-    if redis_url is None:
-        return MemoryCache(limits)
-    # Loads the client of Redis: not what everybody should wait for.
-    from rag_resources.providers.cache_redis import RedisCache
-
-    return RedisCache(redis_url, name, lifetime_s=limits.lifetime_s, encode=encode, decode=decode)

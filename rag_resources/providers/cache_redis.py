@@ -11,8 +11,8 @@ from redis.retry import Retry
 
 from rag_resources.core.errors import DependencyOpenError, InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.providers.breakers import CircuitBreaker
 from rag_resources.providers.cache import Cache, CacheStatistics
+from rag_resources.resilience.breakers import CircuitBreaker
 
 V = TypeVar("V")
 

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.messages import Message
-from rag_resources.providers.deadlines import deadline_scope
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.ollama_client import (
     CONNECT_TIMEOUT_S,
@@ -21,6 +20,7 @@ from rag_resources.providers.ollama_client import (
     OllamaModel,
 )
 from rag_resources.providers.protocols import AnswerT, LanguageModel
+from rag_resources.resilience.deadlines import deadline_scope
 
 # A server may take a minute to load a model before it says a word. Who waits has a deadline.
 _READ_TIMEOUT_S = 120.0

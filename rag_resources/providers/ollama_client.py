@@ -21,9 +21,9 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.providers.deadline_transport import DeadlineTransport
-from rag_resources.providers.deadlines import current_deadline, deadline_scope
 from rag_resources.providers.inputs import clean
+from rag_resources.resilience.deadline_transport import DeadlineTransport
+from rag_resources.resilience.deadlines import current_deadline, deadline_scope
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
 CONNECT_TIMEOUT_S = 2.0

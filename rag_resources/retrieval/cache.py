@@ -5,8 +5,9 @@ Where and how long it is kept is `providers.cache`.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -20,11 +21,14 @@ from rag_resources.providers.cache import (
     EMBEDDINGS,
     Cache,
     CacheStatistics,
-    build_cache,
+    Limits,
+    MemoryCache,
 )
 from rag_resources.providers.cached_embedder import vector_from_bytes, vector_to_bytes
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import IndexVersion
+
+V = TypeVar("V")
 
 _RESPONSE = TypeAdapter(RetrievalResponse)
 # In every key: a process of another release reads its own answers only.
@@ -152,3 +156,31 @@ def spans_from_bytes(data: bytes) -> tuple[Span, ...]:
         ValueError: These bytes are no spans.
     """
     return tuple(Span(*pair) for pair in np.frombuffer(data, dtype="<i4").reshape(-1, 2).tolist())
+
+
+def build_cache(
+    name: str,
+    limits: Limits,
+    *,
+    redis_url: str | None,
+    encode: Callable[[V], bytes],
+    decode: Callable[[bytes], V],
+) -> Cache[V]:
+    """Make a cache in Redis if there is one, else in this process.
+
+    Args:
+        name: Keeps its keys apart from those of other caches in the same Redis.
+        limits: How many, and how long.
+        redis_url: `redis://…`, `rediss://…` or `unix://…`.
+        encode: Makes the bytes that Redis keeps.
+        decode: The way back; ValueError for bytes that are no value.
+
+    Raises:
+        InvalidParameterError: The URL is none.
+    """
+    if redis_url is None:
+        return MemoryCache(limits)
+    # Loads the client of Redis: not what everybody should wait for.
+    from rag_resources.providers.cache_redis import RedisCache
+
+    return RedisCache(redis_url, name, lifetime_s=limits.lifetime_s, encode=encode, decode=decode)

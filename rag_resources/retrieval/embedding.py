@@ -8,9 +8,9 @@ import numpy as np
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DependencyOpenError
 from rag_resources.core.types import Vectors
-from rag_resources.providers.breakers import Breakers
-from rag_resources.providers.deadlines import call_within
 from rag_resources.providers.protocols import Embedder
+from rag_resources.resilience.breakers import Breakers
+from rag_resources.resilience.deadlines import call_within
 from rag_resources.retrieval.limits import blames, share
 
 # Of the time that is left, so that a slow model leaves some to search by words.

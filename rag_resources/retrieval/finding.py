@@ -11,8 +11,8 @@ import psycopg
 from rag_resources.core.errors import DatabaseUnavailableError, DependencyOpenError
 from rag_resources.core.types import Ranking
 from rag_resources.database.pool import Database
-from rag_resources.database.retry import retried
-from rag_resources.providers.breakers import Breakers
+from rag_resources.resilience.breakers import Breakers
+from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
 from rag_resources.retrieval.searching import Found, Half, Search
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseTimeoutError, DeadlineExceededError
-from rag_resources.providers.breakers import is_failure
+from rag_resources.resilience.breakers import is_failure
 
 FAIR_MS = 200.0
 """Whoever had less and was not done is not to blame: the caller was in a hurry."""

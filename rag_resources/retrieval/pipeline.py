@@ -29,21 +29,21 @@ from rag_resources.core.text import Span
 from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.pool import Database
-from rag_resources.providers.breakers import Breakers, CircuitBreaker
 from rag_resources.providers.cached_embedder import CachedEmbedder
-from rag_resources.providers.deadlines import call_within, deadline_scope
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.registry import EMBEDDED_MODELS
-from rag_resources.providers.rerankers import build_reranker
-from rag_resources.retrieval.answering import expanded_windows, results
-from rag_resources.retrieval.answers import AnswerCache
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
+from rag_resources.resilience.deadlines import call_within, deadline_scope
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
+from rag_resources.retrieval.expansion import expanded_windows, results
 from rag_resources.retrieval.finding import Finder
 from rag_resources.retrieval.limits import blames, share
 from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.profile import Profile
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
+from rag_resources.retrieval.rerankers import build_reranker
+from rag_resources.retrieval.response_cache import AnswerCache
 from rag_resources.retrieval.searching import Found, Half, Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer

@@ -29,8 +29,8 @@ from rag_resources.database.locate import embedded_server
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.evaluation.golden_files import squad_entries
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.golden.files import squad_entries
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest

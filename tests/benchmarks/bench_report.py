@@ -20,9 +20,9 @@ from rag_resources.core.types import NoteRecord
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.evaluation.report_html import write_report
-from rag_resources.evaluation.report_reading import read_report
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.reporting.page import write_report
+from rag_resources.reporting.reading import read_report
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import register_model

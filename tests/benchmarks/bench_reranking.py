@@ -47,7 +47,7 @@ from rag_resources.ingestion.squad import read_squad
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.protocols import Embedder
-from rag_resources.providers.rerank_sentences import SentenceReranker
+from rag_resources.retrieval.rerank_sentences import SentenceReranker
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 XQUAD = Path(os.environ.get("XQUAD", SHARED / "data" / "xquad-es" / "xquad.es.json"))

@@ -28,7 +28,7 @@ from rag_resources.core.evaluation import percentiles
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.plots.canvas import BLUE, ORANGE, frame, new_figure, png
+from rag_resources.reporting.plots.canvas import BLUE, ORANGE, frame, new_figure, png
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
 from tests.benchmarks.costs import Cost, Meter

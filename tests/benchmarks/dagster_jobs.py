@@ -47,8 +47,8 @@ def run_job(job: str, options: Mapping[str, Any]) -> None:
     import dagster as dg
 
     from rag_assets.definitions import defs
-    from rag_assets.failures import failure_reason
-    from rag_assets.partitions import monthly
+    from rag_assets.runs.failures import failure_reason
+    from rag_assets.runs.partitions import monthly
 
     months = monthly.get_partition_keys()[slice(*options.get("months", (None,)))]
     tags = {

@@ -37,7 +37,7 @@ def measure_run(home: Path) -> RunCost:
 
     from rag_assets.definitions import defs
     from rag_assets.instance import prepare
-    from rag_assets.partitions import month_window, monthly
+    from rag_assets.runs.partitions import month_window, monthly
 
     import_s = time.perf_counter() - started
     settings = load_settings()

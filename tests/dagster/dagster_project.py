@@ -26,8 +26,8 @@ with pytest.MonkeyPatch.context() as _environment:
     import dagster as dg
 
     from rag_assets.definitions import defs
-    from rag_assets.failures import failure_reason
     from rag_assets.instance import prepare
+    from rag_assets.runs.failures import failure_reason
 
     settings.cache_clear()
 

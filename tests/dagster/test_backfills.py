@@ -33,8 +33,8 @@ from dagster_project import (
 from dagster_ui import Ui, eventually, free_port, members
 
 from rag_assets.instance import WORKSPACE, prepare
-from rag_assets.pools import POOLS
-from rag_assets.run_queue import backfill_priority
+from rag_assets.runs.pools import POOLS
+from rag_assets.runs.queue import backfill_priority
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
 

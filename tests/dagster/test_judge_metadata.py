@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.metadata import evaluation_metadata
+from rag_assets.evaluation.metadata import evaluation_metadata
+from rag_resources.answers.answerers import EXTRACTIVE_VERSION, ExtractiveAnswerer
 from rag_resources.application import Application
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.answering import EXTRACTIVE_VERSION, ExtractiveAnswerer
 from rag_resources.evaluation.judge import EmbeddedJudge
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import evaluate

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rag_assets.liveness import PROCESS_LOCK, lives, living
+from rag_assets.runs.liveness import PROCESS_LOCK, lives, living
 
 HOLDS = """
 import sys
 from pathlib import Path
-from rag_assets.liveness import PROCESS_LOCK, living
+from rag_assets.runs.liveness import PROCESS_LOCK, living
 with living(Path(sys.argv[1])) as tags:
     print(tags[PROCESS_LOCK], flush=True)
     sys.stdin.read()

@@ -18,7 +18,7 @@ from dagster_project import (
 )
 
 from rag_assets import main_job, progress
-from rag_assets.partitions import month_window
+from rag_assets.runs.partitions import month_window
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database

@@ -18,7 +18,7 @@ from dagster_project import (
 )
 
 from rag_assets import sensors
-from rag_assets.partitions import monthly
+from rag_assets.runs.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
 from rag_resources.core.messages import Message
 from tests.waiting import wait_until

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag_resources.answers.answerers import MAX_ANSWER_CHARS, LanguageModelAnswerer
 from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import ProviderError, RagError
 from rag_resources.core.types import ModelInfo
-from rag_resources.evaluation.answering import MAX_ANSWER_CHARS, LanguageModelAnswerer
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.rerank_llm import LanguageModelReranker
 from rag_resources.providers.vectors import unit_vectors
+from rag_resources.retrieval.rerank_llm import LanguageModelReranker
 from rag_resources.retrieval.transform import HYPOTHETICAL_CHARS, QueryTransformer
 from tests.embedders import HashEmbedder
 from tests.fuzz.bounds import outcome

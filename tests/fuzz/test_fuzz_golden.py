@@ -14,7 +14,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.golden_files import export_golden, import_golden
+from rag_resources.golden.files import export_golden, import_golden
 from rag_resources.store.golden import list_golden
 from rag_resources.store.notes import upsert_notes
 from tests.fuzz.bounds import outcome

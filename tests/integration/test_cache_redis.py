@@ -26,9 +26,9 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.providers.breakers import BreakerState, CircuitBreaker
 from rag_resources.providers.cache_redis import FAILURES, RedisCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
+from rag_resources.resilience.breakers import BreakerState, CircuitBreaker
 from rag_resources.retrieval.cache import build_caches, query_key
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import read_index_version

@@ -15,8 +15,8 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import EvaluationComparison, compare_by_name
-from rag_resources.evaluation.report_reading import read_report
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.reporting.reading import read_report
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
 

@@ -21,8 +21,8 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
-from rag_resources.database.retry import retried
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.resilience.retry import retried
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
 

@@ -20,9 +20,9 @@ from rag_resources.core.golden_changes import GoldenVersion, Operation
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import SQL
-from rag_resources.evaluation.golden_editing import add_entry, update_entry
-from rag_resources.evaluation.golden_files import export_golden, import_golden
-from rag_resources.evaluation.golden_review import review_drift
+from rag_resources.golden.editing import add_entry, update_entry
+from rag_resources.golden.files import export_golden, import_golden
+from rag_resources.golden.review import review_drift
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import note_id, upsert_notes

@@ -8,6 +8,12 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
+from rag_resources.answers.answerers import (
+    EXTRACTIVE_VERSION,
+    MAX_ANSWER_CHARS,
+    ExtractiveAnswerer,
+    LanguageModelAnswerer,
+)
 from rag_resources.application import Application
 from rag_resources.core.answers import NOT_FOUND, Answer
 from rag_resources.core.configuration import RetrievalConfig
@@ -26,17 +32,11 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.judging import Judgement
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.answering import (
-    EXTRACTIVE_VERSION,
-    MAX_ANSWER_CHARS,
-    ExtractiveAnswerer,
-    LanguageModelAnswerer,
-)
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.providers.ollama_chat import OllamaChat
-from rag_resources.providers.rerank_llm import MAX_CALLS
+from rag_resources.retrieval.rerank_llm import MAX_CALLS
 from rag_resources.settings import load_settings
 from rag_resources.store.golden import write_golden
 from tests.corpus import Corpus, Draft

@@ -13,11 +13,11 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.quality_watch import ALPHA, BatchVerdict
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.batches import record_batch
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.migration.batches import record_batch
 from rag_resources.retrieval.profile import Profile
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.migration import (

@@ -22,11 +22,11 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.evaluation.batches import record_batch
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window, chunking_hash
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.migration.batches import record_batch
 from rag_resources.retrieval.profile import Profile
 from rag_resources.settings import Settings
 from rag_resources.store.embeddings import claim_pending

@@ -19,12 +19,12 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow, Vectors
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.promotion import promote_best
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.retirement import retire
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.serving.promotion import promote_best
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.golden import write_golden

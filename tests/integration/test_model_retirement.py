@@ -26,11 +26,11 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.promotion import promote_best
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.serving.promotion import promote_best
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import fetch_model, register_model

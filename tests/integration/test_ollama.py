@@ -25,8 +25,8 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.providers.deadlines import call_within, deadline_scope
 from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from rag_resources.resilience.deadlines import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words
 from tests.waiting import wait_until
 

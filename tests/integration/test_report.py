@@ -22,9 +22,9 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.report_html import render_report, write_report
-from rag_resources.evaluation.report_reading import LEADING, read_report
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.reporting.page import render_report, write_report
+from rag_resources.reporting.reading import LEADING, read_report
 from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.notes import note_id

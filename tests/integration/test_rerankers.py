@@ -23,9 +23,9 @@ from rag_resources.core.types import Retriever, ScoredChunk, Vectors
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import Reranker
-from rag_resources.providers.rerank_llm import MAX_CALLS, LanguageModelReranker
-from rag_resources.providers.rerank_sentences import SentenceReranker
-from rag_resources.providers.rerankers import KNOWN_RERANKERS, build_reranker
+from rag_resources.retrieval.rerank_llm import MAX_CALLS, LanguageModelReranker
+from rag_resources.retrieval.rerank_sentences import SentenceReranker
+from rag_resources.retrieval.rerankers import KNOWN_RERANKERS, build_reranker
 from tests.embedders import HashEmbedder
 from tests.ollama_server import Json, OllamaServer
 from tests.strategies import uuid_number

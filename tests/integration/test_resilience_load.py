@@ -17,7 +17,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
-from rag_resources.providers.breakers import Breakers, CircuitBreaker
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import (

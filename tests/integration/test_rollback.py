@@ -29,11 +29,11 @@ from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.promotion import promote_best
-from rag_resources.evaluation.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.serving.promotion import promote_best
+from rag_resources.serving.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.holds import (

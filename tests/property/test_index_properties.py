@@ -24,7 +24,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import Vectors
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.golden_files import import_golden
+from rag_resources.golden.files import import_golden
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks
 from rag_resources.ingestion.ingest import ingest

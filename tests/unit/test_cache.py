@@ -25,7 +25,6 @@ from rag_resources.providers.cache import (
     EMBEDDINGS,
     Limits,
     MemoryCache,
-    build_cache,
 )
 from rag_resources.providers.cached_embedder import (
     CachedEmbedder,
@@ -33,6 +32,7 @@ from rag_resources.providers.cached_embedder import (
     vector_to_bytes,
 )
 from rag_resources.retrieval.cache import (
+    build_cache,
     build_caches,
     query_key,
     response_from_bytes,

@@ -3,7 +3,7 @@
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
-from rag_assets.metadata import profile_markdown
+from rag_assets.evaluation.metadata import profile_markdown
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.providers.cache import CacheStatistics
 from rag_resources.retrieval.profile import WINDOW, Profile

@@ -29,8 +29,8 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.providers.breakers import Breakers, BreakerState, CircuitBreaker, is_failure
-from rag_resources.providers.deadlines import (
+from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker, is_failure
+from rag_resources.resilience.deadlines import (
     call_within,
     current_deadline,
     deadline_scope,
@@ -455,7 +455,7 @@ def test_a_forked_process_has_workers_of_its_own() -> None:
     code = """
 import os, sys, threading, time
 from rag_resources.core.deadline import Deadline
-from rag_resources.providers.deadlines import call_within
+from rag_resources.resilience.deadlines import call_within
 
 deadline = Deadline.after(60_000, time.monotonic)
 assert call_within(deadline, lambda: 1) == 1

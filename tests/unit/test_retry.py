@@ -7,7 +7,7 @@ from stamina.instrumentation import RetryDetails, get_on_retry_hooks, set_on_ret
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseTimeoutError, DatabaseUnavailableError, RagError
-from rag_resources.database.retry import WAITS_S, retried
+from rag_resources.resilience.retry import WAITS_S, retried
 
 
 class Operation:

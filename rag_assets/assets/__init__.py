@@ -1,1 +1,0 @@
-"""The assets, a module per group."""

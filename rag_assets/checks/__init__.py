@@ -1,1 +1,0 @@
-"""The asset checks, a module per group of assets."""

@@ -1,0 +1,1 @@
+"""Golden dataset and evaluations: their assets, checks and jobs."""

@@ -1,0 +1,34 @@
+"""The archive of the questions of old evaluations."""
+
+import dagster as dg
+
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.archive import archive_questions
+from rag_resources.resources import RagResource
+
+
+@dg.op(description=Message.JOB_ARCHIVE)
+def archive_old_questions(context: dg.OpExecutionContext, rag: RagResource) -> None:
+    """Move the questions of old evaluations to files; their means stay in the database."""
+    application = rag.application
+    settings = application.settings
+    with told_as_failure():
+        report = archive_questions(
+            application.database,
+            settings.evaluation_archive,
+            keep_days=settings.evaluation_detail_days,
+        )
+    context.add_output_metadata(
+        {
+            "evaluations": report.evaluations,
+            "questions": report.questions,
+            "folder": dg.MetadataValue.path(str(report.folder)),
+        }
+    )
+
+
+@dg.job(name="archive_evaluations", description=Message.JOB_ARCHIVE)
+def archive_evaluations_job() -> None:
+    """The archive of the questions of old evaluations."""
+    archive_old_questions()

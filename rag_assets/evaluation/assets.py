@@ -1,0 +1,189 @@
+"""The golden dataset, one evaluation per named configuration, and their comparison."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.configured import configurations
+from rag_assets.evaluation.metadata import evaluation_metadata
+from rag_assets.indexing.assets import embeddings_key
+from rag_assets.ingestion.assets import OWNERS, note_embeddings, notes
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.golden import golden_hash
+from rag_resources.core.golden_changes import GoldenChange, Operation, count_changes
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.runner import evaluate
+from rag_resources.evaluation.summary import comparison_markdown
+from rag_resources.golden.files import import_golden
+from rag_resources.reporting.data import EvaluationReport
+from rag_resources.reporting.page import history_plot, hit_rates_plot, write_report
+from rag_resources.reporting.plots.canvas import png
+from rag_resources.reporting.reading import read_report
+from rag_resources.resources import RagResource
+from rag_resources.store.golden import list_golden
+
+
+@dg.asset(
+    deps=[notes],
+    group_name="evaluation",
+    owners=OWNERS,
+    kinds={"python", "postgres", "json"},
+    description=Message.ASSET_GOLDEN,
+)
+def golden_dataset(
+    context: dg.AssetExecutionContext, rag: RagResource
+) -> dg.MaterializeResult[None]:
+    """Make the golden questions those of the source, all of them or none.
+
+    Without a source the stored ones are kept. What the source does not have goes: it is named, and
+    stays in the history.
+    """
+    application = rag.application
+    source = application.settings.golden_source
+    changes: list[GoldenChange] = []
+    if source:
+        with told_as_failure():
+            changes = import_golden(
+                application.database,
+                source,
+                tenant=application.settings.tenant,
+                run_id=context.run.run_id,
+            )
+    with application.database.transaction() as connection:
+        entries = list_golden(connection)
+    categories = sorted({entry.category for entry in entries})
+    return dg.MaterializeResult(
+        metadata={
+            "questions": len(entries),
+            "golden_hash": golden_hash(entries),
+            **_changes_metadata(changes),
+            **{
+                f"questions_{category}": sum(entry.category == category for entry in entries)
+                for category in categories
+            },
+        }
+    )
+
+
+def _changes_metadata(changes: Sequence[GoldenChange]) -> dict[str, Any]:
+    """Return what an import changed; the questions it took away by name."""
+    counts = count_changes(changes)
+    deleted = [change.before.query for change in changes if change.before and not change.after]
+    lines = [*(f"- {query}" for query in deleted), "", Message.GOLDEN_RECOVER]
+    return {
+        "inserted": counts[Operation.INSERT],
+        "updated": counts[Operation.UPDATE],
+        "deleted": len(deleted),
+        **({"deleted_questions": dg.MetadataValue.md("\n".join(lines))} if deleted else {}),
+    }
+
+
+def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
+    """Make the asset `evaluation_results/<configuration>`."""
+    searched = (
+        embeddings_key(configuration.retrieval.model)
+        if configuration.retrieval.unit == "chunks"
+        else note_embeddings.key
+    )
+
+    @dg.asset(
+        key=evaluation_key(configuration.name),
+        deps=[golden_dataset, searched],
+        group_name="evaluation",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        tags={"role": configuration.role.value, "model": configuration.retrieval.model},
+        description=configuration.description,
+    )
+    def evaluation_results(
+        context: dg.AssetExecutionContext, rag: RagResource
+    ) -> dg.MaterializeResult[None]:
+        application = rag.application
+        with told_as_failure():
+            evaluation = evaluate(
+                application.database,
+                application.pipeline,
+                configuration.name,
+                configuration.retrieval,
+                judging=application.judging(),
+                gate=application.settings.gate,
+                run_id=context.run.run_id,
+            )
+        return dg.MaterializeResult(
+            metadata={
+                "evaluation_id": str(evaluation.evaluation_id),
+                "config_hash": configuration.retrieval.config_hash,
+                **evaluation_metadata(evaluation, application),
+            }
+        )
+
+    return evaluation_results
+
+
+def evaluation_key(name: str) -> dg.AssetKey:
+    """Return the asset key of a configuration's evaluations."""
+    return dg.AssetKey(["evaluation_results", name])
+
+
+evaluation_assets = [build_evaluation_asset(item) for item in configurations().values()]
+
+
+@dg.asset(
+    deps=[evaluation_key(name) for name in configurations()],
+    group_name="evaluation",
+    owners=OWNERS,
+    kinds={"python", "matplotlib", "html"},
+    automation_condition=dg.AutomationCondition.eager(),
+    description=Message.ASSET_REPORT,
+)
+def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
+    """Write what the evaluations say as a page, and show the main part of it."""
+    application = rag.application
+    path = application.settings.evaluation_report
+    with told_as_failure():
+        report = read_report(
+            application.database, application.configurations, gate=application.settings.gate
+        )
+        write_report(report, path)
+    latest = [item.evaluation for item in report.configurations]
+    return dg.MaterializeResult(
+        metadata={
+            "report": dg.MetadataValue.path(path),
+            "configurations": len(latest),
+            "comparison": dg.MetadataValue.md(comparison_markdown(latest)),
+            **_plots(report),
+            **_report_numbers(report),
+        }
+    )
+
+
+def _plots(report: EvaluationReport) -> dict[str, Any]:
+    """Return pictures that Dagster's Markdown shows; none before the first evaluation."""
+    if not report.configurations:
+        return {}
+    figures = {"hit_rates": hit_rates_plot(report), "history": history_plot(report)}
+    return {
+        name: dg.MetadataValue.md(f"![](data:image/png;base64,{b64encode(png(figure)).decode()})")
+        for name, figure in figures.items()
+    }
+
+
+def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
+    """Return what is worth a line over time: what serves, the best, how many pass."""
+    if not report.configurations:
+        return {}
+    best = report.configurations[0]
+    numbers = {
+        "best_hit_rate_at_10": best.evaluation.hit_rate_at_10,
+        "best_mrr": max(item.evaluation.mrr for item in report.configurations),
+        "passing": sum(item.verdict.allows_promotion for item in report.configurations),
+        "unfound_questions": len(report.matrix.unfound),
+    }
+    for item in report.configurations:
+        if item.is_of(report.status.promotion):
+            numbers["serving_hit_rate_at_10"] = item.evaluation.hit_rate_at_10
+            numbers["serving_mrr"] = item.evaluation.mrr
+    return numbers

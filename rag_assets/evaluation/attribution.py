@@ -1,0 +1,145 @@
+"""What changed between two evaluations, as a run shows it, with the months Dagster materialised."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import dagster as dg
+
+from rag_assets.indexing.assets import chunks, embeddings_key
+from rag_assets.ingestion.assets import note_embeddings, notes
+from rag_resources.core.attribution import Flip, MonthBlame, blame_months
+from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.evaluation.comparison import EvaluationComparison
+from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words, value_in_words
+
+SHOWN_FLIPS = 50
+SHOWN_NEWCOMERS = 3
+_PAGE = 500
+_WORK = frozenset({"inserted", "updated", "migrated", "vectors"})
+
+
+def attribution_metadata(
+    instance: dg.DagsterInstance, found: EvaluationComparison
+) -> dict[str, Any]:
+    """Return a comparison as metadata: numbers, what changed, what flipped, which months."""
+    materialized = materialized_months(instance, found)
+    months = {note: name.month for note, name in found.notes.items()}
+    blamed = blame_months(found.flips, months, materialized.keys())
+    return {
+        "comparison": dg.MetadataValue.md(_metrics(found)),
+        "changes": dg.MetadataValue.md(_changes(found)),
+        "months": dg.MetadataValue.md(_months(blamed, materialized)),
+        "flips": dg.MetadataValue.md(_flips(found)),
+        "lost": len(found.comparison.lost),
+        "gained": len(found.comparison.gained),
+    }
+
+
+def materialized_months(
+    instance: dg.DagsterInstance, found: EvaluationComparison
+) -> dict[str, list[str]]:
+    """Return which assets were worked on in each month between two evaluations, from the event log.
+
+    A materialisation that says it did nothing is none.
+
+    Returns:
+        Names of assets by month, as `YYYY-MM`, the newest month first.
+    """
+    first, last = sorted((found.before.created_at, found.after.created_at))
+    models = {found.before.model, found.after.model}
+    keys = [notes.key, note_embeddings.key, chunks.key, *map(embeddings_key, sorted(models))]
+    worked: dict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        for month in sorted(set(_worked_on(instance, key, first, last)), reverse=True):
+            worked[month].append(key.to_user_string())
+    return dict(sorted(worked.items(), reverse=True))
+
+
+def _worked_on(
+    instance: dg.DagsterInstance, key: dg.AssetKey, first: datetime, last: datetime
+) -> Iterator[str]:
+    cursor: str | None = None
+    while True:
+        page = instance.fetch_materializations(
+            dg.AssetRecordsFilter(
+                asset_key=key,
+                after_timestamp=first.timestamp(),
+                before_timestamp=last.timestamp(),
+            ),
+            limit=_PAGE,
+            cursor=cursor,
+        )
+        for record in page.records:
+            event = record.asset_materialization
+            if event and event.partition and _did_something(event.metadata):
+                yield event.partition[:7]
+        if not page.has_more:
+            return
+        cursor = page.cursor
+
+
+def _did_something(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
+    told = [metadata[name].value for name in _WORK & metadata.keys()]
+    return not told or any(told)
+
+
+def _metrics(found: EvaluationComparison) -> str:
+    lines = [Message.TABLE_COMPARISON, "|---|---|---|---|---|---|---|"]
+    lines.extend(
+        f"| {METRIC_WORDS[item.metric]} | {item.before:.3f} | {item.after:.3f} "
+        f"| {item.difference:+.3f} | {item.interval.low:+.3f} … {item.interval.high:+.3f} "
+        f"| {p_value_in_words(item.adjusted_p_value)} | {VERDICT_WORDS[item.verdict]} |"
+        for item in found.comparison.metrics
+    )
+    return "\n".join(lines)
+
+
+def _changes(found: EvaluationComparison) -> str:
+    if not found.changes:
+        return Message.COMPARE_NO_CHANGES
+    lines = [Message.TABLE_CHANGES, "|---|---|---|"]
+    lines.extend(
+        f"| {item.field} | {_cell(item.before)} | {_cell(item.after)} |" for item in found.changes
+    )
+    return "\n".join(lines)
+
+
+def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[str]]) -> str:
+    if not materialized:
+        return Message.MONTHS_NONE
+    explained = {item.month: item for item in blamed}
+    others = [month for month in materialized if month not in explained]
+    lines = [Message.TABLE_BLAME, "|---|---|---|---|"]
+    for month in (*explained, *others):
+        item = explained.get(month, MonthBlame(month, 0, 0))
+        assets = ", ".join(materialized[month])
+        lines.append(f"| {month} | {assets} | {item.own} | {item.displaced} |")
+    return "\n".join(lines)
+
+
+def _flips(found: EvaluationComparison) -> str:
+    if not found.flips:
+        return Message.FLIPS_NONE
+    lines = [Message.TABLE_FLIPS, "|---|---|---|---|"]
+    lines.extend(_flip(found, flip) for flip in found.flips[:SHOWN_FLIPS])
+    return "\n".join(lines)
+
+
+def _flip(found: EvaluationComparison, flip: Flip) -> str:
+    ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
+    own = _names(found, flip.after.relevant)
+    instead = _names(found, flip.newcomers[:SHOWN_NEWCOMERS])
+    return f"| {_cell(flip.after.query)} | {ranks} | {own} | {instead or '–'} |"
+
+
+def _names(found: EvaluationComparison, note_ids: Sequence[UUID]) -> str:
+    return ", ".join(
+        _cell(found.notes[note].name if note in found.notes else note) for note in note_ids
+    )
+
+
+def _cell(value: object) -> str:
+    return " ".join(value_in_words(value).split()).replace("|", "\\|")

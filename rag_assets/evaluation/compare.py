@@ -1,0 +1,57 @@
+"""The comparison of two evaluations."""
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.evaluation.attribution import attribution_metadata
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.comparison import compare_by_name
+from rag_resources.evaluation.summary import inferiority_in_words
+from rag_resources.resources import RagResource
+
+
+class CompareConfig(dg.Config):
+    """Two evaluations, as the launchpad asks for them."""
+
+    before: str = Field(description=Message.HELP_COMPARE_BEFORE)
+    after: str = Field(description=Message.HELP_COMPARE_AFTER)
+    common_only: bool = Field(default=False, description=Message.HELP_COMPARE_COMMON)
+
+
+@dg.op(description=Message.HELP_COMPARE)
+def compare_evaluations(
+    context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
+) -> None:
+    """Compare the second evaluation with the first, and show what the event log knows of it."""
+    application = rag.application
+    with told_as_failure(), application.database.snapshot() as connection:
+        found = compare_by_name(
+            connection, config.before, config.after, common_only=config.common_only
+        )
+    judged = found.comparison.inferiority(application.settings.gate.margin)
+    context.log.info(inferiority_in_words(judged))
+    context.add_output_metadata(
+        {
+            "before": f"{found.before.configuration} ({found.before.evaluation_id})",
+            "after": f"{found.after.configuration} ({found.after.evaluation_id})",
+            "verdict": inferiority_in_words(judged),
+            **attribution_metadata(context.instance, found),
+        }
+    )
+
+
+@dg.job(
+    name="compare",
+    description=Message.HELP_COMPARE,
+    config=dg.RunConfig(
+        ops={
+            "compare_evaluations": CompareConfig(
+                before="baseline", after="hybrid_weighted", common_only=True
+            )
+        }
+    ),
+)
+def compare_job() -> None:
+    """The comparison of two evaluations."""
+    compare_evaluations()

@@ -1,0 +1,163 @@
+"""Checks of chunks and vectors, and the quality of retrieval after every batch."""
+
+import math
+from collections.abc import Mapping
+
+import dagster as dg
+
+from rag_assets.configured import embedding_models, representative
+from rag_assets.evaluation.assets import golden_dataset
+from rag_assets.evaluation.metadata import evaluation_metadata
+from rag_assets.indexing.assets import chunks, embeddings_key
+from rag_assets.runs.partitions import batches, month_window, monthly, run_window
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.gate import GateState
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.runner import evaluate
+from rag_resources.evaluation.summary import gate_in_words
+from rag_resources.indexing.chunk import chunking_hash
+from rag_resources.indexing.verify import (
+    MIN_COSINE,
+    find_broken_notes,
+    lowest_cosine,
+)
+from rag_resources.migration.batches import record_batch
+from rag_resources.resources import RagResource
+from rag_resources.store.embeddings import count_gaps
+from rag_resources.store.migration import BatchRun
+
+EXAMPLES = 10
+
+
+@dg.asset_check(asset=chunks, blocking=True, description=Message.CHECK_CHUNK_INTEGRITY)
+def chunk_integrity(
+    context: dg.AssetCheckExecutionContext, rag: RagResource
+) -> dg.AssetCheckResult:
+    """Bounds, sequence and coverage of the chunks of the run's months."""
+    checked, broken = find_broken_notes(rag.application.database, run_window(context.run.tags))
+    examples = ", ".join(f"{note.note_id} ({note.problem})" for note in broken[:EXAMPLES])
+    return dg.AssetCheckResult(
+        passed=not broken,
+        metadata={"notes": checked, "broken": len(broken)},
+        description=Message.CHUNKS_BROKEN.format(examples=examples)
+        if broken
+        else Message.CHUNKS_SOUND.format(notes=checked),
+    )
+
+
+def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
+    """Make the checks of `embeddings/<model>`."""
+
+    @dg.asset_check(
+        asset=embeddings_key(model),
+        name="embeddings_complete",
+        blocking=True,
+        description=Message.CHECK_EMBEDDINGS_COMPLETE,
+    )
+    def embeddings_complete(
+        context: dg.AssetCheckExecutionContext, rag: RagResource
+    ) -> dg.AssetCheckResult:
+        application = rag.application
+        info = application.embedder(model).info
+        with application.database.transaction() as connection:
+            gaps = count_gaps(connection, info, run_window(context.run.tags))
+        return dg.AssetCheckResult(
+            passed=gaps.total == 0,
+            metadata={"chunks": gaps.chunks, "missing": gaps.missing, "stale": gaps.stale},
+            description=Message.EMBEDDINGS_GAPS.format(
+                chunks=gaps.chunks,
+                missing=gaps.missing,
+                stale=gaps.stale,
+                wrong=gaps.wrong_dimension,
+            ),
+        )
+
+    @dg.asset_check(
+        asset=embeddings_key(model),
+        name="batch_equals_single",
+        description=Message.CHECK_BATCH_SINGLE,
+    )
+    def batch_equals_single(rag: RagResource) -> dg.AssetCheckResult:
+        cosine = lowest_cosine(rag.application.database, rag.application.embedder(model))
+        if cosine is None:
+            return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
+        return dg.AssetCheckResult(
+            passed=cosine >= MIN_COSINE,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={"lowest_cosine": cosine},
+            description=Message.BATCH_DIFFERS.format(cosine=cosine, minimum=MIN_COSINE),
+        )
+
+    @dg.asset_check(
+        asset=embeddings_key(model),
+        name="retrieval_quality",
+        additional_deps=[golden_dataset],
+        description=Message.CHECK_RETRIEVAL_QUALITY,
+    )
+    def retrieval_quality(
+        context: dg.AssetCheckExecutionContext, rag: RagResource
+    ) -> dg.AssetCheckResult:
+        application, config = rag.application, representative(model)
+        try:
+            evaluation = evaluate(
+                application.database, application.pipeline, model, config, store=False
+            )
+        except InvalidGoldenDatasetError:
+            return dg.AssetCheckResult(
+                passed=False,
+                severity=dg.AssetCheckSeverity.WARN,
+                description=Message.QUALITY_WITHOUT_GOLDEN,
+            )
+        batch = record_batch(
+            application.database,
+            BatchRun(
+                model,
+                chunking_hash(application.settings.chunking),
+                context.run.run_id,
+                run_months(context.run.tags),
+            ),
+            config,
+            evaluation,
+            planned=planned_batches(),
+            floor=application.settings.migration_floor,
+        )
+        verdict = evaluation.summary.verdict
+        described = gate_in_words(verdict, evaluation.summary.total_queries)
+        next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
+        return dg.AssetCheckResult(
+            passed=batch.is_open and verdict.state is not GateState.FAIL,
+            # An error that blocks nothing: this run is done, the next one reads the gate itself.
+            severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
+            metadata={
+                **evaluation_metadata(evaluation, application),
+                "next_batch": "open" if batch.is_open else "closed",
+                "level": batch.level,
+                "p_value": batch.drop.p_value if batch.drop else None,
+                "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
+            },
+            description=f"{described}. {next_batch}: {batch.reason}.",
+        )
+
+    return [embeddings_complete, batch_equals_single, retrieval_quality]
+
+
+def run_months(tags: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the months of a run, as `YYYY-MM`; none if it has no partitions."""
+    if not tags.keys() & {"dagster/partition", "dagster/asset_partition_range_start"}:
+        return ()
+    window = run_window(tags)
+    return tuple(
+        key[:7]
+        for key in monthly.get_partition_keys()
+        if window.start <= month_window(key).start < window.end
+    )
+
+
+def planned_batches() -> int:
+    """Return how many batches all months make."""
+    return math.ceil(len(monthly.get_partition_keys()) / (batches.max_partitions_per_run or 1))
+
+
+embeddings_checks = [
+    check for model in embedding_models() for check in build_embeddings_checks(model)
+]

@@ -1,0 +1,62 @@
+"""The end of a model migration: the old model's vectors go."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.messages import Message
+from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.resources import RagResource
+
+MEGABYTE = 1_000_000
+
+
+class RetireConfig(dg.Config):
+    """What to retire, as the launchpad asks for it."""
+
+    model: str = Field(description=Message.FIELD_RETIRE_MODEL)
+    confirm: str = Field(default="", description=Message.FIELD_RETIRE_CONFIRM)
+
+
+@dg.op(description=Message.JOB_RETIRE_MODEL)
+def retire_embedding_model(
+    context: dg.OpExecutionContext, config: RetireConfig, rag: RagResource
+) -> None:
+    """Drop what a model has, if it is named twice; else tell what that would be."""
+    database, settings = rag.application.database, rag.application.settings
+    is_confirmed = config.confirm == config.model
+    with told_as_failure():
+        contents = (
+            retire(database, settings, config.model)
+            if is_confirmed
+            else contents_of(database, config.model)
+        )
+        configurations = configurations_of(settings, config.model)
+    message = Message.RETIRED if is_confirmed else Message.RETIRE_NOT_CONFIRMED
+    told = (Message.RETIRED_BEFORE if contents.retired else message).format(
+        model=config.model,
+        chunk_vectors=contents.chunk_vectors,
+        note_vectors=contents.note_vectors,
+        megabytes=contents.size / MEGABYTE,
+    )
+    metadata: dict[str, Any] = {
+        "model": config.model,
+        "chunk_vectors": contents.chunk_vectors,
+        "note_vectors": contents.note_vectors,
+        "pending_notes": contents.pending,
+        "failures": contents.failures,
+        "bytes": contents.size,
+        "configurations": ", ".join(configurations) or "–",
+    }
+    if not is_confirmed:
+        raise dg.Failure(told, metadata=metadata, allow_retries=False)
+    context.log.info(told)
+    context.add_output_metadata(metadata)
+
+
+@dg.job(name="retire_model", description=Message.JOB_RETIRE_MODEL)
+def retire_model_job() -> None:
+    """The end of a model migration."""
+    retire_embedding_model()

@@ -1,0 +1,1 @@
+"""Notes: their assets, checks and the purge job."""

@@ -1,0 +1,154 @@
+"""Notes from their source, and the whole-note vectors that find a note before it is chunked."""
+
+from collections import Counter
+from datetime import datetime
+from time import perf_counter
+
+import dagster as dg
+
+from rag_assets.runs.failures import told_as_failure
+from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
+from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
+from rag_assets.runs.pools import DATABASE_WRITES, model_pool
+from rag_assets.runs.progress import MonthProgress
+from rag_resources.application import Application
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.indexing.adopt import adopt_vectors
+from rag_resources.indexing.embed import embed_notes
+from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.ingestion.sources import iter_source
+from rag_resources.providers.protocols import Embedder
+from rag_resources.resources import RagResource
+from rag_resources.settings import settings
+from rag_resources.store.embeddings import count_notes_to_embed
+from rag_resources.store.models import register_model
+from rag_resources.store.notes import Upsert
+
+OWNERS = ["team:datos"]
+
+
+@dg.asset(
+    partitions_def=monthly,
+    backfill_policy=batches,
+    pool=DATABASE_WRITES,
+    group_name="ingestion",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    description=Message.ASSET_NOTES,
+)
+def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+    """Upsert the notes of the run's months, reading the source once."""
+    started = perf_counter()
+    with told_as_failure():
+        report = _ingest(context, rag.application)
+    seconds_per_note = (perf_counter() - started) / max(1, report.written)
+    for rejected in report.rejected:
+        context.log.warning("%s: %s", rejected.location, rejected.reason)
+
+    def month(window: TimeWindow) -> MonthOutcome:
+        counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
+        # One reading does all months: each is told its share of the time.
+        return MonthOutcome(
+            {outcome.value: counts[outcome] for outcome in Upsert},
+            {"notes": counts.total()},
+            seconds=counts.total() * seconds_per_note,
+        )
+
+    latest = max(context.partition_keys)
+    context.add_asset_metadata(
+        {
+            "rejected": report.rejected_count,
+            "rejected_records": dg.MetadataValue.md(
+                "\n".join(f"- `{item.location}`: {item.reason}" for item in report.rejected[:50])
+            ),
+        },
+        partition_key=latest,
+    )
+    yield from materialize_months(context, month)
+
+
+def _ingest(context: dg.AssetExecutionContext, application: Application) -> IngestReport:
+    """Read the source once: the notes of the run's months and those outside every partition."""
+    source = application.settings.notes_source
+    if source is None:
+        return IngestReport()
+    wanted, everything = span(context.partition_keys), full_window()
+
+    def keep(created_at: datetime) -> bool:
+        inside = everything.start <= created_at < everything.end
+        return not inside or wanted.start <= created_at < wanted.end
+
+    return ingest(
+        application.database,
+        iter_source(source),
+        tenant=application.settings.tenant,
+        source=application.settings.notes_source_name,
+        keep=keep,
+    )
+
+
+@dg.asset(
+    partitions_def=monthly,
+    backfill_policy=batches,
+    pool=model_pool(settings().note_embedding_model),
+    deps=[notes],
+    group_name="ingestion",
+    owners=OWNERS,
+    kinds={"python", "postgres"},
+    tags={"model": settings().note_embedding_model},
+    automation_condition=dg.AutomationCondition.eager(),
+    description=Message.ASSET_NOTE_EMBEDDINGS,
+)
+def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+    """Embed whole notes, those outside every partition included."""
+    application = rag.application
+    embedder = application.embedder(application.settings.note_embedding_model)
+    with told_as_failure(), application.database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=False)
+
+    def month(window: TimeWindow) -> MonthOutcome:
+        progress = MonthProgress(
+            context.log,
+            window,
+            application.database,
+            lambda connection: count_notes_to_embed(
+                connection, embedder.info.name, window, skipped=()
+            ),
+        )
+        adopted = _adopt(context, application, embedder, window)
+        report = embed_notes(application.database, embedder, window, progress=progress)
+        return indexed_month(
+            application.database,
+            window,
+            report,
+            {"vectors": report.vectors, "embedded": report.embedded, **adopted},
+            {"vectors": report.vectors},
+        )
+
+    def finish() -> None:
+        for outside in outside_windows():
+            _adopt(context, application, embedder, outside)
+            embed_notes(application.database, embedder, outside)
+
+    yield from materialize_months(context, month, finish)
+
+
+def _adopt(
+    context: dg.AssetExecutionContext,
+    application: Application,
+    embedder: Embedder,
+    window: TimeWindow,
+) -> dict[str, int]:
+    """Take over the vectors of the application before us, if the settings say so; return counts."""
+    if not application.settings.adopts_legacy_vectors:
+        return {}
+    report = adopt_vectors(application.database, embedder, window)
+    if report.unusable:
+        notes = ", ".join(f"{item.note_id} ({item.dimension})" for item in report.unusable[:5])
+        context.log.warning(
+            Message.LEGACY_VECTORS_UNUSABLE.format(
+                month=f"{window.start:%Y-%m}", count=len(report.unusable), notes=notes
+            )
+        )
+    return {"adopted": report.adopted, "unusable": len(report.unusable)}

@@ -1,0 +1,1 @@
+"""The migration's status asset and the rollback jobs."""

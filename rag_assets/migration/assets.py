@@ -1,0 +1,101 @@
+"""How far the migration is, after every batch: numbers that Dagster plots, tables and a picture."""
+
+from base64 import b64encode
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.configured import embedding_models
+from rag_assets.indexing.assets import embeddings_assets, embeddings_key
+from rag_assets.ingestion.assets import OWNERS
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.messages import Message
+from rag_resources.core.migration_status import Quality
+from rag_resources.indexing.chunk import chunking_hash
+from rag_resources.migration.status import summary, tables
+from rag_resources.reporting.plots.migration import migration_plot
+from rag_resources.resources import RagResource
+from rag_resources.store.migration_status import MigrationStatus, read_migration_status
+
+_measured = dg.AutomationCondition.any_deps_match(
+    dg.AutomationCondition.any_checks_match(dg.AutomationCondition.newly_updated()).allow(
+        dg.AssetSelection.checks(
+            *(
+                dg.AssetCheckKey(embeddings_key(model), "retrieval_quality")
+                for model in embedding_models()
+            )
+        )
+    )
+)
+_failed = dg.AutomationCondition.any_deps_match(
+    dg.AutomationCondition.execution_failed().newly_true()
+)
+after_batches = (
+    (_measured | _failed).since_last_handled() & ~dg.AutomationCondition.in_progress()
+).with_label("after_batches")
+"""Not `eager()`, which waits for every month there is and for the end of the backfill. A batch is
+over when its quality is known, or when it has failed."""
+
+
+@dg.asset(
+    deps=embeddings_assets,
+    group_name="indexing",
+    owners=OWNERS,
+    kinds={"python", "postgres", "matplotlib"},
+    automation_condition=after_batches,
+    description=Message.ASSET_MIGRATION_STATUS,
+)
+def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
+    """Read how far the migration is, and draw it."""
+    own = rag.application.settings
+    with told_as_failure(), rag.application.database.snapshot() as connection:
+        status = read_migration_status(
+            connection, own.embedding_models, chunking_hash=chunking_hash(own.chunking)
+        )
+    image = b64encode(migration_plot(status, floor=own.migration_floor)).decode()
+    return dg.MaterializeResult(
+        metadata={
+            "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),
+            "summary": dg.MetadataValue.md(
+                "\n\n".join(summary(status, first_month=own.first_month))
+            ),
+            "tables": dg.MetadataValue.md(
+                "\n\n".join(table.markdown() for table in tables(status))
+            ),
+            **numbers(status),
+        }
+    )
+
+
+def numbers(status: MigrationStatus) -> dict[str, Any]:
+    """Return what is worth a line over time; what is not known is left out, and so is no point."""
+    total = status.total
+    found: dict[str, float | None] = {
+        "percent_migrated": total.percent_migrated,
+        "notes": total.notes,
+        "migrated": total.migrated,
+        "remaining": total.remaining,
+        "failed_notes": total.failed,
+        **{f"pending_{model.name}": model.pending_notes for model in status.models},
+        **{f"percent_{model.name}": model.percent for model in status.models},
+        **_quality("", status.quality),
+        **_quality("baseline_", status.baseline_quality),
+        "notes_per_minute": status.pace.notes_per_minute,
+        **{
+            f"vectors_per_minute_{model}": rate
+            for model, rate in status.pace.vectors_per_minute.items()
+        },
+        "minutes_left": status.minutes_left,
+        "closed_gates": len(status.closed),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _quality(prefix: str, quality: Quality | None) -> dict[str, float | None]:
+    if quality is None:
+        return {}
+    return {
+        f"{prefix}hit_rate_at_10": quality.hit_rate_at_10,
+        f"{prefix}mrr": quality.mrr,
+        f"{prefix}latency_p95_ms": quality.latency_p95_ms,
+    }

@@ -1,0 +1,183 @@
+"""Going back, and going on again: one job each, with a reason, and a confirmation if it costs."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.application import Application
+from rag_resources.configurations import BASELINE_CONFIGURATION
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.resources import RagResource
+from rag_resources.serving.rollback import roll_back_to_notes, withdraw
+from rag_resources.store.holds import current_hold, hold_migration, resume_migration
+from rag_resources.store.progress import Progress, read_progress
+from rag_resources.store.promotions import current_promotion
+
+
+class ReasonConfig(dg.Config):
+    """Why, as the launchpad asks for it."""
+
+    reason: str = Field(default="", description=Message.FIELD_ROLLBACK_REASON)
+
+    def given_reason(self) -> str:
+        """Return the reason.
+
+        Raises:
+            InvalidParameterError: There is none.
+        """
+        reason = self.reason.strip()
+        if not reason:
+            raise InvalidParameterError(Message.ROLLBACK_NO_REASON)
+        return reason
+
+
+class ImmediateConfig(ReasonConfig):
+    """The confirmation of an immediate rollback."""
+
+    confirm: str = Field(default="", description=Message.FIELD_CONFIRM_IMMEDIATE)
+    accept_missing: int = Field(default=0, ge=0, description=Message.FIELD_ACCEPT_MISSING)
+
+
+class PartialConfig(ReasonConfig):
+    """The confirmation of a partial rollback."""
+
+    confirm: str = Field(default="", description=Message.FIELD_CONFIRM_PARTIAL)
+
+
+class PromotionRollbackConfig(ReasonConfig):
+    """What to withdraw, which confirms it."""
+
+    withdraw: str = Field(description=Message.FIELD_WITHDRAW)
+
+
+@dg.op(description=Message.JOB_ROLLBACK_IMMEDIATE)
+def drop_migration(
+    context: dg.OpExecutionContext, config: ImmediateConfig, rag: RagResource
+) -> None:
+    """Serve whole notes, and drop all chunks."""
+    application = rag.application
+    with told_as_failure():
+        before = _progress(application)
+        consequence = Message.ROLLBACK_WOULD_DROP.format(
+            chunks=before.chunks, notes=before.chunked, configuration=BASELINE_CONFIGURATION
+        )
+        _check_confirmed(config.confirm, Message.WORD_IMMEDIATE, consequence)
+        changed = roll_back_to_notes(
+            application.database,
+            application.configuration(BASELINE_CONFIGURATION),
+            reason=config.given_reason(),
+            run_id=context.run_id,
+            accept_missing=config.accept_missing,
+        )
+    context.add_output_metadata(
+        {**_counts(before, "before"), **_state(application), "changed": changed}
+    )
+
+
+@dg.op(description=Message.JOB_ROLLBACK_PARTIAL)
+def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: RagResource) -> None:
+    """Keep what is migrated, and let no further batch start."""
+    application = rag.application
+    with told_as_failure():
+        before = _progress(application)
+        consequence = Message.ROLLBACK_WOULD_STOP.format(chunked=before.chunked, notes=before.notes)
+        _check_confirmed(config.confirm, Message.WORD_PARTIAL, consequence)
+        reason = config.given_reason()
+        with application.database.transaction() as connection:
+            changed = hold_migration(connection, "stopped", reason=reason, run_id=context.run_id)
+    context.add_output_metadata(
+        {**_counts(before, "before"), **_state(application), "changed": changed}
+    )
+
+
+@dg.op(description=Message.JOB_ROLLBACK_PROMOTION)
+def withdraw_promotion(
+    context: dg.OpExecutionContext, config: PromotionRollbackConfig, rag: RagResource
+) -> None:
+    """Let what served before serve again."""
+    application = rag.application
+    with told_as_failure():
+        outcome = withdraw(
+            application.database,
+            config.withdraw.strip(),
+            reason=config.given_reason(),
+            run_id=context.run_id,
+        )
+    context.add_output_metadata({**_state(application), "changed": outcome.changed})
+
+
+@dg.op(description=Message.JOB_RESUME_MIGRATION)
+def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagResource) -> None:
+    """Let batches start again."""
+    application = rag.application
+    with told_as_failure():
+        reason = config.given_reason()
+        with application.database.transaction() as connection:
+            lifted = resume_migration(connection, reason=reason, run_id=context.run_id)
+    context.add_output_metadata(
+        {
+            **_state(application),
+            "lifted": lifted.explanation if lifted else "–",
+            "changed": lifted is not None,
+        }
+    )
+
+
+@dg.job(name="rollback_immediate", description=Message.JOB_ROLLBACK_IMMEDIATE)
+def rollback_immediate_job() -> None:
+    """Back to whole notes."""
+    drop_migration()
+
+
+@dg.job(name="rollback_partial", description=Message.JOB_ROLLBACK_PARTIAL)
+def rollback_partial_job() -> None:
+    """No further than here."""
+    stop_migration()
+
+
+@dg.job(name="rollback_promotion", description=Message.JOB_ROLLBACK_PROMOTION)
+def rollback_promotion_job() -> None:
+    """Back to what served before."""
+    withdraw_promotion()
+
+
+@dg.job(name="resume_migration", description=Message.JOB_RESUME_MIGRATION)
+def resume_migration_job() -> None:
+    """On again."""
+    lift_hold()
+
+
+def _check_confirmed(given: str, word: str, consequence: str) -> None:
+    if given.strip() != word:
+        raise InvalidParameterError(
+            Message.ROLLBACK_NOT_CONFIRMED.format(consequence=consequence, word=word)
+        )
+
+
+def _progress(application: Application) -> Progress:
+    with application.database.transaction() as connection:
+        return read_progress(connection, application.settings.note_embedding_model)
+
+
+def _counts(progress: Progress, moment: str) -> dict[str, Any]:
+    return {
+        f"notes_{moment}": progress.notes,
+        f"chunked_{moment}": progress.chunked,
+        f"chunks_{moment}": progress.chunks,
+        f"vectors_{moment}": sum(progress.vectors.values()),
+    }
+
+
+def _state(application: Application) -> dict[str, Any]:
+    """Return what is there now, what serves and what is held."""
+    with application.database.transaction() as connection:
+        serving, hold = current_promotion(connection), current_hold(connection)
+    return {
+        **_counts(_progress(application), "after"),
+        "serving": serving.configuration if serving else "–",
+        "model": serving.model if serving else "–",
+        "hold": hold.explanation if hold else "–",
+    }

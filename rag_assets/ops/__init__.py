@@ -1,1 +1,0 @@
-"""What people launch beside the assets, a module per job."""

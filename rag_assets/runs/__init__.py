@@ -1,0 +1,1 @@
+"""How runs start, queue, share pools, go through months and report failures."""

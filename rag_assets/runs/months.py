@@ -1,0 +1,235 @@
+"""Works through the months of a run so that a bad month fails alone and its page tells it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Protocol
+from uuid import UUID
+
+import dagster as dg
+
+from rag_assets.runs.partitions import month_window
+from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.store.failures import Failure
+from rag_resources.store.notes import count_notes, external_ids
+
+NAMED_NOTES = 5
+LISTED_NOTES = 100
+FAILED_NOTES = "failed_notes"
+
+MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
+
+
+@dataclass(frozen=True)
+class MonthOutcome:
+    """What became of a month.
+
+    Attributes:
+        counts: By name, as the UI plots them.
+        per_second: Amounts of which the speed is of interest, by unit.
+        failures: Notes that failed, one entry each, named as people know them.
+        reason: Why the month was not worked through; empty if it was.
+        seconds: What it took; None if it took as long as the work was watched.
+    """
+
+    counts: Mapping[str, Any]
+    per_second: Mapping[str, int] = field(default_factory=dict)
+    failures: Sequence[Failure] = ()
+    reason: str = ""
+    seconds: float | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing of it is left to do."""
+        return not self.failures and not self.reason
+
+    @property
+    def problem(self) -> str:
+        """What went wrong, in a line that names the first notes."""
+        if self.reason:
+            return self.reason
+        shown = "; ".join(
+            f"{failure.external_id}: {failure.error}" for failure in self.failures[:NAMED_NOTES]
+        )
+        more = len(self.failures) - NAMED_NOTES
+        return Message.MONTH_NOTES_FAILED.format(shown=shown, more=more) if more > 0 else shown
+
+    def metadata(self) -> dict[str, Any]:
+        """Return it as the month's page shows it; what was not done has no speed."""
+        seconds = self.seconds or 0.0
+        speeds = {
+            f"{unit}_per_second": round(amount / seconds, 1)
+            for unit, amount in self.per_second.items()
+            if amount and seconds
+        }
+        return {**self.counts, "seconds": round(seconds, 3), **speeds}
+
+
+class Indexed(Protocol):
+    """The part that the reports of chunking and of embedding have in common."""
+
+    notes: int
+    failed: list[Failure]
+
+
+def indexed_month(
+    database: Database,
+    window: TimeWindow,
+    report: Indexed,
+    counts: Mapping[str, Any],
+    per_second: Mapping[str, int],
+) -> MonthOutcome:
+    """Return what became of a month, with the notes that failed and those that needed nothing.
+
+    Args:
+        database: Open.
+        window: The month.
+        report: Of its work.
+        counts: What was done.
+        per_second: Amounts of which the speed is of interest, by unit.
+    """
+    failed: dict[UUID, Failure] = {}
+    for failure in report.failed:
+        failed.setdefault(failure.note_id, failure)
+    with database.transaction() as connection:
+        total = count_notes(connection, window)
+        names = external_ids(connection, failed) if failed else {}
+    # A note that was deleted since needs nothing more.
+    failures = [
+        replace(failure, external_id=names[note])
+        for note, failure in failed.items()
+        if note in names
+    ]
+    # An edited note may have been done twice: fewer than none is none.
+    unchanged = max(0, total - report.notes - len(failures))
+    counted = {**counts, "unchanged": unchanged, "failed": len(failures)}
+    return MonthOutcome(counted, per_second, failures)
+
+
+def materialize_months(
+    context: dg.AssetExecutionContext,
+    work: Callable[[TimeWindow], MonthOutcome],
+    finish: Callable[[], None] = lambda: None,
+) -> MonthEvents:
+    """Do the work of every month of a run, newest first.
+
+    Good months are materialised with their counts. If any was bad the run fails and names the bad
+    ones, so that a backfill's re-execution from failure runs only those; each is observed with its
+    counts and its failed notes. Once the database or a model does not answer, the months that are
+    left are not tried.
+
+    Args:
+        context: Of the run.
+        work: Does a month.
+        finish: Does what comes once after the months, good or bad; not if the database is lost.
+            If it fails the run does, and the good months stay good.
+
+    Yields:
+        What Dagster is to record. It loses what `context.log_event` was told by a step that fails.
+
+    Raises:
+        dagster.Failure: Some month was bad. Its metadata has `failed_notes`, how many, if nothing
+            else went wrong.
+    """
+    outcomes: dict[str, MonthOutcome] = {}
+    down: RagError | None = None
+    for key in sorted(context.partition_keys, reverse=True):
+        try:
+            outcome = (
+                MonthOutcome({}, reason=down.message) if down else _attempt(context, work, key)
+            )
+        except (DatabaseUnavailableError, ProviderUnavailableError) as error:
+            down = error
+            outcome = MonthOutcome({}, reason=error.message)
+        outcomes[key] = outcome
+        _tell(context, key, outcome)
+    bad = {key: outcome for key, outcome in outcomes.items() if not outcome.is_good}
+    problems = [f"{key[:7]}: {outcome.problem}" for key, outcome in bad.items()]
+    unfinished = "" if isinstance(down, DatabaseUnavailableError) else _attempt_end(context, finish)
+    if unfinished:
+        problems.append(Message.MONTHS_UNFINISHED.format(reason=unfinished))
+    if problems:
+        # The newest last: it is the one that the asset's page shows.
+        for key, outcome in sorted(outcomes.items()):
+            yield _event(context.asset_key, key, outcome)
+        notes = sum(len(outcome.failures) for outcome in bad.values())
+        only_notes = not unfinished and all(outcome.failures for outcome in bad.values())
+        raise dg.Failure(
+            Message.MONTHS_FAILED.format(count=len(bad), months="\n".join(problems)),
+            metadata={FAILED_NOTES: notes} if only_notes else None,
+            allow_retries=False,
+        )
+    for key, outcome in outcomes.items():
+        context.add_asset_metadata(outcome.metadata(), partition_key=key)
+    yield dg.MaterializeResult()
+
+
+def _attempt(
+    context: dg.AssetExecutionContext, work: Callable[[TimeWindow], MonthOutcome], key: str
+) -> MonthOutcome:
+    """Do the work of a month and time it; only what would fail every month is raised."""
+    started = perf_counter()
+    try:
+        outcome = work(month_window(key))
+    except (DatabaseUnavailableError, ProviderUnavailableError):
+        raise
+    except RagError as error:
+        outcome = MonthOutcome({}, reason=error.message)
+    except Exception as error:  # a defect, too, costs its own month only
+        context.log.exception("%s", key[:7])
+        outcome = MonthOutcome({}, reason=_unforeseen(error))
+    if outcome.seconds is None:
+        outcome = replace(outcome, seconds=perf_counter() - started)
+    return outcome
+
+
+def _attempt_end(context: dg.AssetExecutionContext, finish: Callable[[], None]) -> str:
+    """Do what comes after the months; return why it could not be done, or nothing."""
+    try:
+        finish()
+    except RagError as error:
+        return error.message
+    except Exception as error:  # a defect there costs no month
+        context.log.exception("%s", context.asset_key.to_user_string())
+        return _unforeseen(error)
+    return ""
+
+
+def _unforeseen(error: Exception) -> str:
+    """Return an error that is not ours in a line."""
+    first, *_ = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {first}"
+
+
+def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) -> None:
+    """Say in the run's log how a month ended."""
+    if outcome.is_good:
+        counts = ", ".join(f"{name}: {count}" for name, count in outcome.counts.items())
+        context.log.info(
+            Message.MONTH_DONE.format(month=key[:7], seconds=outcome.seconds, counts=counts)
+        )
+    else:
+        context.log.error("%s: %s", key[:7], outcome.problem)
+
+
+def _event(
+    asset: dg.AssetKey, key: str, outcome: MonthOutcome
+) -> dg.AssetMaterialization | dg.AssetObservation:
+    """Return a good month as materialised, a bad one as observed with what is wrong with it."""
+    if outcome.is_good:
+        return dg.AssetMaterialization(asset, partition=key, metadata=outcome.metadata())
+    metadata = outcome.metadata()
+    if outcome.failures:
+        metadata[FAILED_NOTES] = dg.MetadataValue.md(_table(outcome.failures[:LISTED_NOTES]))
+    return dg.AssetObservation(asset, partition=key, description=outcome.problem, metadata=metadata)
+
+
+def _table(failures: Sequence[Failure]) -> str:
+    rows = [Message.TABLE_FAILED_NOTES, "|---|---|---|"]
+    for failure in failures:
+        name, error = (text.replace("|", r"\|") for text in (failure.external_id, failure.error))
+        rows.append(f"| {name} | {failure.note_id} | {error} |")
+    return "\n".join(rows)

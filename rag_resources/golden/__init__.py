@@ -1,0 +1,1 @@
+"""The golden dataset as people keep it: files, single questions, review."""

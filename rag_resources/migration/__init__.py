@@ -1,0 +1,1 @@
+"""A migration's batches, its quality gate and its status."""

@@ -1,0 +1,295 @@
+"""A migration's status in words and tables, for the command line and for Dagster.
+
+Its plot is `rag_resources.reporting.plots`; what it says is read by `store.migration_status`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rag_resources.core.messages import Message
+from rag_resources.core.migration_status import MonthProgress, Quality
+from rag_resources.store.migration import StoredBatch
+from rag_resources.store.migration_status import MigrationStatus
+
+MODEL_STATES = {
+    None: Message.STATUS_NOT_REGISTERED,
+    "serving": Message.STATUS_SERVING,
+    "building": Message.STATUS_BUILDING,
+    "retired": Message.STATUS_RETIRED,
+}
+_STAGES = {
+    "chunk": Message.STAGE_CHUNK,
+    "embed_note": Message.STAGE_EMBED_NOTE,
+    "embed_chunk": Message.STAGE_EMBED_CHUNK,
+}
+_ABSENT = "–"
+_YES = "sí"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table of formatted cells; `is_prose` if they are texts and not numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_prose: bool = False
+
+    def markdown(self) -> str:
+        """Return it in Markdown, its title in bold."""
+        lines = [self.columns, ("---",) * len(self.columns), *self.rows]
+        cells = ([" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in lines)
+        table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        return f"**{self.title}**\n\n{table}"
+
+
+def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
+    """Say how far it is, what keeps it from going on, how fast it goes and what to do next.
+
+    Args:
+        status: As read.
+        first_month: First monthly partition, `YYYY-MM`.
+    """
+    held = [status.hold.explanation] if status.hold else []
+    total = status.total
+    if not status.months:
+        return [*held, Message.MIGRATION_NO_NOTES]
+    said = [
+        *held,
+        *(
+            Message.MIGRATION_CLOSED.format(
+                model=batch.model,
+                finished_at=batch.finished_at.astimezone(UTC),
+                reason=batch.reason,
+            )
+            for batch in status.closed
+        ),
+        Message.MIGRATION_TOTAL.format(
+            migrated=total.migrated,
+            notes=total.notes,
+            percent=total.percent_migrated,
+            remaining=total.remaining,
+        ),
+    ]
+    for count, message in (
+        (total.chunked - total.migrated, Message.MIGRATION_OUTDATED),
+        (total.expired, Message.MIGRATION_EXPIRED),
+        (total.failed, Message.MIGRATION_FAILED_NOTES),
+    ):
+        if count:
+            said.append(message.format(count=count))
+    said.extend(_outside(status.months, first_month, f"{status.read_at.astimezone(UTC):%Y-%m}"))
+    said.append(_serving(status))
+    pace = [*_pace(status)]
+    if pace:
+        said.append(Message.MIGRATION_PACE.format(pace=", ".join(pace)))
+    said.extend(_prospect(status))
+    return said
+
+
+def tables(status: MigrationStatus) -> list[ReportTable]:
+    """Return what there is to show, without empty tables."""
+    found = (
+        _months_table(status),
+        _models_table(status),
+        _quality_table(status),
+        _batches_table(status),
+        _errors_table(status),
+    )
+    return [table for table in found if table.rows]
+
+
+def duration(minutes: float) -> str:
+    """Put a time into words, as exactly as anybody can know it; never nothing."""
+    rounded = max(1, round(minutes))
+    hours, rest = divmod(rounded, 60)
+    if not hours:
+        return Message.DURATION_MINUTES.format(minutes=rest)
+    if hours < 48:
+        return Message.DURATION_HOURS.format(hours=hours, minutes=rest)
+    return Message.DURATION_DAYS.format(days=hours // 24, hours=hours % 24)
+
+
+def _outside(months: Sequence[MonthProgress], first: str, current: str) -> Iterator[str]:
+    """Name the months that no partition processes."""
+    left = [month.month for month in months if month.remaining]
+    before = [month for month in left if month < first]
+    if before:
+        yield Message.INGEST_BEFORE_FIRST.format(first=first, month=before[0])
+    after = [month for month in left if month > current]
+    if after:
+        yield Message.INGEST_AFTER_LAST.format(months=", ".join(after))
+
+
+def _serving(status: MigrationStatus) -> str:
+    if not status.serving:
+        return Message.MIGRATION_SERVES_NOTHING
+    return Message.STATUS_SERVES.format(
+        configuration=status.serving.configuration,
+        model=status.serving.model,
+        since=f"{_utc(status.serving.promoted_at)} UTC",
+    )
+
+
+def _pace(status: MigrationStatus) -> Iterator[str]:
+    if status.pace.notes_per_minute:
+        yield Message.MIGRATION_PACE_NOTES.format(rate=status.pace.notes_per_minute)
+    for model, rate in status.pace.vectors_per_minute.items():
+        yield Message.MIGRATION_PACE_VECTORS.format(rate=rate, model=model)
+
+
+def _prospect(status: MigrationStatus) -> Iterator[str]:
+    """Say when it will be done, or what keeps it from being done."""
+    if status.is_complete:
+        yield Message.MIGRATION_COMPLETE
+    elif status.ready_at and status.minutes_left is not None:
+        yield Message.MIGRATION_READY_AT.format(
+            duration=duration(status.minutes_left), ready_at=status.ready_at.astimezone(UTC)
+        )
+    elif not status.hold and not status.closed:
+        yield Message.MIGRATION_NO_ETA if status.is_working else Message.MIGRATION_IDLE
+
+
+def _months_table(status: MigrationStatus) -> ReportTable:
+    models = [model.name for model in status.models]
+    rows = (*status.months, status.total) if status.months else ()
+    return ReportTable(
+        Message.PLOT_PROGRESS,
+        (
+            Message.COLUMN_MONTH,
+            Message.COLUMN_NOTES,
+            Message.COLUMN_MIGRATED,
+            "%",
+            *(Message.COLUMN_PENDING_OF.format(model=model) for model in models),
+            Message.COLUMN_FAILURES,
+        ),
+        tuple(
+            (
+                month.month if month in status.months else Message.COLUMN_TOTAL,
+                str(month.notes),
+                str(month.migrated),
+                f"{month.percent_migrated:.2f}",
+                *(str(month.pending[model]) for model in models),
+                str(month.failures),
+            )
+            for month in rows
+        ),
+    )
+
+
+def _models_table(status: MigrationStatus) -> ReportTable:
+    return ReportTable(
+        Message.MIGRATION_MODELS,
+        (
+            Message.COLUMN_MODEL,
+            Message.COLUMN_STATE,
+            Message.COLUMN_SERVES,
+            Message.COLUMN_CHUNK_VECTORS,
+            "%",
+            Message.COLUMN_PENDING,
+        ),
+        tuple(
+            (
+                model.name,
+                MODEL_STATES[model.state],
+                _YES if model.serves else _ABSENT,
+                f"{model.current_chunks} / {model.chunks}",
+                f"{model.percent:.2f}",
+                str(model.pending_notes),
+            )
+            for model in status.models
+        ),
+    )
+
+
+def _quality_table(status: MigrationStatus) -> ReportTable:
+    found = (
+        (Message.MIGRATION_NOW, status.quality),
+        (Message.MIGRATION_BASELINE, status.baseline_quality),
+    )
+    return ReportTable(
+        Message.MIGRATION_QUALITY,
+        (
+            "",
+            Message.COLUMN_OF,
+            "Hit_Rate@10",
+            "MRR",
+            "p95 ms",
+            Message.COLUMN_QUERIES,
+            Message.COLUMN_MEASURED,
+        ),
+        tuple(_quality_row(label, quality) for label, quality in found if quality),
+    )
+
+
+def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
+    after_batch = Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
+    return (
+        label,
+        quality.configuration or after_batch,
+        f"{quality.hit_rate_at_10:.3f}",
+        f"{quality.mrr:.3f}",
+        f"{quality.latency_p95_ms:.0f}",
+        str(quality.total_queries),
+        _utc(quality.measured_at),
+    )
+
+
+def _batches_table(status: MigrationStatus) -> ReportTable:
+    return ReportTable(
+        Message.MIGRATION_BATCHES,
+        (
+            Message.COLUMN_MODEL,
+            Message.COLUMN_MEASURED,
+            Message.COLUMN_MONTHS,
+            Message.COLUMN_GATE,
+            Message.COLUMN_REASON,
+        ),
+        tuple(
+            (
+                batch.model,
+                _utc(batch.finished_at),
+                ", ".join(batch.months) or Message.MIGRATION_MEASURED_AGAIN,
+                gate_words(batch),
+                batch.reason,
+            )
+            for batch in status.last_batches.values()
+        ),
+        is_prose=True,
+    )
+
+
+def gate_words(batch: StoredBatch) -> str:
+    """Say whether a batch let the next one start, and who did if it did not."""
+    if batch.gate == "open":
+        return Message.MIGRATION_GATE_OPEN
+    if batch.overridden_at:
+        return Message.MIGRATION_GATE_OVERRIDDEN.format(reason=batch.override_reason)
+    return Message.MIGRATION_GATE_CLOSED
+
+
+def _errors_table(status: MigrationStatus) -> ReportTable:
+    return ReportTable(
+        Message.MIGRATION_ERRORS,
+        (
+            Message.COLUMN_KIND,
+            Message.COLUMN_MODEL,
+            Message.COLUMN_COUNT,
+            Message.COLUMN_EXAMPLES,
+        ),
+        tuple(
+            (
+                _STAGES[kind.stage],
+                kind.model or _ABSENT,
+                str(kind.count),
+                "; ".join(f"{example.external_id}: {example.reason}" for example in kind.examples),
+            )
+            for kind in status.errors
+        ),
+        is_prose=True,
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,1 @@
+"""What people read of evaluations and migrations: tables, plots and the report page."""

@@ -1,0 +1,179 @@
+"""Tables of the report that take evaluations apart: by group, by stage, and over time."""
+
+from collections.abc import Mapping
+
+from rag_resources.core.messages import Message
+from rag_resources.migration.status import gate_words
+from rag_resources.reporting.data import EvaluationReport, ReportedConfiguration
+from rag_resources.reporting.plots.evaluations import LatencyBar, stage_order
+from rag_resources.reporting.tables import ABSENT, Cell, PageTable, interval, moment
+
+SHOWN_TAGS = 25
+SHOWN_HISTORY = 100
+
+_GROUPS = {
+    "category": Message.REPORT_GROUP_CATEGORY,
+    "difficulty": Message.REPORT_GROUP_DIFFICULTY,
+    "tag": Message.REPORT_GROUP_TAG,
+}
+
+
+def groups_tables(report: EvaluationReport) -> list[PageTable]:
+    """Hit_Rate@10 by category, difficulty and tag; of the tags those with most questions."""
+    found: dict[str, dict[str, float]] = {}
+    for item in report.leading:
+        for group, means in item.detail.breakdown.items():
+            kind, _, name = group.partition(":")
+            sizes = found.setdefault(kind, {})
+            sizes[name] = max(sizes.get(name, 0.0), means["queries"])
+    return [_group_table(report, kind, found[kind]) for kind in _GROUPS if kind in found]
+
+
+def stages_table(report: EvaluationReport) -> PageTable:
+    """Percentiles of every stage, the slowest first, and of the whole."""
+    bars = latency_bars(report)
+    rows = [
+        (
+            Cell(stage),
+            *(
+                _latencies(bar.stages[stage].p50_ms, bar.stages[stage].p95_ms)
+                if stage in bar.stages
+                else Cell(ABSENT)
+                for bar in bars
+            ),
+        )
+        for stage in stage_order(bars)
+    ]
+    rows.append((Cell(Message.REPORT_WHOLE), *(_latencies(bar.p50_ms, bar.p95_ms) for bar in bars)))
+    return PageTable(
+        Message.REPORT_LATENCY_CAPTION,
+        (Message.COLUMN_STAGE, *(bar.name for bar in bars)),
+        tuple(rows),
+    )
+
+
+def latency_bars(report: EvaluationReport) -> list[LatencyBar]:
+    """Return the latencies of those leading."""
+    return [
+        LatencyBar(
+            item.name,
+            item.detail.stages,
+            item.evaluation.latency_p50_ms,
+            item.evaluation.latency_p95_ms,
+        )
+        for item in report.leading
+    ]
+
+
+def history_table(report: EvaluationReport) -> PageTable:
+    """The newest evaluations of those leading, the newest first."""
+    newest = report.history[::-1][:SHOWN_HISTORY]
+    return PageTable(
+        Message.REPORT_HISTORY_CAPTION.format(shown=len(newest), total=len(report.history)),
+        (
+            Message.COLUMN_EVALUATED,
+            Message.COLUMN_CONFIGURATION,
+            "Hit_Rate@10",
+            "MRR",
+            Message.COLUMN_QUERIES,
+            Message.COLUMN_GOLDEN,
+        ),
+        tuple(
+            (
+                Cell(moment(item.created_at)),
+                Cell(item.configuration),
+                Cell(
+                    f"{item.hit_rate_at_10:.3f}",
+                    (interval(item.hit_rate_at_10_low, item.hit_rate_at_10_high),),
+                ),
+                Cell(f"{item.mrr:.3f}"),
+                Cell(str(item.total_queries)),
+                Cell(item.golden_hash),
+            )
+            for item in newest
+        ),
+    )
+
+
+def promotions_table(report: EvaluationReport) -> PageTable:
+    """What served, the newest first."""
+    return PageTable(
+        Message.REPORT_PROMOTIONS_CAPTION,
+        (
+            Message.COLUMN_SINCE,
+            Message.COLUMN_CONFIGURATION,
+            Message.COLUMN_MODEL,
+            Message.COLUMN_REASON,
+        ),
+        tuple(
+            (
+                Cell(moment(item.promoted_at)),
+                Cell(item.configuration),
+                Cell(item.model),
+                Cell(item.reason or ABSENT),
+            )
+            for item in reversed(report.promotions)
+        ),
+        is_prose=True,
+    )
+
+
+def batches_table(report: EvaluationReport) -> PageTable:
+    """The batches of migrations, the newest first."""
+    return PageTable(
+        Message.REPORT_BATCHES_CAPTION,
+        (
+            Message.COLUMN_MEASURED,
+            Message.COLUMN_MODEL,
+            Message.COLUMN_MONTHS,
+            "Hit_Rate@10",
+            "MRR",
+            Message.COLUMN_GATE,
+            Message.COLUMN_REASON,
+        ),
+        tuple(
+            (
+                Cell(moment(item.finished_at)),
+                Cell(item.model),
+                Cell(", ".join(item.months) or Message.MIGRATION_MEASURED_AGAIN),
+                Cell(f"{item.hit_rate_at_10:.3f}"),
+                Cell(f"{item.mrr:.3f}"),
+                Cell(gate_words(item), tone="bad" if item.gate == "closed" else ""),
+                Cell(item.reason),
+            )
+            for item in reversed(report.batches)
+        ),
+        is_prose=True,
+    )
+
+
+def _group_table(report: EvaluationReport, kind: str, sizes: Mapping[str, float]) -> PageTable:
+    names = sorted(sizes)
+    caption = Message.REPORT_GROUPS_CAPTION.format(group=_GROUPS[kind])
+    if kind == "tag" and len(names) > SHOWN_TAGS:
+        names = sorted(names, key=lambda name: (-sizes[name], name))[:SHOWN_TAGS]
+        more = Message.REPORT_GROUPS_MORE.format(shown=SHOWN_TAGS, total=len(sizes))
+        caption = f"{caption} {more}"
+    return PageTable(
+        caption,
+        (Message.COLUMN_GROUP, *(item.name for item in report.leading)),
+        tuple(
+            (Cell(name), *(_group_cell(item, f"{kind}:{name}") for item in report.leading))
+            for name in names
+        ),
+    )
+
+
+def _group_cell(item: ReportedConfiguration, group: str) -> Cell:
+    means = item.detail.breakdown.get(group)
+    if means is None:
+        return Cell(ABSENT)
+    rate, queries = means["hit_rate_at_10"], means["queries"]
+    said = Message.REPORT_GROUP_CELL.format(
+        hits=round(rate * queries), queries=round(queries), mrr=means["mrr"]
+    )
+    return Cell(f"{rate:.3f}", (said,))
+
+
+def _latencies(p50_ms: float, p95_ms: float) -> Cell:
+    return Cell(f"{p50_ms:.1f}", (f"{p95_ms:.1f}",))

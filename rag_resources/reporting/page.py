@@ -1,0 +1,212 @@
+"""The report of evaluations as one HTML file that needs nothing else: no network, no script.
+
+What it shows is `report_data`. Questions and notes are text that anybody may have written: the
+template escapes everything but our own drawings, and the page lets nothing run.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.reporting.breakdowns import (
+    batches_table,
+    groups_tables,
+    history_table,
+    latency_bars,
+    promotions_table,
+    stages_table,
+)
+from rag_resources.reporting.data import (
+    SHOWN_NEWCOMERS,
+    SHOWN_UNFOUND,
+    EvaluationReport,
+)
+from rag_resources.reporting.plots.canvas import svg
+from rag_resources.reporting.plots.evaluations import hit_rates_figure, latency_figure
+from rag_resources.reporting.plots.history import Events, history_figure
+from rag_resources.reporting.tables import (
+    against_in_words,
+    answers_table,
+    configurations_table,
+    gates_table,
+    interval,
+    matrix_table,
+    moment,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def render_report(report: EvaluationReport) -> str:
+    """Return the report as a page, complete in itself."""
+    environment = Environment(
+        loader=PackageLoader("rag_resources.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Nothing of it is a number before the first evaluation.
+    contents = _contents(report) if report.configurations else {}
+    return environment.get_template("report.html").render(
+        m=Message,
+        report=report,
+        read_at=moment(report.read_at),
+        facts=list(_facts(report)),
+        shown_newcomers=SHOWN_NEWCOMERS,
+        shown_unfound=SHOWN_UNFOUND,
+        **contents,
+    )
+
+
+def write_report(report: EvaluationReport, path: Path) -> None:
+    """Write the page to a file, all of it or nothing.
+
+    Args:
+        report: As read.
+        path: Of the file; its folder is made.
+
+    Raises:
+        InvalidParameterError: It cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            unfinished.write_text(render_report(report), "utf-8")
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidParameterError(
+            Message.FILE_NOT_WRITABLE.format(path=path), path=path
+        ) from error
+
+
+def hit_rates_plot(report: EvaluationReport) -> "Figure":
+    """Draw the hit rates of those leading; there has to be an evaluation."""
+    return hit_rates_figure(
+        {item.name: item.verdict for item in report.leading}, threshold=report.gate.hit_rate_at_10
+    )
+
+
+def history_plot(report: EvaluationReport) -> "Figure":
+    """Draw the history of those leading; there has to be an evaluation."""
+    first = report.history[0].created_at
+    # What was before would squeeze all the rest to one side.
+    events = Events(
+        [item for item in report.promotions if item.promoted_at >= first],
+        [item for item in report.batches if item.finished_at >= first],
+    )
+    return history_figure(
+        report.history,
+        [item.name for item in report.leading],
+        events,
+        threshold=report.gate.hit_rate_at_10,
+    )
+
+
+def _contents(report: EvaluationReport) -> dict[str, object]:
+    compared = report.matrix.names
+    left_out = [item.name for item in report.leading if item.name not in compared]
+    return {
+        "configurations": configurations_table(report),
+        "gates": gates_table(report),
+        "groups": groups_tables(report),
+        "history": history_table(report),
+        "promotions": promotions_table(report),
+        "batches": batches_table(report),
+        "stages": stages_table(report),
+        "answers": answers_table(report),
+        "matrix": matrix_table(report.matrix),
+        "left_out": ", ".join(f"«{name}»" for name in left_out),
+        "against": {item.name: against_in_words(report, item) for item in report.leading},
+        "hit_rates_plot": _hit_rates_svg(report),
+        "history_plot": _history_svg(report),
+        "latency_plot": _latency_svg(report),
+    }
+
+
+def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
+    """Say what serves, and what it was measured on."""
+    status, gate = report.status, report.gate
+    serving = status.promotion
+    if serving:
+        named = Message.REPORT_SERVES.format(
+            configuration=serving.configuration, model=serving.model
+        )
+        since = moment(serving.promoted_at)
+        if serving.reason:
+            since = Message.REPORT_ROLLED_BACK.format(moment=since, reason=serving.reason)
+        yield Message.REPORT_FACT_CONFIGURATION, named
+        yield Message.REPORT_FACT_SINCE, since
+    else:
+        yield Message.REPORT_FACT_CONFIGURATION, Message.REPORT_SERVES_NOTHING
+    questions = Message.REPORT_QUESTIONS.format(count=status.golden, golden=report.golden)
+    yield Message.REPORT_FACT_QUESTIONS, questions
+    yield (
+        Message.REPORT_FACT_INDEX,
+        Message.REPORT_INDEX.format(
+            version=status.index_version,
+            notes=status.notes,
+            chunked=status.chunked,
+            chunks=status.chunks,
+        ),
+    )
+    yield (
+        Message.REPORT_FACT_GATE,
+        Message.REPORT_GATE.format(
+            hit_rate=gate.hit_rate_at_10, latency=gate.latency_p95_ms, points=100 * gate.margin
+        ),
+    )
+    if report.configurations:
+        newest = max(item.evaluation.created_at for item in report.configurations)
+        yield (
+            Message.REPORT_FACT_EVALUATIONS,
+            Message.REPORT_EVALUATIONS.format(
+                configurations=len(report.configurations), moment=moment(newest)
+            ),
+        )
+
+
+def _hit_rates_svg(report: EvaluationReport) -> Markup:
+    values = "; ".join(
+        f"{item.name} {item.verdict.hit_rate:.3f} "
+        f"({interval(item.verdict.interval.low, item.verdict.interval.high)})"
+        for item in report.leading
+    )
+    description = Message.REPORT_HIT_RATES_DESCRIPTION.format(
+        threshold=report.gate.hit_rate_at_10, values=values
+    )
+    return _drawing(hit_rates_plot(report), "hit-rates", Message.PLOT_HIT_RATES, description)
+
+
+def _history_svg(report: EvaluationReport) -> Markup:
+    description = Message.REPORT_HISTORY_DESCRIPTION.format(
+        names=_names(report),
+        first=moment(report.history[0].created_at),
+        last=moment(report.history[-1].created_at),
+    )
+    return _drawing(history_plot(report), "history", Message.REPORT_HISTORY, description)
+
+
+def _latency_svg(report: EvaluationReport) -> Markup:
+    figure = latency_figure(latency_bars(report), limit_ms=report.gate.latency_p95_ms)
+    description = Message.REPORT_LATENCY_DESCRIPTION.format(names=_names(report))
+    return _drawing(figure, "latency", Message.REPORT_LATENCY, description)
+
+
+def _names(report: EvaluationReport) -> str:
+    return ", ".join(item.name for item in report.leading)
+
+
+def _drawing(figure: "Figure", name: str, title: str, description: str) -> Markup:
+    drawn = svg(figure, name=f"plot-{name}", title=title, description=description)
+    return Markup(drawn)  # noqa: S704 - written by a serializer, which escapes what it is given

@@ -1,0 +1,231 @@
+"""Reads the report of evaluations from one state of the database.
+
+Bounded however much there is: the best configurations, the newest evaluations, the first questions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from uuid import UUID
+
+from rag_resources.core.attribution import EvaluatedQuestion, flips
+from rag_resources.core.comparison import compare_pairs
+from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.gate import GateConfig
+from rag_resources.core.golden import golden_hash
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.comparison import comparable, query_metrics
+from rag_resources.reporting.data import (
+    SHOWN_NEWCOMERS,
+    SHOWN_UNFOUND,
+    ComparisonMatrix,
+    Contrast,
+    EvaluationReport,
+    ReportedConfiguration,
+)
+from rag_resources.serving.promotion import Against, refusal
+from rag_resources.store.comparison import Questions, evaluated_questions
+from rag_resources.store.evaluations import fetch_evaluation
+from rag_resources.store.golden import list_golden
+from rag_resources.store.migration import list_batches
+from rag_resources.store.promotions import Promotion, list_promotions
+from rag_resources.store.report import evaluation_details, history_of, note_openings
+from rag_resources.store.status import read_status
+
+LEADING = 12
+"""Configurations that are drawn and compared; more lines or columns nobody reads."""
+HISTORY = 500
+EVENTS = 50
+
+
+def read_report(
+    database: Database,
+    configurations: Mapping[str, NamedConfiguration],
+    *,
+    gate: GateConfig | None = None,
+) -> EvaluationReport:
+    """Read everything in one snapshot, with about a dozen statements, then compare.
+
+    Args:
+        database: Open.
+        configurations: All there are now, by name.
+        gate: What a configuration must reach now; None takes the defaults.
+    """
+    gate = gate or GateConfig()
+    with database.snapshot() as connection:
+        status = read_status(connection)
+        golden = golden_hash(list_golden(connection))
+        ordered = sorted(status.evaluations, key=_best_first)
+        leading = _leading(ordered, status.promotion)
+        history = history_of(connection, [item.configuration for item in leading], limit=HISTORY)
+        befores = _befores(connection, leading, history, status.promotion)
+        questions = evaluated_questions(
+            connection, {item.evaluation_id for item in (*leading, *befores.values())}
+        )
+        contrasts = _contrasts(leading, befores, questions)
+
+        def refused(item: StoredEvaluation) -> str | None:
+            named = configurations.get(item.configuration)
+            if named is None:
+                return Message.REPORT_CONFIGURATION_GONE
+            against = _against(contrasts.get(item.evaluation_id), status.promotion, gate)
+            return refusal(
+                connection,
+                named,
+                item,
+                golden=golden,
+                gate=gate,
+                against=against,
+                by_itself=True,
+            )
+
+        details = evaluation_details(connection, [item.evaluation_id for item in ordered])
+        reported = tuple(
+            ReportedConfiguration(
+                evaluation=item,
+                detail=details[item.evaluation_id],
+                named=configurations.get(item.configuration),
+                verdict=judge_stored(item, gate),
+                refusal=refused(item),
+                has_questions=bool(questions.get(item.evaluation_id)),
+                contrast=contrasts.get(item.evaluation_id),
+            )
+            for item in ordered
+        )
+        compared = _asked_the_same(leading, questions)
+        unfound = _unfound(compared.values())
+        notes = note_openings(connection, _mentioned(contrasts.values(), unfound))
+        promotions = list_promotions(connection, limit=EVENTS)
+        batches = list_batches(connection, limit=EVENTS)
+    names = {item.configuration for item in leading}
+    return EvaluationReport(
+        read_at=datetime.now(UTC),
+        status=status,
+        golden=golden,
+        gate=gate,
+        configurations=reported,
+        leading=tuple(item for item in reported if item.name in names),
+        history=tuple(history),
+        promotions=tuple(promotions),
+        batches=tuple(batches),
+        matrix=_matrix(compared, unfound),
+        notes=notes,
+    )
+
+
+def _against(
+    contrast: Contrast | None, promotion: Promotion | None, gate: GateConfig
+) -> Against | None:
+    """Return how an evaluation does beside what serves; it may be put beside another one."""
+    if contrast is None or promotion is None:
+        return None
+    if contrast.before.evaluation_id != promotion.evaluation_id:
+        return None
+    return Against(contrast.before.configuration, contrast.inferiority(gate.margin))
+
+
+def _best_first(evaluation: StoredEvaluation) -> tuple[float, float, str]:
+    return -evaluation.hit_rate_at_10, -evaluation.mrr, evaluation.configuration
+
+
+def _leading(
+    ordered: Sequence[StoredEvaluation], promotion: Promotion | None
+) -> list[StoredEvaluation]:
+    """Return the best, and what serves in place of the last of them if it is not among them."""
+    serving = [
+        item
+        for item in ordered[LEADING:]
+        if promotion and item.configuration == promotion.configuration
+    ]
+    return [*ordered[: LEADING - len(serving)], *serving]
+
+
+def _befores(
+    connection: Connection,
+    leading: Sequence[StoredEvaluation],
+    history: Sequence[StoredEvaluation],
+    promotion: Promotion | None,
+) -> dict[UUID, StoredEvaluation]:
+    """Return what each is put beside, by id: what serves, or else its own evaluation before."""
+    serving = None
+    if promotion and promotion.evaluation_id:
+        serving = fetch_evaluation(connection, promotion.evaluation_id)
+    befores = {}
+    for item in leading:
+        before = serving
+        if serving is None or serving.evaluation_id == item.evaluation_id:
+            own = [
+                each
+                for each in history
+                if each.configuration == item.configuration
+                and each.evaluation_id != item.evaluation_id
+            ]
+            before = own[-1] if own else None
+        if before:
+            befores[item.evaluation_id] = before
+    return befores
+
+
+def _contrasts(
+    leading: Sequence[StoredEvaluation],
+    befores: Mapping[UUID, StoredEvaluation],
+    questions: Mapping[UUID, Questions],
+) -> dict[UUID, Contrast]:
+    """Put the evaluations beside others whose questions are there, and are not all other ones."""
+    found = {}
+    for key, before in befores.items():
+        known, asked = questions[before.evaluation_id], questions[key]
+        first, second = comparable(known, asked)
+        common = len(first.keys() & second.keys())
+        if common:
+            left_out = len(known.keys() | asked.keys()) - common
+            found[key] = Contrast(before, common, left_out, tuple(flips(first, second)))
+    return found
+
+
+def _asked_the_same(
+    leading: Sequence[StoredEvaluation], questions: Mapping[UUID, Questions]
+) -> dict[str, Questions]:
+    """Return the questions of those with the golden dataset of the newest, by configuration."""
+    there = [item for item in leading if questions[item.evaluation_id]]
+    if not there:
+        return {}
+    newest = max(there, key=lambda item: item.created_at)
+    return {
+        item.configuration: questions[item.evaluation_id]
+        for item in there
+        if item.golden_hash == newest.golden_hash
+    }
+
+
+def _unfound(compared: Iterable[Questions]) -> tuple[EvaluatedQuestion, ...]:
+    """Return the questions that were found by none, by their text."""
+    asked = list(compared)
+    missed = [
+        question
+        for key, question in (asked[0] if asked else {}).items()
+        if all(key in other and other[key].rank is None for other in asked)
+    ]
+    return tuple(sorted(missed, key=lambda question: (question.query, question.golden_id)))
+
+
+def _mentioned(contrasts: Iterable[Contrast], unfound: Sequence[EvaluatedQuestion]) -> set[UUID]:
+    """Return the notes that the questions shown speak of."""
+    found = {note for question in unfound[:SHOWN_UNFOUND] for note in question.relevant}
+    for contrast in contrasts:
+        for flip in contrast.shown:
+            found.update(flip.after.relevant, flip.newcomers[:SHOWN_NEWCOMERS])
+    return found
+
+
+def _matrix(
+    compared: Mapping[str, Questions], unfound: tuple[EvaluatedQuestion, ...]
+) -> ComparisonMatrix:
+    names = tuple(compared)
+    pairs = list(combinations(names, 2))
+    metrics = {name: query_metrics(asked) for name, asked in compared.items()}
+    found = compare_pairs([(metrics[before], metrics[after]) for before, after in pairs])
+    queries = len(compared[names[0]]) if names else 0
+    return ComparisonMatrix(names, queries, dict(zip(pairs, found, strict=True)), unfound)

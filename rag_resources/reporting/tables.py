@@ -1,0 +1,276 @@
+"""Tables of the report of evaluations: how good each configuration is, and against the others.
+
+What takes evaluations apart is `report_breakdowns`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rag_resources.core.comparison import HITS, Verdict
+from rag_resources.core.configuration import Role
+from rag_resources.core.gate import GateState, wilson_interval
+from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.evaluation.summary import (
+    GATE_WORDS,
+    VERDICT_WORDS,
+    gate_in_words,
+    inferiority_in_words,
+    p_value_in_words,
+)
+from rag_resources.reporting.data import (
+    ComparisonMatrix,
+    EvaluationReport,
+    ReportedConfiguration,
+)
+
+ABSENT = "–"
+_GATE_MARKS = {
+    GateState.PASS: ("✓", "good"),
+    GateState.INCONCLUSIVE: ("≈", "open"),
+    GateState.FAIL: ("✗", "bad"),
+}
+_VERDICT_MARKS = {
+    Verdict.BETTER: ("▲", "good"),
+    Verdict.WORSE: ("▼", "bad"),
+    Verdict.NO_EVIDENCE: ("·", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: what it says, in small print below it what else, and how good that is.
+
+    Attributes:
+        tone: `good`, `open`, `bad` or empty; the text says the same.
+    """
+
+    text: str
+    details: tuple[str, ...] = ()
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table whose first column names the rows; `is_prose` if it holds texts and not numbers."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    is_prose: bool = False
+
+
+def moment(value: datetime) -> str:
+    """Put a time the way the report does, in UTC."""
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def configurations_table(report: EvaluationReport) -> PageTable:
+    """Every configuration with its hit rates, their intervals, and what its gate says."""
+    columns = (
+        *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
+        *("MRR", "nDCG@10", "p50 ms", "p95 ms"),
+    )
+    return PageTable(
+        Message.REPORT_CONFIGURATIONS_CAPTION,
+        (Message.COLUMN_CONFIGURATION, Message.COLUMN_GATE, *columns),
+        tuple(_configuration_row(report, item) for item in report.configurations),
+    )
+
+
+def gates_table(report: EvaluationReport) -> PageTable:
+    """What the leading configurations pass and why, and whether they may serve."""
+    return PageTable(
+        Message.REPORT_GATES_CAPTION,
+        (
+            Message.COLUMN_CONFIGURATION,
+            "Hit_Rate@10",
+            "p95",
+            Message.COLUMN_AGAINST_SERVING,
+            Message.COLUMN_MAY_SERVE,
+        ),
+        tuple(
+            (
+                Cell(item.name),
+                _hit_rate_gate(report, item),
+                _latency_gate(report, item),
+                _against(report, item),
+                _may_serve(report, item),
+            )
+            for item in report.leading
+        ),
+        is_prose=True,
+    )
+
+
+def matrix_table(matrix: ComparisonMatrix) -> PageTable:
+    """Each configuration against each."""
+    return PageTable(
+        Message.REPORT_MATRIX_CAPTION.format(queries=matrix.queries),
+        (Message.COLUMN_CONFIGURATION, *matrix.names),
+        tuple(
+            (Cell(row), *(_matrix_cell(matrix, row, column) for column in matrix.names))
+            for row in matrix.names
+        ),
+    )
+
+
+def answers_table(report: EvaluationReport) -> PageTable:
+    """What judges think of the answers; without rows if nothing was judged."""
+    rows = []
+    for item in report.configurations:
+        judged = item.detail.judgements
+        if judged:
+            info = judged.info
+            values = (
+                _mean(judged.faithfulness),
+                _mean(judged.answer_relevance),
+                str(judged.judged),
+                str(judged.failures),
+            )
+            rows.append(
+                (
+                    Cell(item.name),
+                    *map(Cell, values),
+                    Cell(info.name, (info.model, info.version)),
+                    Cell(info.answerer),
+                )
+            )
+    return PageTable(
+        Message.REPORT_ANSWERS_CAPTION,
+        (
+            Message.COLUMN_CONFIGURATION,
+            Message.COLUMN_FAITHFULNESS,
+            Message.COLUMN_RELEVANCE,
+            Message.COLUMN_JUDGED,
+            Message.COLUMN_UNJUDGED,
+            Message.COLUMN_JUDGE,
+            Message.COLUMN_ANSWERER,
+        ),
+        tuple(rows),
+    )
+
+
+def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> list[str]:
+    """Say what an evaluation lost and gained, against what, and whether it is worse for certain."""
+    contrast = item.contrast
+    if not item.has_questions:
+        return [Message.REPORT_ARCHIVED]
+    if contrast is None:
+        return [Message.REPORT_AGAINST_NOTHING]
+    said = [
+        Message.REPORT_AGAINST.format(
+            name=contrast.before.configuration,
+            moment=moment(contrast.before.created_at),
+            queries=contrast.queries,
+            lost=contrast.lost,
+            gained=contrast.gained,
+        ),
+        inferiority_in_words(contrast.inferiority(report.gate.margin)),
+    ]
+    if contrast.left_out:
+        said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=contrast.left_out))
+    return said
+
+
+def interval(low: float, high: float) -> str:
+    """Put an interval of a proportion."""
+    return f"{low:.3f}–{high:.3f}"
+
+
+def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) -> tuple[Cell, ...]:
+    own = item.evaluation
+    mark, tone = _GATE_MARKS[item.verdict.state]
+    rates = (own.hit_rate_at_1, own.hit_rate_at_3, own.hit_rate_at_5, own.hit_rate_at_10)
+    values = (
+        f"{own.mrr:.3f}",
+        f"{own.ndcg_at_10:.3f}",
+        f"{own.latency_p50_ms:.0f}",
+        f"{own.latency_p95_ms:.0f}",
+    )
+    return (
+        Cell(item.name, tuple(_circumstances(report, item))),
+        Cell(f"{mark} {GATE_WORDS[item.verdict.state]}", tone=tone),
+        *(_hit_rate(rate, own.total_queries) for rate in rates),
+        *map(Cell, values),
+    )
+
+
+def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Iterator[str]:
+    """Say what has to be known to read the numbers."""
+    own = item.evaluation
+    if item.is_of(report.status.promotion):
+        yield Message.REPORT_IS_SERVING
+    yield Message.REPORT_EVALUATED.format(
+        moment=moment(own.created_at), model=own.model, queries=own.total_queries
+    )
+    if own.golden_hash != report.golden:
+        yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
+    for count, message in (
+        (own.failed_queries, Message.REPORT_FAILED),
+        (item.detail.degraded_queries, Message.REPORT_DEGRADED),
+    ):
+        if count:
+            yield message.format(count=count)
+
+
+def _hit_rate(rate: float, queries: int) -> Cell:
+    wilson = wilson_interval(round(rate * queries), queries)
+    return Cell(f"{rate:.3f}", (interval(wilson.low, wilson.high),))
+
+
+def _hit_rate_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    mark, tone = _GATE_MARKS[item.verdict.state]
+    said = gate_in_words(item.verdict, item.evaluation.total_queries)
+    return Cell(f"{mark} {said}", _warning(report.gate.hit_rate_blocks), tone)
+
+
+def _latency_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    p95, limit = item.evaluation.latency_p95_ms, report.gate.latency_p95_ms
+    blocks = _warning(report.gate.latency_blocks)
+    if p95 < limit:
+        return Cell(f"✓ {Message.REPORT_UNDER_LIMIT.format(p95=p95, limit=limit)}", blocks, "good")
+    return Cell(f"✗ {Message.REPORT_OVER_LIMIT.format(p95=p95, limit=limit)}", blocks, "bad")
+
+
+def _against(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    first, *others = against_in_words(report, item)
+    return Cell(first, (*others, *_warning(report.gate.regression_blocks)))
+
+
+def _warning(blocks: bool) -> tuple[str, ...]:
+    return () if blocks else (Message.REPORT_ONLY_WARNS,)
+
+
+def _may_serve(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
+    serving = report.status.promotion
+    if serving and serving.evaluation_id == item.evaluation.evaluation_id:
+        return Cell(Message.REPORT_IS_SERVING, tone="good")
+    if item.named and item.named.role is Role.REFERENCE:
+        return Cell(Message.REPORT_REFERENCE)
+    if item.refusal:
+        return Cell(Message.REPORT_MAY_NOT_SERVE.format(reason=item.refusal), tone="bad")
+    return Cell(Message.REPORT_MAY_SERVE, tone="good")
+
+
+def _matrix_cell(matrix: ComparisonMatrix, row: str, column: str) -> Cell:
+    if row == column:
+        return Cell(ABSENT)
+    cells = {metric: matrix.cell(row, column, metric) for metric in ("mrr", HITS)}
+    mark, tone = _VERDICT_MARKS[cells["mrr"].verdict]
+    return Cell(
+        f"{mark} {VERDICT_WORDS[cells['mrr'].verdict]}",
+        tuple(
+            said
+            for metric, cell in cells.items()
+            for said in (
+                f"{METRIC_WORDS[metric]} {cell.difference:+.3f}",
+                f"p {p_value_in_words(cell.p_value)}",
+            )
+        ),
+        tone,
+    )
+
+
+def _mean(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.3f}"

@@ -1,0 +1,1 @@
+"""Circuit breakers, deadlines and retries around calls that may fail."""

@@ -1,0 +1,99 @@
+"""HTTP by httpx under the ambient deadline of `deadlines`, kept at the socket."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpcore
+import httpx
+
+from rag_resources.resilience.deadlines import current_deadline, time_is_up
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """httpx's own transport, in which no wait outlasts the ambient deadline.
+
+    httpx's timeouts bound a single wait for bytes, so a server that sends one byte a second never
+    exceeds them. Hence deadlines at the socket, where connecting, TLS and every read and write
+    pass, those of the headers included.
+
+    Args:
+        proxy: Address of the proxy to go through, if any.
+    """
+
+    def __init__(self, *, proxy: str | None) -> None:
+        super().__init__(proxy=proxy)
+        # httpcore's pools are given a backend when they are made, but httpx makes them.
+        self._pool._network_backend = _DeadlineBackend()  # noqa: SLF001
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            DeadlineExceededError: The ambient deadline passed.
+            httpx.TransportError: No answer.
+        """
+        deadline = current_deadline()
+        if deadline is not None and deadline.expired:
+            raise time_is_up(begun=False)
+        timeouts: dict[str, Any] = request.extensions["timeout"]
+        with _shortened(timeouts["pool"]) as pool_s:
+            request.extensions["timeout"] = {**timeouts, "pool": pool_s}
+            return super().handle_request(request)
+
+
+class _DeadlineBackend(httpcore.SyncBackend):
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore.NetworkStream:
+        with _shortened(timeout) as limit_s:
+            return _DeadlineStream(super().connect_tcp(host, port, limit_s, *args, **options))
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        with _shortened(timeout) as limit_s:
+            return self._inner.read(max_bytes, limit_s)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        with _shortened(timeout) as limit_s:
+            self._inner.write(buffer, limit_s)
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        with _shortened(timeout) as limit_s:
+            inner = self._inner.start_tls(ssl_context, server_hostname, limit_s)
+        return _DeadlineStream(inner)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+@contextmanager
+def _shortened(timeout_s: float | None) -> Iterator[float | None]:
+    """Give the shorter of a timeout and what the ambient deadline leaves, and tell them apart.
+
+    Raises:
+        DeadlineExceededError: There is no time left, or it passed in the block.
+    """
+    deadline = current_deadline()
+    if deadline is None:
+        yield timeout_s
+        return
+    remaining_s = deadline.remaining_s
+    if remaining_s == 0.0:
+        raise time_is_up()
+    if timeout_s is not None and timeout_s <= remaining_s:
+        yield timeout_s
+        return
+    try:
+        yield remaining_s
+    except (httpcore.TimeoutException, httpx.PoolTimeout) as error:
+        raise time_is_up() from error

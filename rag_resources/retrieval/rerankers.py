@@ -1,0 +1,37 @@
+"""Which re-rankers the product knows. A new one is a file beside this and a line here."""
+
+from rag_resources.core.errors import InvalidConfigurationError, ProviderError
+from rag_resources.core.messages import Message
+from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
+from rag_resources.retrieval.rerank_llm import LanguageModelReranker
+from rag_resources.retrieval.rerank_sentences import SentenceReranker
+
+KNOWN_RERANKERS = ("sentences", "llm")
+
+
+def build_reranker(
+    name: str, *, embedder: Embedder, language_model: LanguageModel | None, batch_size: int
+) -> Reranker:
+    """Return the re-ranker of a name; creating one is free.
+
+    Args:
+        name: One of `KNOWN_RERANKERS`.
+        embedder: Of sentences.
+        language_model: None if none is configured.
+        batch_size: Passages per call of the language model, >= 1.
+
+    Raises:
+        ProviderError: It needs a language model and there is none.
+        InvalidConfigurationError: The name is none of these.
+    """
+    if name == "sentences":
+        return SentenceReranker(embedder)
+    if name == "llm":
+        if language_model is None:
+            raise ProviderError(Message.RERANKER_NEEDS_LANGUAGE_MODEL)
+        return LanguageModelReranker(language_model, batch_size)
+    raise InvalidConfigurationError(
+        Message.INVALID_CONFIGURATION.format(origin="reranking.method"),
+        [Message.PROBLEM_CHOICE.format(value=name, expected=", ".join(KNOWN_RERANKERS))],
+        name=name,
+    )

@@ -1,0 +1,1 @@
+"""Which configuration serves: promotion, rollback and holds."""
