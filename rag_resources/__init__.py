@@ -1,5 +1,9 @@
 """Everything the assets use: pure core, store, providers, retrieval, evaluation, resources.
 
-Imports point down: resources → evaluation → retrieval | indexing | ingestion → providers | store →
-database → settings → core.
+Imports point down; `docs/architecture.md` draws the layers. Importing the package gives the codes
+of `core.messages` their wording, since the core reads no files.
 """
+
+from rag_resources.languages.messages import bind
+
+bind()

@@ -200,7 +200,7 @@ def _confirmed(entries: "Sequence[GoldenEntry]") -> bool:
     answer: str = typer.prompt(
         Message.GOLDEN_CONFIRM.format(count=len(entries)), default="", show_default=False
     )
-    return answer.strip().casefold() in Message.WORDS_YES
+    return answer.strip().casefold() in Message.WORDS_YES.split()
 
 
 def _fields(

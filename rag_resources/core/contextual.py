@@ -30,7 +30,9 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     Names the summary, "Parte i de n", what the neighbours open with, and the section (first,
     middle, last).
     """
-    parts = [Message.CONTEXT_PART.format(part=index + 1, parts=len(chunks), summary=summary)]
+    parts: list[str] = [
+        Message.CONTEXT_PART.format(part=index + 1, parts=len(chunks), summary=summary)
+    ]
     if index > 0:
         parts.append(Message.CONTEXT_PREVIOUS.format(topic=_topic(chunks[index - 1])))
     if index < len(chunks) - 1:

@@ -1,7 +1,8 @@
 """The errors of the product, all of them subclasses of `RagError`.
 
-What a person reads of them is in Spanish and comes from `core.messages`; the class says what went
-wrong, `message` how to put it to a user, and `context` carries the offending values for the log.
+The class says what went wrong. `code` and `values` are those of the message, and `message` is its
+sentence in Spanish (`languages.messages.render` makes it in another language). `context` carries
+the offending values for the log.
 
     RagError
     ├── InvalidInputError        the caller gave something wrong: exit code 2, HTTP 400
@@ -30,14 +31,17 @@ wrong, `message` how to put it to a user, and `context` carries the offending va
     └── RollbackRefusedError     a way back that leads nowhere; nothing was changed
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from rag_resources.core.texts import Text, joined
 
 
 class RagError(Exception):
     """Base of all errors of the product.
 
     Args:
-        message: What to tell a user, in Spanish.
+        message: What to tell a user, of `core.messages`.
         context: The offending values, for logs and tests; never credentials.
     """
 
@@ -45,6 +49,16 @@ class RagError(Exception):
         super().__init__(message)
         self.message = message
         self.context = context
+
+    @property
+    def code(self) -> str | None:
+        """Of the message; None if it is not of the catalogue, such as a server's own words."""
+        return self.message.code if isinstance(self.message, Text) else None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What is filled into the message, by placeholder."""
+        return self.message.values if isinstance(self.message, Text) else {}
 
 
 class InvalidInputError(RagError):
@@ -59,14 +73,26 @@ class ProblemsError(InvalidInputError):
     """Several problems at once, each named.
 
     Args:
-        message: The headline, in Spanish.
-        problems: One line per problem, in Spanish, each naming the field, file or line.
+        headline: What they have in common.
+        problems: One line per problem, each naming the field, file or line.
         context: Further offending values.
     """
 
-    def __init__(self, message: str, problems: list[str], **context: Any) -> None:
-        super().__init__("\n  - ".join([message, *problems]), **context)
-        self.problems = problems
+    def __init__(self, headline: str, problems: Sequence[str], **context: Any) -> None:
+        super().__init__(joined("\n  - ", [headline, *problems]), **context)
+        self.headline = headline
+        self.problems = list(problems)
+
+    @property
+    def code(self) -> str | None:
+        """Of the headline."""
+        return self.headline.code if isinstance(self.headline, Text) else None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What is filled into the headline, and the `problems`."""
+        filled = self.headline.values if isinstance(self.headline, Text) else {}
+        return {**filled, "problems": tuple(self.problems)}
 
 
 class InvalidConfigurationError(ProblemsError):

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.texts import Template, joined
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -54,15 +55,15 @@ def _describe(detail: ErrorDetails) -> str:
         context["expected"] = context["expected"].replace(" or ", " o ")
     template = _PROBLEMS.get(detail["type"])
     if detail["type"] == "value_error":
-        reason = str(context["error"])
+        reason = context["error"].args[0]  # as a text, which `str` of the error is not
     elif template:
         reason = template.format(value=shown(detail["input"]), **context)
     else:
         reason = Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
-    return f"{path}: {reason}"
+    return joined(": ", (path, reason))
 
 
-_PROBLEMS: Mapping[str, str] = {
+_PROBLEMS: Mapping[str, Template] = {
     "missing": Message.PROBLEM_MISSING,
     "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
     "invalid_key": Message.PROBLEM_UNKNOWN_KEY,

@@ -153,7 +153,7 @@ def _group_table(report: EvaluationReport, kind: str, sizes: Mapping[str, float]
     if kind == "tag" and len(names) > SHOWN_TAGS:
         names = sorted(names, key=lambda name: (-sizes[name], name))[:SHOWN_TAGS]
         more = Message.REPORT_GROUPS_MORE.format(shown=SHOWN_TAGS, total=len(sizes))
-        caption = f"{caption} {more}"
+        caption = caption + " " + more
     return PageTable(
         caption,
         (Message.COLUMN_GROUP, *(item.name for item in report.leading)),

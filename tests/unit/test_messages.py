@@ -1,11 +1,25 @@
-"""The catalogue of messages."""
+"""The catalogue of messages: its codes, their wording in each language, and texts made of them."""
 
+import copy
+import pickle
 import re
 from pathlib import Path
+from string import Formatter
 
+import pytest
+
+from rag_resources.core import messages
+from rag_resources.core.errors import InvalidConfigurationError, InvalidQueryError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text, joined
+from rag_resources.languages.files import LANGUAGES, names, read
+from rag_resources.languages.messages import render, wording
 
 ROOT = Path(__file__).parents[2]
+
+
+def placeholders(template: str) -> set[str | None]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
 def test_every_message_is_used() -> None:
@@ -21,3 +35,93 @@ def test_every_message_is_used() -> None:
     names = [name for name in vars(Message) if name.isupper()]
     assert names
     assert [name for name in names if name not in words] == []
+
+
+def test_every_code_has_its_wording_in_spanish() -> None:
+    """Or the package cannot be imported; the error names the codes."""
+    with pytest.raises(ValueError, match="QUERY_BLANK"):
+        messages.bind({code: text for code, text in wording("es").items() if code != "QUERY_BLANK"})
+    with pytest.raises(ValueError, match="NO_SUCH_CODE"):
+        messages.bind({**wording("es"), "NO_SUCH_CODE": ""})
+    assert set(wording("es")) == set(Message.__annotations__)
+    assert wording("es")["QUERY_BLANK"] == Message.QUERY_BLANK
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_what_readers_of_answers_see_is_in_every_language(language: str) -> None:
+    """The file `answers.toml` has the same codes everywhere, in the same order."""
+    assert list(read(language, "messages/answers.toml")) == list(
+        read("es", "messages/answers.toml")
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_placeholders_are_the_same_in_every_language(language: str) -> None:
+    spanish = wording("es")
+    differ = {
+        code: placeholders(template) ^ placeholders(spanish[code])
+        for code, template in wording(language).items()
+        if placeholders(template) != placeholders(spanish[code])
+    }
+    assert differ == {}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_file_has_one_message_a_line(language: str) -> None:
+    """So a change of a message is a change of its line, and the code is found by searching."""
+    for name in names(language, "messages"):
+        path = ROOT / "rag_resources/languages" / language / "messages" / name
+        lines = [
+            line
+            for line in path.read_text("utf-8").splitlines()
+            if line.strip() and not line.startswith("#")
+        ]
+        assert [line.partition(" = ")[0] for line in lines] == list(
+            read(language, f"messages/{name}")
+        )
+
+
+def test_a_text_is_made_anew_in_another_language() -> None:
+    text = Message.PROBLEM_TOO_SMALL.format(value="«0»", ge=1)
+    assert text == "«0» es menor que el mínimo, 1"
+    assert (text.code, text.values) == ("PROBLEM_TOO_SMALL", {"value": "«0»", "ge": 1})
+    assert render(text, "es") == text
+    assert render(text, "en") == "«0» is less than the minimum, 1"
+    assert render(text, "fr-CA") == "«0» est inférieur au minimum, 1"
+
+
+def test_texts_inside_a_text_are_made_anew_too() -> None:
+    inner = Message.PROBLEM_TOO_MANY.format(max_length=3)
+    outer = joined(": ", ["tags", inner]) + " (" + Message.PROBLEM_EMPTY + ")"
+    assert outer == "tags: tiene más de 3 valores (no puede estar vacío)"
+    assert render(outer, "en") == "tags: has more than 3 values (must not be empty)"
+
+
+def test_what_a_language_lacks_stays_in_spanish() -> None:
+    operators = Message.GATE_PASS
+    assert render(operators, "en") == operators == "pasa"
+    assert render(Message.QUERY_BLANK, "tlh") == Message.QUERY_BLANK
+    assert render("the server's own words", "fr") == "the server's own words"
+
+
+def test_a_text_keeps_its_code_when_copied() -> None:
+    """Errors cross processes, and Dagster copies metadata."""
+    text = Message.PROBLEM_TOO_SMALL.format(value=0, ge=1)
+    for again in (pickle.loads(pickle.dumps(text)), copy.copy(text), copy.deepcopy(text)):
+        assert isinstance(again, Text)
+        assert (again, again.code, again.values) == (text, text.code, text.values)
+
+
+def test_an_error_carries_code_and_values() -> None:
+    error = InvalidQueryError(Message.QUERY_TOO_LONG.format(length=3_000, maximum=2_000))
+    assert (error.code, error.values) == ("QUERY_TOO_LONG", {"length": 3_000, "maximum": 2_000})
+    assert render(error.message, "en") == "The question has 3000 characters; the maximum is 2000."
+
+
+def test_an_error_with_problems_has_the_headlines_code() -> None:
+    problem = joined(": ", ["top_k", Message.PROBLEM_EMPTY])
+    error = InvalidConfigurationError(Message.INVALID_FILTERS, [problem])
+    assert error.code == "INVALID_FILTERS"
+    assert error.values == {"problems": (problem,)}
+    assert render(error.message, "en") == "The filters are not valid:\n  - top_k: must not be empty"
+    assert InvalidQueryError("the server's own words").code is None

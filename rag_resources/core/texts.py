@@ -1,0 +1,77 @@
+"""Texts that know what they say: a code of the catalogue, and the values in it.
+
+A text is a string, in Spanish, so it can be shown as it is. `languages.render` makes it anew in
+another language where it is shown. `to_json` stores the code and the values, never the sentence.
+The codes are in `core.messages`, the wording is in `languages`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+JOINED = "JOINED"
+"""The code of several texts in one: `separator` and `items` are its values."""
+
+
+class Text(str):
+    """A sentence for a person.
+
+    Attributes:
+        code: Of the message; the same in all languages.
+        values: What was filled in, by placeholder. A value may be a text itself.
+    """
+
+    code: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, sentence: str, code: str, values: Mapping[str, Any] | None = None) -> "Text":
+        """Make a text; messages are made by `Template.format`, several in one by `joined`."""
+        text = super().__new__(cls, sentence)
+        text.code = code
+        text.values = dict(values or {})
+        return text
+
+    def __add__(self, other: str) -> "Text":
+        """Append a text; both keep their codes."""
+        return joined("", (self, other))
+
+    def __getnewargs__(self) -> tuple[str, str, Mapping[str, Any]]:  # type: ignore[override]
+        return str(self), self.code, self.values
+
+
+class Template(Text):
+    """A message of the catalogue, which is a text itself if it has no placeholders."""
+
+    def format(self, *args: object, **values: object) -> Text:
+        """Fill in the placeholders, by name."""
+        return Text(super().format(*args, **values), self.code, values)
+
+
+def joined(separator: str, texts: Iterable[str]) -> Text:
+    """Join texts so that each keeps its code; like `str.join`."""
+    items = tuple(texts)
+    return Text(separator.join(items), JOINED, {"separator": separator, "items": items})
+
+
+def reworded(text: str, wording: Mapping[str, str]) -> str:
+    """Make a text anew.
+
+    Args:
+        text: Returned unchanged if it is an ordinary string, or its code has no wording.
+        wording: Templates by code. Texts among the values are made anew with it, too.
+    """
+    if not isinstance(text, Text):
+        return text
+    values = {name: _reworded_value(value, wording) for name, value in text.values.items()}
+    if text.code == JOINED:
+        return str(values["separator"]).join(values["items"])
+    if isinstance(text, Template):
+        return wording.get(text.code, str(text))
+    return wording[text.code].format(**values) if text.code in wording else str(text)
+
+
+def _reworded_value(value: Any, wording: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return reworded(value, wording)
+    if isinstance(value, list | tuple):
+        return type(value)(_reworded_value(item, wording) for item in value)
+    return value

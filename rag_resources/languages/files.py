@@ -1,0 +1,26 @@
+"""The files of a language, read from the package once."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("es", "fr", "en")
+"""The first has everything, and stands in for what another lacks."""
+
+
+@cache
+def read(language: str, path: str) -> dict[str, Any]:
+    """Return what a TOML file of a language holds; do not change it."""
+    return tomllib.loads(_resource(language, path).read_text("utf-8"))
+
+
+@cache
+def names(language: str, folder: str) -> tuple[str, ...]:
+    """Return the names of the TOML files in a folder of a language, in order."""
+    entries = _resource(language, folder).iterdir()
+    return tuple(sorted(entry.name for entry in entries if entry.name.endswith(".toml")))
+
+
+def _resource(language: str, path: str) -> Any:
+    return files("rag_resources.languages").joinpath(language, *path.split("/"))

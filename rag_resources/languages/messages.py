@@ -1,0 +1,40 @@
+"""The wording of messages: bound to their codes in Spanish, and made anew in other languages."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from rag_resources.core import messages
+from rag_resources.core.texts import reworded
+from rag_resources.languages.files import LANGUAGES, names, read
+
+
+@cache
+def wording(language: str) -> Mapping[str, str]:
+    """Return the templates of a language by code.
+
+    Raises:
+        ValueError: A code has two wordings.
+    """
+    found: dict[str, str] = {}
+    for name in names(language, "messages"):
+        area = read(language, f"messages/{name}")
+        if twice := found.keys() & area.keys():
+            raise ValueError(f"in two files: {', '.join(sorted(twice))}")
+        found |= area
+    return found
+
+
+def bind() -> None:
+    """Give the codes their wording in Spanish."""
+    messages.bind(wording(LANGUAGES[0]))
+
+
+def render(text: str, language: str) -> str:
+    """Make a text in a language; one that this language lacks stays in Spanish.
+
+    Args:
+        text: A `core.texts.Text`; an ordinary string is returned as it is.
+        language: One of `LANGUAGES`, or with a region, as `fr-CA`; of others, Spanish.
+    """
+    base = language.replace("_", "-").split("-")[0].lower()
+    return reworded(text, wording(base)) if base in LANGUAGES else str(text)
