@@ -18,10 +18,11 @@ def run() -> None:
     """Do the main job through the Dagster instance."""
     from rag_assets.instance import prepare
 
-    prepare(load_settings())
+    settings = load_settings()
+    prepare(settings)
     from rag_assets.main_job import main_job
 
-    main_job()
+    main_job(settings)
 
 
 @command(app, "ui", Message.HELP_UI)

@@ -1,36 +1,68 @@
-"""The models and named retrieval configurations this code location was loaded with."""
+"""Settings whose models exist, and the named configurations that belong to them."""
 
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rag_resources.configurations import load_configurations
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, Role
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.providers.registry import MODEL_NAMES
-from rag_resources.settings import Settings, settings
+from rag_resources.settings import Settings
 
 
-@cache
-def embedding_models() -> tuple[str, ...]:
-    """Return the models whose chunk vectors are assets.
+@dataclass(frozen=True)
+class Configured:
+    """Checked settings with the named configurations that they select.
+
+    Attributes:
+        settings: Every model in them exists.
+        configurations: By name; those whose vectors are made.
+    """
+
+    settings: Settings
+    configurations: Mapping[str, NamedConfiguration]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models whose chunk vectors are assets."""
+        return self.settings.embedding_models
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The names of the configurations that may be promoted."""
+        return tuple(
+            item.name for item in self.configurations.values() if item.role is Role.CANDIDATE
+        )
+
+    def representative(self, model: str) -> RetrievalConfig:
+        """Return the configuration that stands for a model: its first candidate, else defaults."""
+        for item in self.configurations.values():
+            if item.role is Role.CANDIDATE and item.retrieval.model == model:
+                return item.retrieval
+        return RetrievalConfig(model=model)
+
+
+def read_configured(settings: Settings) -> Configured:
+    """Check the settings and read the configurations of their folders.
 
     Raises:
-        InvalidConfigurationError: As `check_models`.
+        InvalidConfigurationError: A model is unknown, or a configuration file is not valid.
     """
-    check_models(settings())
-    return settings().embedding_models
+    check_models(settings)
+    return Configured(settings, _configurations(settings))
 
 
-def check_models(own: Settings) -> None:
+def check_models(settings: Settings) -> None:
     """Refuse settings that name no model: assets and tables are called after models.
 
     Raises:
         InvalidConfigurationError: With every bad variable named, and what it may say.
     """
     named = {
-        "EMBEDDING_MODELS": own.embedding_models,
-        "NOTE_EMBEDDING_MODEL": (own.note_embedding_model,),
-        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [own.legacy_embedding_model])),
+        "EMBEDDING_MODELS": settings.embedding_models,
+        "NOTE_EMBEDDING_MODEL": (settings.note_embedding_model,),
+        "LEGACY_EMBEDDING_MODEL": tuple(filter(None, [settings.legacy_embedding_model])),
     }
     known = ", ".join(MODEL_NAMES)
     problems = [
@@ -43,18 +75,11 @@ def check_models(own: Settings) -> None:
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
-@cache
-def configurations() -> dict[str, NamedConfiguration]:
-    """Return every named configuration whose vectors are made, by name.
-
-    Raises:
-        InvalidConfigurationError: A file is not valid, or its model is unknown.
-    """
-    own = settings()
-    made = {"chunks": own.embedding_models, "notes": (own.note_embedding_model,)}
+def _configurations(settings: Settings) -> dict[str, NamedConfiguration]:
+    made = {"chunks": settings.embedding_models, "notes": (settings.note_embedding_model,)}
     found = {
         name: item
-        for name, item in load_configurations(own.configuration_folders).items()
+        for name, item in load_configurations(settings.configuration_folders).items()
         # A model that exists but is switched off takes its configurations along.
         if item.retrieval.model in made[item.retrieval.unit]
         or item.retrieval.model not in MODEL_NAMES
@@ -62,7 +87,7 @@ def configurations() -> dict[str, NamedConfiguration]:
     problems = [
         f"{item.name}: "
         + Message.CONFIGURATION_MODEL.format(
-            model=item.retrieval.model, known=", ".join(own.all_models)
+            model=item.retrieval.model, known=", ".join(settings.all_models)
         )
         for item in found.values()
         if item.retrieval.model not in MODEL_NAMES
@@ -70,11 +95,3 @@ def configurations() -> dict[str, NamedConfiguration]:
     if problems:
         raise InvalidConfigurationError(Message.INVALID_CONFIGURATIONS, problems)
     return found
-
-
-def representative(model: str) -> RetrievalConfig:
-    """Return the configuration that stands for a model: its first candidate, else the defaults."""
-    for item in configurations().values():
-        if item.role is Role.CANDIDATE and item.retrieval.model == model:
-            return item.retrieval
-    return RetrievalConfig(model=model)

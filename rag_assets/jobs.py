@@ -1,39 +1,45 @@
-"""The jobs that materialise assets; those that do something else are in `ops`."""
+"""The jobs that materialise assets; those that do something else are in their domain's folder."""
 
 import dagster as dg
 
-from rag_assets.evaluation.assets import evaluation_assets, evaluation_report, golden_dataset
-from rag_assets.indexing.assets import chunks, embeddings_assets
-from rag_assets.ingestion.assets import note_embeddings, notes
-from rag_assets.serving.assets import promoted_config
+from rag_assets.keys import (
+    ALL_EMBEDDINGS,
+    ALL_EVALUATIONS,
+    CHUNKS,
+    EVALUATION_REPORT,
+    GOLDEN_DATASET,
+    NOTE_EMBEDDINGS,
+    NOTES,
+    PROMOTED_CONFIG,
+)
 from rag_resources.core.messages import Message
 
 ingest_job = dg.define_asset_job(
     "ingest",
-    selection=dg.AssetSelection.assets(notes, note_embeddings),
+    selection=dg.AssetSelection.assets(NOTES, NOTE_EMBEDDINGS),
     description=Message.ASSET_NOTES,
 )
 
 index_job = dg.define_asset_job(
     "index",
-    selection=dg.AssetSelection.assets(chunks, *embeddings_assets),
+    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS,
     description=Message.JOB_INDEX,
 )
 
 golden_job = dg.define_asset_job(
     "golden",
-    selection=dg.AssetSelection.assets(golden_dataset),
+    selection=dg.AssetSelection.assets(GOLDEN_DATASET),
     description=Message.ASSET_GOLDEN,
 )
 
 evaluate_job = dg.define_asset_job(
     "evaluate",
-    selection=dg.AssetSelection.assets(*evaluation_assets, evaluation_report),
+    selection=dg.AssetSelection.assets(EVALUATION_REPORT) | ALL_EVALUATIONS,
     description=Message.JOB_EVALUATE,
 )
 
 promote_job = dg.define_asset_job(
     "promote",
-    selection=dg.AssetSelection.assets(promoted_config),
+    selection=dg.AssetSelection.assets(PROMOTED_CONFIG),
     description=Message.JOB_PROMOTE,
 )

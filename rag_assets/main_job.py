@@ -11,9 +11,9 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
-from rag_assets.configured import configurations
-from rag_assets.definitions import defs
-from rag_assets.evaluation.assets import evaluation_key
+from rag_assets.code_location import build_defs
+from rag_assets.configured import Configured, read_configured
+from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import print_results, progress_bars
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import living
@@ -25,14 +25,14 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunking_hash
-from rag_resources.settings import load_settings
+from rag_resources.settings import Settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.index_state import index_version
 from rag_resources.store.progress import index_is_current
 
 
-def main_job() -> None:
+def main_job(settings: Settings) -> None:
     """Run everything, show its progress, and end with the table of configurations.
 
     Notes that could not be indexed stop nothing, and are told in the end.
@@ -41,27 +41,27 @@ def main_job() -> None:
         RagError: A step failed, or some note; the UI shows the run.
     """
     console = Console()
-    settings = load_settings()
+    configured = read_configured(settings)
     with (
         open_application(settings) as application,
         dg.DagsterInstance.get() as instance,
         living(settings.rag_home) as tags,
     ):
-        runs = _Runs(instance, tags)
+        runs = _Runs(build_defs(settings), settings, instance, tags)
         with progress_bars(console, application):
             bad_notes = runs.months("ingest")
             if settings.golden_source or _has_golden(application.database):
-                runs.assets("golden", [dg.AssetKey("golden_dataset")])
+                runs.assets("golden", [GOLDEN_DATASET])
             if not _index_is_current(application):
                 bad_notes += runs.months("index")
         if not _has_golden(application.database):
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
-        stale = _stale(application)
+        stale = _stale(application, configured)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
-            _evaluate(runs, application, stale)
-            runs.assets("evaluate", [dg.AssetKey("evaluation_report")])
+            _evaluate(runs, application, configured, stale)
+            runs.assets("evaluate", [EVALUATION_REPORT])
             promotion = runs.execute("promote")
-        print_results(console, application.database)
+        print_results(console, application.database, configured.configurations)
         _succeeded(promotion)
     if bad_notes:
         raise RagError("\n".join(bad_notes))
@@ -72,9 +72,14 @@ class _Runs:
     """Executes jobs in this process.
 
     Attributes:
+        definitions: With the jobs.
+        settings: They were built from.
+        instance: Records the runs.
         tags: Of every run.
     """
 
+    definitions: dg.Definitions
+    settings: Settings
     instance: dg.DagsterInstance
     tags: Mapping[str, str]
 
@@ -84,7 +89,7 @@ class _Runs:
         Returns:
             What is to be told of those.
         """
-        keys = monthly.get_partition_keys()
+        keys = monthly(self.settings).get_partition_keys()
         window = {
             "dagster/asset_partition_range_start": keys[0],
             "dagster/asset_partition_range_end": keys[-1],
@@ -103,7 +108,7 @@ class _Runs:
         self, job: str, *, tags: Mapping[str, str] | None = None, **options: Any
     ) -> dg.ExecuteInProcessResult:
         """Execute a job; how it ended is for the caller to look at."""
-        return defs.resolve_job_def(job).execute_in_process(
+        return self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance,
             raise_on_error=False,
             # The console belongs to the progress bars; the UI has the whole log.
@@ -139,7 +144,9 @@ def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProc
     )
 
 
-def _evaluate(runs: _Runs, application: Application, names: list[str]) -> None:
+def _evaluate(
+    runs: _Runs, application: Application, configured: Configured, names: list[str]
+) -> None:
     """Evaluate some configurations.
 
     A candidate that fails its gate fails the run, and is no reason to stop here: the promotion
@@ -148,7 +155,7 @@ def _evaluate(runs: _Runs, application: Application, names: list[str]) -> None:
     if not names:
         return
     result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])
-    if _stale(application):
+    if _stale(application, configured):
         _succeeded(result)
 
 
@@ -162,18 +169,18 @@ def _index_is_current(application: Application) -> bool:
     with application.database.transaction() as connection:
         return index_is_current(
             connection,
-            full_window(),
+            full_window(settings),
             chunking_hash=chunking_hash(settings.chunking),
             models=settings.embedding_models,
         )
 
 
-def _stale(application: Application) -> list[str]:
+def _stale(application: Application, configured: Configured) -> list[str]:
     """The configurations whose latest evaluation was of something else than there is now."""
     stale = []
     with application.database.transaction() as connection:
         golden, version = golden_hash(list_golden(connection)), index_version(connection)
-        for name, item in configurations().items():
+        for name, item in configured.configurations.items():
             latest = latest_evaluation(connection, name)
             now = (item.retrieval.config_hash, golden, version)
             if latest is None or now != (

@@ -1,7 +1,7 @@
 """What the main job shows on the console: progress as the database says it, and the results."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rag_assets.configured import configurations
 from rag_resources.application import Application
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -78,13 +77,11 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
             refresh()
 
 
-def print_results(console: Console, database: Database) -> None:
-    """Print the table of configurations, and what serves."""
+def print_results(console: Console, database: Database, configurations: Container[str]) -> None:
+    """Print the table of some configurations, and what serves."""
     with database.transaction() as connection:
         latest = [
-            item
-            for item in latest_evaluations(connection)
-            if item.configuration in configurations()
+            item for item in latest_evaluations(connection) if item.configuration in configurations
         ]
         promotion = current_promotion(connection)
     frame = comparison_table(latest)

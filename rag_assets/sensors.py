@@ -18,8 +18,9 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
-from rag_assets.indexing.assets import chunks, describe_closed, embeddings_key
+from rag_assets.indexing.assets import describe_closed
 from rag_assets.jobs import index_job, ingest_job
+from rag_assets.keys import CHUNKS, embeddings_key
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
@@ -28,7 +29,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.ingestion.sources import READERS, iter_source
-from rag_resources.settings import Settings, load_settings
+from rag_resources.settings import Settings
 from rag_resources.store.holds import current_hold
 from rag_resources.store.migration import closed_batches
 
@@ -41,43 +42,48 @@ READ_FILES, READ_BYTES = 2_000, 20_000_000
 log = structlog.get_logger()
 
 
-@dg.sensor(
-    job=ingest_job,
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=Message.SENSOR_NEW_NOTES,
-)
-def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-    """Ingest the months of the files that were written since the cursor.
+def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Make the sensor that ingests new and changed files."""
 
-    The cursor is the latest change time of a file, in nanoseconds, and which source that is of; a
-    change time cannot be set back, so a file or folder moved in with an old date is seen too.
-    """
-    source = load_settings().notes_source
-    if source is None:
-        return dg.SkipReason(Message.SOURCE_NOT_SET)
-    if not source.exists():
-        return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
-    latest, _, which = (context.cursor or "").partition(" ")
-    seen = int(latest) if which == _identity(source) else 0
-    # What is written while the folders are read may be missed: it is for the next tick.
-    now = time.time_ns() - SETTLED_NS
-    changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
-    if not changed:
-        return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
-    latest = str(max(changed.values()))
-    cursor = f"{latest} {_identity(source)}"
-    keys = _months(list(changed))
-    if not keys:
-        return dg.SensorResult(cursor=cursor)
-    request = dg.RunRequest(
-        run_key=latest,
-        tags={
-            "dagster/asset_partition_range_start": min(keys),
-            "dagster/asset_partition_range_end": max(keys),
-        },
+    @dg.sensor(
+        job=ingest_job,
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=Message.SENSOR_NEW_NOTES,
     )
-    return dg.SensorResult(run_requests=[request], cursor=cursor)
+    def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        """Ingest the months of the files that were written since the cursor.
+
+        The cursor is the latest change time of a file, in nanoseconds, and the source's identity.
+        A change time cannot be set back, so a file or folder moved in with an old date is seen too.
+        """
+        source = settings.notes_source
+        if source is None:
+            return dg.SkipReason(Message.SOURCE_NOT_SET)
+        if not source.exists():
+            return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
+        latest, _, which = (context.cursor or "").partition(" ")
+        seen = int(latest) if which == _identity(source) else 0
+        # What is written while the folders are read may be missed: it is for the next tick.
+        now = time.time_ns() - SETTLED_NS
+        changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
+        if not changed:
+            return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
+        latest = str(max(changed.values()))
+        cursor = f"{latest} {_identity(source)}"
+        keys = _months(list(changed), settings)
+        if not keys:
+            return dg.SensorResult(cursor=cursor)
+        request = dg.RunRequest(
+            run_key=latest,
+            tags={
+                "dagster/asset_partition_range_start": min(keys),
+                "dagster/asset_partition_range_end": max(keys),
+            },
+        )
+        return dg.SensorResult(run_requests=[request], cursor=cursor)
+
+    return new_notes
 
 
 def _identity(source: Path) -> str:
@@ -103,12 +109,12 @@ def _change_times(source: Path, seen: int) -> Iterator[tuple[Path, int]]:
                 yield path, max(changed, came)
 
 
-def _months(paths: Sequence[Path]) -> set[str]:
+def _months(paths: Sequence[Path], settings: Settings) -> set[str]:
     """The partitions of the notes in some files; the first and the last if there is much to read.
 
     The last one also stands for notes outside all of them, and for bad records: its run names them.
     """
-    known = monthly.get_partition_keys()
+    known = monthly(settings).get_partition_keys()
     if sum(map(_size, paths)) > READ_BYTES or len(paths) > READ_FILES:
         return {known[0], known[-1]}
     keys = set()
@@ -157,37 +163,42 @@ def failed_runs(context: dg.RunFailureSensorContext) -> None:
     )
 
 
-@dg.sensor(
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=Message.SENSOR_STOP_BACKFILLS,
-)
-def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Cancel the backfills whose next batches would be turned away one by one.
+def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Make the sensor that cancels backfills which a gate or a hold would turn away."""
 
-    Once for each closing of a gate and each hold: a backfill that is launched knowing of it, or
-    brings an override of the gate, is left alone.
-    """
-    running = context.instance.get_backfills(
-        filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    @dg.sensor(
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=Message.SENSOR_STOP_BACKFILLS,
     )
-    if not running:
-        return dg.SkipReason(Message.BACKFILLS_NONE)
-    stops = _read_stops(load_settings())
-    stopped = {
-        backfill.backfill_id: backfill
-        for backfill in running
-        if any(stop.concerns(backfill) for stop in stops)
-    }
-    for backfill in stopped.values():
-        context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
-    if not stopped:
-        return dg.SkipReason(Message.BACKFILLS_GO_ON)
-    log.warning("backfills_stopped", backfills=list(stopped))
-    reasons = "\n".join(stop.reason for stop in stops)
-    return dg.SkipReason(
-        Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
-    )
+    def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        """Cancel the backfills whose next batches would be turned away one by one.
+
+        Once for each closing of a gate and each hold: a backfill that is launched knowing of it, or
+        brings an override of the gate, is left alone.
+        """
+        running = context.instance.get_backfills(
+            filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+        )
+        if not running:
+            return dg.SkipReason(Message.BACKFILLS_NONE)
+        stops = _read_stops(settings)
+        stopped = {
+            backfill.backfill_id: backfill
+            for backfill in running
+            if any(stop.concerns(backfill) for stop in stops)
+        }
+        for backfill in stopped.values():
+            context.instance.update_backfill(backfill._replace(status=BulkActionStatus.CANCELING))
+        if not stopped:
+            return dg.SkipReason(Message.BACKFILLS_GO_ON)
+        log.warning("backfills_stopped", backfills=list(stopped))
+        reasons = "\n".join(stop.reason for stop in stops)
+        return dg.SkipReason(
+            Message.BACKFILLS_STOPPED.format(backfills=", ".join(stopped), reasons=reasons)
+        )
+
+    return stop_backfills
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +245,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         hold = current_hold(connection)
     stops = [
         _Stop(
-            frozenset((chunks.key, embeddings_key(batch.model))),
+            frozenset((CHUNKS, embeddings_key(batch.model))),
             batch.finished_at,
             describe_closed([batch]),
             is_gate=True,
@@ -242,7 +253,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         for batch in closed
     ]
     if hold:
-        assets = frozenset((chunks.key, *map(embeddings_key, models)))
+        assets = frozenset((CHUNKS, *map(embeddings_key, models)))
         stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
     return stops
 

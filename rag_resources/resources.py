@@ -4,27 +4,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from dagster import ConfigurableResource, InitResourceContext
+from dagster import ConfigurableResource, InitResourceContext, ResourceDependency
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
 from rag_resources.logs import log_to_stderr
-from rag_resources.settings import load_settings
+from rag_resources.settings import Settings
 
 
 class RagResource(ConfigurableResource["RagResource"]):
-    """The retrieval pipeline with its database and models, as the environment configures them.
+    """The retrieval pipeline with its database and models, as the settings configure them.
 
     One pool of connections per run (one per step with the multiprocess executor).
     """
 
+    settings: ResourceDependency[Settings]
     _application: Application | None = PrivateAttr(default=None)
 
     @contextmanager
     def yield_for_execution(self, context: InitResourceContext) -> Iterator[Self]:
         """Open the application for a run and close it at its end."""
         log_to_stderr()
-        with open_application(load_settings()) as application:
+        with open_application(self.settings) as application:
             self._application = application
             yield self
             self._application = None

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -213,9 +212,3 @@ def _as_variable(problem: str) -> str:
     """Name the environment variable instead of the field."""
     name, _, reason = problem.partition(":")
     return f"{name.upper().replace('.', '__')}:{reason}"
-
-
-@cache
-def settings() -> Settings:
-    """Return the settings of this process, read once."""
-    return load_settings()

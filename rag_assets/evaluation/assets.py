@@ -1,15 +1,20 @@
 """The golden dataset, one evaluation per named configuration, and their comparison."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dagster as dg
 
-from rag_assets.configured import configurations
 from rag_assets.evaluation.metadata import evaluation_metadata
-from rag_assets.indexing.assets import embeddings_key
-from rag_assets.ingestion.assets import OWNERS, note_embeddings, notes
+from rag_assets.keys import (
+    GOLDEN_DATASET,
+    NOTE_EMBEDDINGS,
+    NOTES,
+    OWNERS,
+    embeddings_key,
+    evaluation_key,
+)
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.golden import golden_hash
@@ -27,7 +32,7 @@ from rag_resources.store.golden import list_golden
 
 
 @dg.asset(
-    deps=[notes],
+    deps=[NOTES],
     group_name="evaluation",
     owners=OWNERS,
     kinds={"python", "postgres", "json"},
@@ -86,12 +91,12 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
     searched = (
         embeddings_key(configuration.retrieval.model)
         if configuration.retrieval.unit == "chunks"
-        else note_embeddings.key
+        else NOTE_EMBEDDINGS
     )
 
     @dg.asset(
         key=evaluation_key(configuration.name),
-        deps=[golden_dataset, searched],
+        deps=[GOLDEN_DATASET, searched],
         group_name="evaluation",
         owners=OWNERS,
         kinds={"python", "postgres"},
@@ -123,41 +128,42 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
     return evaluation_results
 
 
-def evaluation_key(name: str) -> dg.AssetKey:
-    """Return the asset key of a configuration's evaluations."""
-    return dg.AssetKey(["evaluation_results", name])
+def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
+    """Make the asset `evaluation_report`.
 
+    Args:
+        configurations: Names of those evaluated.
+    """
 
-evaluation_assets = [build_evaluation_asset(item) for item in configurations().values()]
-
-
-@dg.asset(
-    deps=[evaluation_key(name) for name in configurations()],
-    group_name="evaluation",
-    owners=OWNERS,
-    kinds={"python", "matplotlib", "html"},
-    automation_condition=dg.AutomationCondition.eager(),
-    description=Message.ASSET_REPORT,
-)
-def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
-    """Write what the evaluations say as a page, and show the main part of it."""
-    application = rag.application
-    path = application.settings.evaluation_report
-    with told_as_failure():
-        report = read_report(
-            application.database, application.configurations, gate=application.settings.gate
-        )
-        write_report(report, path)
-    latest = [item.evaluation for item in report.configurations]
-    return dg.MaterializeResult(
-        metadata={
-            "report": dg.MetadataValue.path(path),
-            "configurations": len(latest),
-            "comparison": dg.MetadataValue.md(comparison_markdown(latest)),
-            **_plots(report),
-            **_report_numbers(report),
-        }
+    @dg.asset(
+        deps=[evaluation_key(name) for name in configurations],
+        group_name="evaluation",
+        owners=OWNERS,
+        kinds={"python", "matplotlib", "html"},
+        automation_condition=dg.AutomationCondition.eager(),
+        description=Message.ASSET_REPORT,
     )
+    def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
+        """Write what the evaluations say as a page, and show the main part of it."""
+        application = rag.application
+        path = application.settings.evaluation_report
+        with told_as_failure():
+            report = read_report(
+                application.database, application.configurations, gate=application.settings.gate
+            )
+            write_report(report, path)
+        latest = [item.evaluation for item in report.configurations]
+        return dg.MaterializeResult(
+            metadata={
+                "report": dg.MetadataValue.path(path),
+                "configurations": len(latest),
+                "comparison": dg.MetadataValue.md(comparison_markdown(latest)),
+                **_plots(report),
+                **_report_numbers(report),
+            }
+        )
+
+    return evaluation_report
 
 
 def _plots(report: EvaluationReport) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import dagster as dg
 
-from rag_assets.indexing.assets import chunks, embeddings_key
-from rag_assets.ingestion.assets import note_embeddings, notes
+from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
 from rag_resources.core.attribution import Flip, MonthBlame, blame_months
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.evaluation.comparison import EvaluationComparison
@@ -50,7 +49,7 @@ def materialized_months(
     """
     first, last = sorted((found.before.created_at, found.after.created_at))
     models = {found.before.model, found.after.model}
-    keys = [notes.key, note_embeddings.key, chunks.key, *map(embeddings_key, sorted(models))]
+    keys = [NOTES, NOTE_EMBEDDINGS, CHUNKS, *map(embeddings_key, sorted(models))]
     worked: dict[str, list[str]] = defaultdict(list)
     for key in keys:
         for month in sorted(set(_worked_on(instance, key, first, last)), reverse=True):

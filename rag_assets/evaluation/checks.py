@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from rag_assets.configured import configurations
-from rag_assets.evaluation.assets import evaluation_key, golden_dataset
 from rag_assets.evaluation.attribution import attribution_metadata
+from rag_assets.keys import GOLDEN_DATASET, evaluation_key
 from rag_resources.core.comparison import Inferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
@@ -17,7 +16,6 @@ from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.summary import gate_in_words, inferiority_in_words
 from rag_resources.golden.review import review_drift
 from rag_resources.resources import RagResource
-from rag_resources.settings import settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import find_broken, list_golden
 
@@ -28,7 +26,7 @@ Judged = Callable[
 ]
 
 
-@dg.asset_check(asset=golden_dataset, blocking=True, description=Message.CHECK_GOLDEN)
+@dg.asset_check(asset=GOLDEN_DATASET, blocking=True, description=Message.CHECK_GOLDEN)
 def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     """There are questions and their notes exist; the table's own constraints do the rest."""
     with rag.application.database.transaction() as connection:
@@ -46,7 +44,7 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     )
 
 
-@dg.asset_check(asset=golden_dataset, description=Message.CHECK_GOLDEN_DRIFT)
+@dg.asset_check(asset=GOLDEN_DATASET, description=Message.CHECK_GOLDEN_DRIFT)
 def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     """Point at the questions that want looking at; nothing waits for that."""
     drift = review_drift(rag.application.database)
@@ -70,14 +68,16 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     )
 
 
-def build_gates(configuration: NamedConfiguration) -> list[dg.AssetChecksDefinition]:
+def build_gates(
+    configuration: NamedConfiguration, gate: GateConfig
+) -> list[dg.AssetChecksDefinition]:
     """Make the gates of `evaluation_results/<configuration>`; a reference's only warn.
 
     Whether the evidence settles the matter is a check of its own, which warns: to automation a
     blocking check that warns has failed. A regression stops its candidate where it is promoted, and
     not, as a blocking check would, the others with it.
     """
-    is_candidate, gate = configuration.role is Role.CANDIDATE, settings().gate
+    is_candidate = configuration.role is Role.CANDIDATE
 
     def build(
         name: str, judged: Judged, description: str, *, stops: bool = False, blocking: bool = False
@@ -196,6 +196,3 @@ def _regression(
             name=compared.before.configuration, verdict=inferiority_in_words(judged)
         ),
     )
-
-
-gates = [gate for item in configurations().values() for gate in build_gates(item)]

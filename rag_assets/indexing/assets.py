@@ -10,8 +10,7 @@ from datetime import UTC
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.configured import embedding_models
-from rag_assets.ingestion.assets import OWNERS, note_embeddings, notes
+from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, OWNERS, embeddings_key
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.runs.partitions import batches, monthly, span
@@ -22,7 +21,7 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.indexing.chunk import chunk_window, chunking_hash
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.resources import RagResource
-from rag_resources.settings import settings
+from rag_resources.settings import Settings
 from rag_resources.store.chunks import (
     count_notes_to_chunk,
     update_statistics,
@@ -97,68 +96,75 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
     )
 
 
-@dg.asset(
-    partitions_def=monthly,
-    backfill_policy=batches,
-    code_version=chunking_hash(settings().chunking),
-    pool=DATABASE_WRITES,
-    deps=[notes, note_embeddings],
-    group_name="indexing",
-    owners=OWNERS,
-    kinds={"python", "postgres"},
-    automation_condition=dg.AutomationCondition.eager(),
-    description=Message.ASSET_CHUNKS,
-)
-def chunks(context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource) -> MonthEvents:
-    """Chunk the notes that need it, then refresh what full-text search knows of the words."""
-    application = rag.application
-    way = chunking_hash(application.settings.chunking)
-    with told_as_failure(), application.database.transaction() as connection:
-        is_done = index_is_current(
-            connection, span(context.partition_keys), chunking_hash=way, models=()
-        )
-    models = application.settings.embedding_models
-    overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
-    written = 0
+def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
+    """Make the asset `chunks`."""
 
-    def month(window: TimeWindow) -> MonthOutcome:
-        nonlocal written
+    @dg.asset(
+        partitions_def=monthly(settings),
+        backfill_policy=batches,
+        code_version=chunking_hash(settings.chunking),
+        pool=DATABASE_WRITES,
+        deps=[NOTES, NOTE_EMBEDDINGS],
+        group_name="indexing",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        automation_condition=dg.AutomationCondition.eager(),
+        description=Message.ASSET_CHUNKS,
+    )
+    def chunks(
+        context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
+    ) -> MonthEvents:
+        """Chunk the notes that need it, then refresh what full-text search knows of the words."""
+        application = rag.application
+        way = chunking_hash(application.settings.chunking)
+        with told_as_failure(), application.database.transaction() as connection:
+            is_done = index_is_current(
+                connection, span(context.partition_keys), chunking_hash=way, models=()
+            )
+        models = application.settings.embedding_models
+        overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
+        written = 0
 
-        progress = MonthProgress(
-            context.log,
-            window,
-            application.database,
-            lambda connection: count_notes_to_chunk(connection, window, chunking_hash=way),
-        )
-        report = chunk_window(
-            application.database, window, application.settings.chunking, progress=progress
-        )
-        written += report.chunks
-        return indexed_month(
-            application.database,
-            window,
-            report,
-            {"migrated": report.notes, "chunks": report.chunks, **overridden},
-            {"notes": report.notes},
-        )
+        def month(window: TimeWindow) -> MonthOutcome:
+            nonlocal written
 
-    def finish() -> None:
-        with application.database.transaction() as connection:
-            # A run that was killed here left nothing to chunk and old statistics.
-            update_statistics(connection, rewritten=written)
+            progress = MonthProgress(
+                context.log,
+                window,
+                application.database,
+                lambda connection: count_notes_to_chunk(connection, window, chunking_hash=way),
+            )
+            report = chunk_window(
+                application.database, window, application.settings.chunking, progress=progress
+            )
+            written += report.chunks
+            return indexed_month(
+                application.database,
+                window,
+                report,
+                {"migrated": report.notes, "chunks": report.chunks, **overridden},
+                {"notes": report.notes},
+            )
 
-    yield from materialize_months(context, month, finish)
+        def finish() -> None:
+            with application.database.transaction() as connection:
+                # A run that was killed here left nothing to chunk and old statistics.
+                update_statistics(connection, rewritten=written)
+
+        yield from materialize_months(context, month, finish)
+
+    return chunks
 
 
-def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
+def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinition:
     """Make the asset `embeddings/<model>`."""
 
     @dg.asset(
         key=embeddings_key(model),
-        partitions_def=monthly,
+        partitions_def=monthly(settings),
         backfill_policy=batches,
         pool=model_pool(model),
-        deps=[chunks],
+        deps=[CHUNKS],
         group_name="indexing",
         owners=OWNERS,
         kinds={"python", "postgres", "numpy"},
@@ -211,11 +217,3 @@ def build_embeddings_asset(model: str) -> dg.AssetsDefinition:
         yield from materialize_months(context, month, finish)
 
     return embeddings
-
-
-def embeddings_key(model: str) -> dg.AssetKey:
-    """Return the asset key of a model's chunk vectors."""
-    return dg.AssetKey(["embeddings", model])
-
-
-embeddings_assets = [build_embeddings_asset(model) for model in embedding_models()]

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from rag_assets.configured import embedding_models, representative
-from rag_assets.evaluation.assets import golden_dataset
+from rag_assets.configured import Configured
 from rag_assets.evaluation.metadata import evaluation_metadata
-from rag_assets.indexing.assets import chunks, embeddings_key
+from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateState
@@ -23,18 +22,22 @@ from rag_resources.indexing.verify import (
 )
 from rag_resources.migration.batches import record_batch
 from rag_resources.resources import RagResource
+from rag_resources.settings import Settings
 from rag_resources.store.embeddings import count_gaps
 from rag_resources.store.migration import BatchRun
 
 EXAMPLES = 10
 
 
-@dg.asset_check(asset=chunks, blocking=True, description=Message.CHECK_CHUNK_INTEGRITY)
+@dg.asset_check(asset=CHUNKS, blocking=True, description=Message.CHECK_CHUNK_INTEGRITY)
 def chunk_integrity(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
     """Bounds, sequence and coverage of the chunks of the run's months."""
-    checked, broken = find_broken_notes(rag.application.database, run_window(context.run.tags))
+    application = rag.application
+    checked, broken = find_broken_notes(
+        application.database, run_window(context.run.tags, application.settings)
+    )
     examples = ", ".join(f"{note.note_id} ({note.problem})" for note in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
@@ -45,7 +48,7 @@ def chunk_integrity(
     )
 
 
-def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
+def build_embeddings_checks(model: str, configured: Configured) -> list[dg.AssetChecksDefinition]:
     """Make the checks of `embeddings/<model>`."""
 
     @dg.asset_check(
@@ -60,7 +63,7 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
         application = rag.application
         info = application.embedder(model).info
         with application.database.transaction() as connection:
-            gaps = count_gaps(connection, info, run_window(context.run.tags))
+            gaps = count_gaps(connection, info, run_window(context.run.tags, application.settings))
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
             metadata={"chunks": gaps.chunks, "missing": gaps.missing, "stale": gaps.stale},
@@ -91,13 +94,13 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=embeddings_key(model),
         name="retrieval_quality",
-        additional_deps=[golden_dataset],
+        additional_deps=[GOLDEN_DATASET],
         description=Message.CHECK_RETRIEVAL_QUALITY,
     )
     def retrieval_quality(
         context: dg.AssetCheckExecutionContext, rag: RagResource
     ) -> dg.AssetCheckResult:
-        application, config = rag.application, representative(model)
+        application, config = rag.application, configured.representative(model)
         try:
             evaluation = evaluate(
                 application.database, application.pipeline, model, config, store=False
@@ -114,11 +117,11 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
                 model,
                 chunking_hash(application.settings.chunking),
                 context.run.run_id,
-                run_months(context.run.tags),
+                run_months(context.run.tags, application.settings),
             ),
             config,
             evaluation,
-            planned=planned_batches(),
+            planned=planned_batches(application.settings),
             floor=application.settings.migration_floor,
         )
         verdict = evaluation.summary.verdict
@@ -141,23 +144,20 @@ def build_embeddings_checks(model: str) -> list[dg.AssetChecksDefinition]:
     return [embeddings_complete, batch_equals_single, retrieval_quality]
 
 
-def run_months(tags: Mapping[str, str]) -> tuple[str, ...]:
+def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
     """Return the months of a run, as `YYYY-MM`; none if it has no partitions."""
     if not tags.keys() & {"dagster/partition", "dagster/asset_partition_range_start"}:
         return ()
-    window = run_window(tags)
+    window = run_window(tags, settings)
     return tuple(
         key[:7]
-        for key in monthly.get_partition_keys()
+        for key in monthly(settings).get_partition_keys()
         if window.start <= month_window(key).start < window.end
     )
 
 
-def planned_batches() -> int:
+def planned_batches(settings: Settings) -> int:
     """Return how many batches all months make."""
-    return math.ceil(len(monthly.get_partition_keys()) / (batches.max_partitions_per_run or 1))
-
-
-embeddings_checks = [
-    check for model in embedding_models() for check in build_embeddings_checks(model)
-]
+    return math.ceil(
+        len(monthly(settings).get_partition_keys()) / (batches.max_partitions_per_run or 1)
+    )

@@ -6,6 +6,7 @@ from time import perf_counter
 
 import dagster as dg
 
+from rag_assets.keys import NOTES, OWNERS
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
@@ -20,52 +21,57 @@ from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.protocols import Embedder
 from rag_resources.resources import RagResource
-from rag_resources.settings import settings
+from rag_resources.settings import Settings
 from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import Upsert
 
-OWNERS = ["team:datos"]
 
+def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
+    """Make the asset `notes`."""
 
-@dg.asset(
-    partitions_def=monthly,
-    backfill_policy=batches,
-    pool=DATABASE_WRITES,
-    group_name="ingestion",
-    owners=OWNERS,
-    kinds={"python", "postgres"},
-    description=Message.ASSET_NOTES,
-)
-def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
-    """Upsert the notes of the run's months, reading the source once."""
-    started = perf_counter()
-    with told_as_failure():
-        report = _ingest(context, rag.application)
-    seconds_per_note = (perf_counter() - started) / max(1, report.written)
-    for rejected in report.rejected:
-        context.log.warning("%s: %s", rejected.location, rejected.reason)
-
-    def month(window: TimeWindow) -> MonthOutcome:
-        counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
-        # One reading does all months: each is told its share of the time.
-        return MonthOutcome(
-            {outcome.value: counts[outcome] for outcome in Upsert},
-            {"notes": counts.total()},
-            seconds=counts.total() * seconds_per_note,
-        )
-
-    latest = max(context.partition_keys)
-    context.add_asset_metadata(
-        {
-            "rejected": report.rejected_count,
-            "rejected_records": dg.MetadataValue.md(
-                "\n".join(f"- `{item.location}`: {item.reason}" for item in report.rejected[:50])
-            ),
-        },
-        partition_key=latest,
+    @dg.asset(
+        partitions_def=monthly(settings),
+        backfill_policy=batches,
+        pool=DATABASE_WRITES,
+        group_name="ingestion",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        description=Message.ASSET_NOTES,
     )
-    yield from materialize_months(context, month)
+    def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+        """Upsert the notes of the run's months, reading the source once."""
+        started = perf_counter()
+        with told_as_failure():
+            report = _ingest(context, rag.application)
+        seconds_per_note = (perf_counter() - started) / max(1, report.written)
+        for rejected in report.rejected:
+            context.log.warning("%s: %s", rejected.location, rejected.reason)
+
+        def month(window: TimeWindow) -> MonthOutcome:
+            counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
+            # One reading does all months: each is told its share of the time.
+            return MonthOutcome(
+                {outcome.value: counts[outcome] for outcome in Upsert},
+                {"notes": counts.total()},
+                seconds=counts.total() * seconds_per_note,
+            )
+
+        latest = max(context.partition_keys)
+        context.add_asset_metadata(
+            {
+                "rejected": report.rejected_count,
+                "rejected_records": dg.MetadataValue.md(
+                    "\n".join(
+                        f"- `{item.location}`: {item.reason}" for item in report.rejected[:50]
+                    )
+                ),
+            },
+            partition_key=latest,
+        )
+        yield from materialize_months(context, month)
+
+    return notes
 
 
 def _ingest(context: dg.AssetExecutionContext, application: Application) -> IngestReport:
@@ -73,7 +79,7 @@ def _ingest(context: dg.AssetExecutionContext, application: Application) -> Inge
     source = application.settings.notes_source
     if source is None:
         return IngestReport()
-    wanted, everything = span(context.partition_keys), full_window()
+    wanted, everything = span(context.partition_keys), full_window(application.settings)
 
     def keep(created_at: datetime) -> bool:
         inside = everything.start <= created_at < everything.end
@@ -88,50 +94,55 @@ def _ingest(context: dg.AssetExecutionContext, application: Application) -> Inge
     )
 
 
-@dg.asset(
-    partitions_def=monthly,
-    backfill_policy=batches,
-    pool=model_pool(settings().note_embedding_model),
-    deps=[notes],
-    group_name="ingestion",
-    owners=OWNERS,
-    kinds={"python", "postgres"},
-    tags={"model": settings().note_embedding_model},
-    automation_condition=dg.AutomationCondition.eager(),
-    description=Message.ASSET_NOTE_EMBEDDINGS,
-)
-def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
-    """Embed whole notes, those outside every partition included."""
-    application = rag.application
-    embedder = application.embedder(application.settings.note_embedding_model)
-    with told_as_failure(), application.database.transaction() as connection:
-        register_model(connection, embedder.info, embeds_chunks=False)
+def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
+    """Make the asset `note_embeddings`."""
 
-    def month(window: TimeWindow) -> MonthOutcome:
-        progress = MonthProgress(
-            context.log,
-            window,
-            application.database,
-            lambda connection: count_notes_to_embed(
-                connection, embedder.info.name, window, skipped=()
-            ),
-        )
-        adopted = _adopt(context, application, embedder, window)
-        report = embed_notes(application.database, embedder, window, progress=progress)
-        return indexed_month(
-            application.database,
-            window,
-            report,
-            {"vectors": report.vectors, "embedded": report.embedded, **adopted},
-            {"vectors": report.vectors},
-        )
+    @dg.asset(
+        partitions_def=monthly(settings),
+        backfill_policy=batches,
+        pool=model_pool(settings.note_embedding_model),
+        deps=[NOTES],
+        group_name="ingestion",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        tags={"model": settings.note_embedding_model},
+        automation_condition=dg.AutomationCondition.eager(),
+        description=Message.ASSET_NOTE_EMBEDDINGS,
+    )
+    def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+        """Embed whole notes, those outside every partition included."""
+        application = rag.application
+        embedder = application.embedder(application.settings.note_embedding_model)
+        with told_as_failure(), application.database.transaction() as connection:
+            register_model(connection, embedder.info, embeds_chunks=False)
 
-    def finish() -> None:
-        for outside in outside_windows():
-            _adopt(context, application, embedder, outside)
-            embed_notes(application.database, embedder, outside)
+        def month(window: TimeWindow) -> MonthOutcome:
+            progress = MonthProgress(
+                context.log,
+                window,
+                application.database,
+                lambda connection: count_notes_to_embed(
+                    connection, embedder.info.name, window, skipped=()
+                ),
+            )
+            adopted = _adopt(context, application, embedder, window)
+            report = embed_notes(application.database, embedder, window, progress=progress)
+            return indexed_month(
+                application.database,
+                window,
+                report,
+                {"vectors": report.vectors, "embedded": report.embedded, **adopted},
+                {"vectors": report.vectors},
+            )
 
-    yield from materialize_months(context, month, finish)
+        def finish() -> None:
+            for outside in outside_windows(application.settings):
+                _adopt(context, application, embedder, outside)
+                embed_notes(application.database, embedder, outside)
+
+        yield from materialize_months(context, month, finish)
+
+    return note_embeddings
 
 
 def _adopt(

@@ -4,7 +4,7 @@ from datetime import UTC
 
 import dagster as dg
 
-from rag_assets.ingestion.assets import notes
+from rag_assets.keys import NOTES
 from rag_assets.runs.partitions import full_window
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -13,10 +13,10 @@ from rag_resources.store.notes import list_outside
 EXAMPLES = 10
 
 
-@dg.asset_check(asset=notes, description=Message.CHECK_OUTSIDE)
+@dg.asset_check(asset=NOTES, description=Message.CHECK_OUTSIDE)
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     """Name the notes that no month's run processes, and the setting that brings them in."""
-    inside = full_window()
+    inside = full_window(rag.application.settings)
     with rag.application.database.transaction() as connection:
         outside = list_outside(connection, inside, limit=EXAMPLES)
     if outside is None:

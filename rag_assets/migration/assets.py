@@ -1,13 +1,12 @@
 """How far the migration is, after every batch: numbers that Dagster plots, tables and a picture."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
-from rag_assets.configured import embedding_models
-from rag_assets.indexing.assets import embeddings_assets, embeddings_key
-from rag_assets.ingestion.assets import OWNERS
+from rag_assets.keys import OWNERS, embeddings_key
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
@@ -17,54 +16,64 @@ from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 
-_measured = dg.AutomationCondition.any_deps_match(
-    dg.AutomationCondition.any_checks_match(dg.AutomationCondition.newly_updated()).allow(
-        dg.AssetSelection.checks(
-            *(
-                dg.AssetCheckKey(embeddings_key(model), "retrieval_quality")
-                for model in embedding_models()
+
+def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:
+    """Return the condition that holds after every batch of any model.
+
+    Not `eager()`, which waits for every month there is and for the end of the backfill. A batch is
+    over when its quality is known, or when it has failed.
+    """
+    measured = dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.any_checks_match(dg.AutomationCondition.newly_updated()).allow(
+            dg.AssetSelection.checks(
+                *(dg.AssetCheckKey(embeddings_key(model), "retrieval_quality") for model in models)
             )
         )
     )
-)
-_failed = dg.AutomationCondition.any_deps_match(
-    dg.AutomationCondition.execution_failed().newly_true()
-)
-after_batches = (
-    (_measured | _failed).since_last_handled() & ~dg.AutomationCondition.in_progress()
-).with_label("after_batches")
-"""Not `eager()`, which waits for every month there is and for the end of the backfill. A batch is
-over when its quality is known, or when it has failed."""
-
-
-@dg.asset(
-    deps=embeddings_assets,
-    group_name="indexing",
-    owners=OWNERS,
-    kinds={"python", "postgres", "matplotlib"},
-    automation_condition=after_batches,
-    description=Message.ASSET_MIGRATION_STATUS,
-)
-def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
-    """Read how far the migration is, and draw it."""
-    own = rag.application.settings
-    with told_as_failure(), rag.application.database.snapshot() as connection:
-        status = read_migration_status(
-            connection, own.embedding_models, chunking_hash=chunking_hash(own.chunking)
-        )
-    image = b64encode(migration_plot(status, floor=own.migration_floor)).decode()
-    return dg.MaterializeResult(
-        metadata={
-            "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),
-            "summary": dg.MetadataValue.md(
-                "\n\n".join(summary(status, first_month=own.first_month))
-            ),
-            "tables": dg.MetadataValue.md(
-                "\n\n".join(table.markdown() for table in tables(status))
-            ),
-            **numbers(status),
-        }
+    failed = dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.execution_failed().newly_true()
     )
+    condition = (measured | failed).since_last_handled() & ~dg.AutomationCondition.in_progress()
+    return condition.with_label("after_batches")
+
+
+def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
+    """Make the asset `migration_status`.
+
+    Args:
+        models: Those whose chunk vectors are assets.
+    """
+
+    @dg.asset(
+        deps=[embeddings_key(model) for model in models],
+        group_name="indexing",
+        owners=OWNERS,
+        kinds={"python", "postgres", "matplotlib"},
+        automation_condition=after_batches(models),
+        description=Message.ASSET_MIGRATION_STATUS,
+    )
+    def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
+        """Read how far the migration is, and draw it."""
+        own = rag.application.settings
+        with told_as_failure(), rag.application.database.snapshot() as connection:
+            status = read_migration_status(
+                connection, own.embedding_models, chunking_hash=chunking_hash(own.chunking)
+            )
+        image = b64encode(migration_plot(status, floor=own.migration_floor)).decode()
+        return dg.MaterializeResult(
+            metadata={
+                "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),
+                "summary": dg.MetadataValue.md(
+                    "\n\n".join(summary(status, first_month=own.first_month))
+                ),
+                "tables": dg.MetadataValue.md(
+                    "\n\n".join(table.markdown() for table in tables(status))
+                ),
+                **numbers(status),
+            }
+        )
+
+    return migration_status
 
 
 def numbers(status: MigrationStatus) -> dict[str, Any]:

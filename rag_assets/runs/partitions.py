@@ -6,25 +6,29 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from rag_resources.core.types import TimeWindow
-from rag_resources.settings import settings
-
-# end_offset: the current month is a partition too, or today's notes would be in none.
-monthly = dg.MonthlyPartitionsDefinition(
-    start_date=f"{settings().first_month}-01", timezone="UTC", end_offset=1
-)
+from rag_resources.settings import Settings
 
 batches = dg.BackfillPolicy.multi_run(max_partitions_per_run=6)
 
 
+def monthly(settings: Settings) -> dg.MonthlyPartitionsDefinition:
+    """Return the partitions from the settings' first month to the current one."""
+    # end_offset: the current month is a partition too, or today's notes would be in none.
+    return dg.MonthlyPartitionsDefinition(
+        start_date=f"{settings.first_month}-01", timezone="UTC", end_offset=1
+    )
+
+
 def month_window(key: str) -> TimeWindow:
-    """Return the span of a partition."""
-    window = monthly.time_window_for_partition_key(key)
-    return TimeWindow(window.start, window.end)
+    """Return the span of a partition, whose key is the first day of the month."""
+    start = datetime.strptime(key, "%Y-%m-%d").replace(tzinfo=UTC)
+    later, month = divmod(start.month, 12)
+    return TimeWindow(start, start.replace(year=start.year + later, month=month + 1))
 
 
-def full_window() -> TimeWindow:
+def full_window(settings: Settings) -> TimeWindow:
     """Return the span of all partitions there are today."""
-    return span(monthly.get_partition_keys())
+    return span(monthly(settings).get_partition_keys())
 
 
 def span(keys: Sequence[str]) -> TimeWindow:
@@ -32,7 +36,7 @@ def span(keys: Sequence[str]) -> TimeWindow:
     return TimeWindow(month_window(min(keys)).start, month_window(max(keys)).end)
 
 
-def run_window(tags: Mapping[str, str]) -> TimeWindow:
+def run_window(tags: Mapping[str, str], settings: Settings) -> TimeWindow:
     """Return the span of the partitions of a run; all of them if it has none."""
     if "dagster/partition" in tags:
         return month_window(tags["dagster/partition"])
@@ -40,12 +44,12 @@ def run_window(tags: Mapping[str, str]) -> TimeWindow:
         return span(
             [tags["dagster/asset_partition_range_start"], tags["dagster/asset_partition_range_end"]]
         )
-    return full_window()
+    return full_window(settings)
 
 
-def outside_windows() -> tuple[TimeWindow, TimeWindow]:
+def outside_windows(settings: Settings) -> tuple[TimeWindow, TimeWindow]:
     """Return the time before the first partition and the time after the last."""
-    inside = full_window()
+    inside = full_window(settings)
     return (
         TimeWindow(datetime.min.replace(tzinfo=UTC), inside.start),
         TimeWindow(inside.end, datetime.max.replace(tzinfo=UTC)),

@@ -3,11 +3,9 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.configured import configurations
-from rag_assets.evaluation.assets import evaluation_key
-from rag_assets.ingestion.assets import OWNERS
+from rag_assets.configured import Configured
+from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.configuration import Role
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
 from rag_resources.serving.promotion import promote_best
@@ -20,48 +18,50 @@ class PromotionConfig(dg.Config):
     configuration: str = Field(default="", description=Message.FIELD_CANDIDATE)
 
 
-@dg.asset(
-    deps=[
-        evaluation_key(item.name)
-        for item in configurations().values()
-        if item.role is Role.CANDIDATE
-    ],
-    group_name="serving",
-    owners=OWNERS,
-    kinds={"python", "postgres"},
-    automation_condition=dg.AutomationCondition.eager()
-    & dg.AutomationCondition.all_deps_blocking_checks_passed(),
-    description=Message.ASSET_PROMOTED,
-)
-def promoted_config(
-    context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
-) -> dg.MaterializeResult[None]:
-    """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
-    application = rag.application
-    with told_as_failure():
-        outcome = promote_best(
-            application.database,
-            configurations(),
-            gate=application.settings.gate,
-            name=config.configuration or None,
-            run_id=context.run.run_id,
-        )
-        evaluation = outcome.evaluation
-        index_model_that_serves(
-            application.database, evaluation.model, min_rows=application.settings.hnsw_min_rows
-        )
-    return dg.MaterializeResult(
-        metadata={
-            "configuration": evaluation.configuration,
-            "model": evaluation.model,
-            "config_hash": evaluation.config_hash,
-            "evaluation_id": str(evaluation.evaluation_id),
-            "hit_rate_at_10": evaluation.hit_rate_at_10,
-            "mrr": evaluation.mrr,
-            "latency_p95_ms": evaluation.latency_p95_ms,
-            "changed": outcome.changed,
-            "refused": dg.MetadataValue.md(
-                "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items()) or "–"
-            ),
-        }
+def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
+    """Make the asset `promoted_config`."""
+
+    @dg.asset(
+        deps=[evaluation_key(name) for name in configured.candidates],
+        group_name="serving",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        automation_condition=dg.AutomationCondition.eager()
+        & dg.AutomationCondition.all_deps_blocking_checks_passed(),
+        description=Message.ASSET_PROMOTED,
     )
+    def promoted_config(
+        context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
+    ) -> dg.MaterializeResult[None]:
+        """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
+        application = rag.application
+        with told_as_failure():
+            outcome = promote_best(
+                application.database,
+                configured.configurations,
+                gate=application.settings.gate,
+                name=config.configuration or None,
+                run_id=context.run.run_id,
+            )
+            evaluation = outcome.evaluation
+            index_model_that_serves(
+                application.database, evaluation.model, min_rows=application.settings.hnsw_min_rows
+            )
+        return dg.MaterializeResult(
+            metadata={
+                "configuration": evaluation.configuration,
+                "model": evaluation.model,
+                "config_hash": evaluation.config_hash,
+                "evaluation_id": str(evaluation.evaluation_id),
+                "hit_rate_at_10": evaluation.hit_rate_at_10,
+                "mrr": evaluation.mrr,
+                "latency_p95_ms": evaluation.latency_p95_ms,
+                "changed": outcome.changed,
+                "refused": dg.MetadataValue.md(
+                    "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items())
+                    or "–"
+                ),
+            }
+        )
+
+    return promoted_config

@@ -43,14 +43,15 @@ def run_job(job: str, options: Mapping[str, Any]) -> None:
     """Run one job in this process; what its failed steps said goes to standard output."""
     from rag_assets.instance import prepare  # the definitions read the environment
 
-    prepare(load_settings())
+    settings = load_settings()
+    prepare(settings)
     import dagster as dg
 
     from rag_assets.definitions import defs
     from rag_assets.runs.failures import failure_reason
     from rag_assets.runs.partitions import monthly
 
-    months = monthly.get_partition_keys()[slice(*options.get("months", (None,)))]
+    months = monthly(settings).get_partition_keys()[slice(*options.get("months", (None,)))]
     tags = {
         "dagster/asset_partition_range_start": months[0],
         "dagster/asset_partition_range_end": months[-1],

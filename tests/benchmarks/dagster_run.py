@@ -41,7 +41,7 @@ def measure_run(home: Path) -> RunCost:
 
     import_s = time.perf_counter() - started
     settings = load_settings()
-    keys = monthly.get_partition_keys()[:MONTHS]
+    keys = monthly(settings).get_partition_keys()[:MONTHS]
     job = defs.resolve_implicit_global_asset_job_def().get_subset(
         asset_selection={dg.AssetKey("chunks"), dg.AssetKey(["embeddings", MODEL])},
         asset_check_selection=set(),

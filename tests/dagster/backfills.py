@@ -18,7 +18,7 @@ from dagster._core.remote_origin import (
 )
 from dagster._core.remote_representation.external_data import partition_set_snap_name_for_job_name
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
-from dagster_project import MONTHS, Project, defs
+from dagster_project import MONTHS, Project, definitions
 
 
 def launch(
@@ -33,7 +33,7 @@ def launch(
     project.instance.add_backfill(
         PartitionBackfill.from_partitions_by_assets(
             backfill_id=name,
-            asset_graph=defs.resolve_asset_graph(),
+            asset_graph=definitions().resolve_asset_graph(),
             backfill_timestamp=time.time() + started_in,
             tags={},
             dynamic_partitions_store=project.instance,
@@ -71,8 +71,9 @@ def launch_job(project: Project, name: str, job: str) -> None:
 
 def tick(project: Project) -> str:
     """Evaluate the sensor and return what its tick says."""
-    sensor = defs.resolve_sensor_def("stop_backfills")
-    with dg.build_sensor_context(instance=project.instance, definitions=defs) as context:
+    location = definitions()
+    sensor = location.resolve_sensor_def("stop_backfills")
+    with dg.build_sensor_context(instance=project.instance, definitions=location) as context:
         data = sensor.evaluate_tick(context)
     assert not data.run_requests
     return str(data.skip_message)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,26 +9,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import dagster as dg
 import psycopg
 import pytest
 
+from rag_assets.code_location import build_defs
+from rag_assets.instance import prepare
+from rag_assets.runs.failures import failure_reason
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.settings import load_settings, settings
+from rag_resources.settings import load_settings
 
 CONFIGURATIONS = Path(__file__).parent / "configurations"
-
-# The definitions are made at import, from the environment of that moment.
-with pytest.MonkeyPatch.context() as _environment:
-    assert "rag_assets.configured" not in sys.modules
-    _environment.setenv("RAG_CONFIGURATIONS", str(CONFIGURATIONS))
-    settings.cache_clear()
-    import dagster as dg
-
-    from rag_assets.definitions import defs
-    from rag_assets.instance import prepare
-    from rag_assets.runs.failures import failure_reason
-
-    settings.cache_clear()
 
 SAMPLE = Path(__file__).resolve().parent.parent.parent / "rag_assets" / "sample"
 MONTHS = ("2025-01-01", "2025-02-01", "2025-03-01", "2025-04-01")
@@ -46,6 +36,11 @@ PROMOTED = dg.AssetKey("promoted_config")
 
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def definitions() -> dg.Definitions:
+    """Build the definitions from the environment of this moment, as a new code location does."""
+    return build_defs(load_settings())
 
 
 @dataclass(frozen=True)
@@ -99,18 +94,26 @@ class Project:
                 "dagster/asset_partition_range_start": min(months),
                 "dagster/asset_partition_range_end": max(months),
             }
-        return defs.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=self.instance,
-            asset_selection=list(keys),
-            raise_on_error=False,
-            run_config={**QUIET, **(run_config or {})},
-            tags=tags,
+        return (
+            definitions()
+            .resolve_implicit_global_asset_job_def()
+            .execute_in_process(
+                instance=self.instance,
+                asset_selection=list(keys),
+                raise_on_error=False,
+                run_config={**QUIET, **(run_config or {})},
+                tags=tags,
+            )
         )
 
     def check(self, asset: dg.AssetKey, name: str) -> dg.AssetCheckEvaluation:
         """Run one check alone and return what it said."""
-        job = defs.resolve_implicit_global_asset_job_def().get_subset(
-            asset_selection=set(), asset_check_selection={dg.AssetCheckKey(asset, name)}
+        job = (
+            definitions()
+            .resolve_implicit_global_asset_job_def()
+            .get_subset(
+                asset_selection=set(), asset_check_selection={dg.AssetCheckKey(asset, name)}
+            )
         )
         result = job.execute_in_process(
             instance=self.instance, raise_on_error=False, run_config=QUIET

@@ -27,7 +27,7 @@ from dagster_project import (
     Corpus,
     Project,
     cloned,
-    defs,
+    definitions,
     opened,
 )
 from dagster_ui import Ui, eventually, free_port, members
@@ -234,7 +234,7 @@ def test_a_run_whose_server_is_gone_is_reported(project: Project) -> None:
     launcher = project.instance.run_launcher
     for tags, status in (({}, "RUNNING"), ({GRPC_INFO: gone_server()}, "NOT_FOUND")):
         run = project.instance.create_run_for_job(
-            defs.resolve_job_def("retrieve"), status=dg.DagsterRunStatus.STARTED, tags=tags
+            definitions().resolve_job_def("retrieve"), status=dg.DagsterRunStatus.STARTED, tags=tags
         )
         assert launcher.check_run_worker_health(run).status.value == status
 

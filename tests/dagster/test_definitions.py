@@ -1,21 +1,25 @@
 """What the code location offers, and that a bad configuration keeps it from loading."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster_project import defs
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph, AssetNode
+from dagster_project import CONFIGURATIONS
 
-from rag_assets import configured
+import rag_assets
+from rag_assets.code_location import build_defs
+from rag_assets.configured import read_configured
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
 
 NAMES = ("baseline", "fulltext", "hybrid", "hybrid_use", "hybrid_weighted", "rapida", "semantic")
 CANDIDATES = ("hybrid", "hybrid_weighted", "rapida")
+OF_E5 = ("fulltext", "hybrid", "hybrid_weighted", "semantic")
 MODELS = ("e5_small", "use_multilingual")
 
 OWN = """
@@ -55,7 +59,13 @@ CHECKS = {
 
 
 @pytest.fixture(scope="module")
-def graph() -> AssetGraph:
+def defs() -> dg.Definitions:
+    """The definitions of default settings and a folder of configurations."""
+    return build_defs(load_settings(rag_configurations=CONFIGURATIONS))
+
+
+@pytest.fixture(scope="module")
+def graph(defs: dg.Definitions) -> AssetGraph:
     """The graph of assets and checks."""
     return defs.resolve_asset_graph()
 
@@ -95,7 +105,7 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
     assert partitioned == dict.fromkeys(indexed, 6)
 
 
-def test_jobs_schedules_and_sensors() -> None:
+def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     """What runs by itself is switched on."""
     jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
     assert jobs == {
@@ -127,7 +137,7 @@ def test_jobs_schedules_and_sensors() -> None:
         assert sensor.default_status is dg.DefaultSensorStatus.RUNNING, name
 
 
-def test_the_definitions_hold_together() -> None:
+def test_the_definitions_hold_together(defs: dg.Definitions) -> None:
     dg.Definitions.validate_loadable(defs)
 
 
@@ -149,13 +159,87 @@ def test_a_typo_in_a_configuration_keeps_the_location_from_loading(
 
 
 def test_a_configuration_of_an_unknown_model_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """The error names the configuration, and the models there are."""
     (tmp_path / "propia.yaml").write_text(OWN.format(key="strategy", model="e5_smal"), "utf-8")
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
-    monkeypatch.setattr(configured, "settings", load_settings)
     with pytest.raises(InvalidConfigurationError) as refused:
-        configured.configurations.__wrapped__()
+        read_configured(load_settings(rag_configurations=tmp_path))
     said = Message.CONFIGURATION_MODEL.format(model="e5_smal", known=", ".join(MODELS))
     assert refused.value.problems == [f"propia: {said}"]
+
+
+def test_two_settings_have_their_own_definitions_in_one_process() -> None:
+    """Models, configurations, gates, months and the version of chunks belong to the settings."""
+    full = build_defs(load_settings(rag_configurations=CONFIGURATIONS, first_month="2025-01"))
+    small = build_defs(
+        load_settings(
+            rag_configurations=CONFIGURATIONS,
+            first_month="2026-03",
+            embedding_models=["use_multilingual"],
+            chunking={"max_tokens": 256},
+            gate={"hit_rate_blocks": False},
+        )
+    )
+
+    def keys(location: dg.Definitions) -> set[str]:
+        return {key.to_user_string() for key in location.resolve_asset_graph().get_all_asset_keys()}
+
+    def selected(location: dg.Definitions, job: str) -> set[str]:
+        found = location.resolve_job_def(job).asset_layer.selected_asset_keys
+        return {key.to_user_string() for key in found}
+
+    def chunks(location: dg.Definitions) -> AssetNode:
+        return location.resolve_asset_graph().get(dg.AssetKey("chunks"))
+
+    def gate_blocks(location: dg.Definitions) -> bool:
+        gate = dg.AssetCheckKey(dg.AssetKey(["evaluation_results", "rapida"]), "hit_rate_gate")
+        return location.resolve_asset_graph().get(gate).blocking
+
+    assert keys(full) - keys(small) == {
+        "embeddings/e5_small",
+        *(f"evaluation_results/{name}" for name in NAMES if name in OF_E5),
+    }
+    assert keys(small) < keys(full)
+    assert selected(full, "index") == {"chunks", *(f"embeddings/{model}" for model in MODELS)}
+    assert selected(small, "index") == {"chunks", "embeddings/use_multilingual"}
+    assert selected(small, "evaluate") == {
+        "evaluation_report",
+        *(f"evaluation_results/{name}" for name in NAMES if name not in OF_E5),
+    }
+    assert chunks(full).partitions_def.get_first_partition_key() == "2025-01-01"
+    assert chunks(small).partitions_def.get_first_partition_key() == "2026-03-01"
+    assert chunks(full).code_version != chunks(small).code_version
+    assert gate_blocks(full)
+    assert not gate_blocks(small)
+    assert full.resources["rag"].settings != small.resources["rag"].settings
+
+
+IMPORTS = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+"""
+
+
+def test_only_the_module_that_dagster_loads_reads_settings_at_import() -> None:
+    """Of all modules, settings that are not valid stop that one only."""
+    folder = Path(rag_assets.__file__).parent
+    modules = [
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts)
+        for path in folder.rglob("*.py")
+    ]
+    modules.remove("rag_assets.definitions")
+
+    def importing(*names: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", IMPORTS, *names],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "FIRST_MONTH": "ayer"},
+        )
+
+    others = importing(*modules)
+    assert others.returncode == 0, others.stderr
+    assert "FIRST_MONTH" in importing("rag_assets.definitions").stderr

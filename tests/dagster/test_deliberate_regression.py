@@ -18,7 +18,7 @@ from dagster_project import (
     QUIET,
     Project,
     cloned,
-    defs,
+    definitions,
     evaluation,
     failure_texts,
     materialised,
@@ -26,14 +26,21 @@ from dagster_project import (
 )
 from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 
-from rag_assets.configured import configurations
+from rag_assets.configured import read_configured
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
-from rag_resources.settings import load_settings, settings
+from rag_resources.settings import load_settings
 
-RAPIDA = configurations()["rapida"].retrieval
+
+def rapida(folder: Path) -> RetrievalConfig:
+    """Read the candidate from a folder of configurations."""
+    configured = read_configured(load_settings(rag_configurations=folder))
+    return configured.configurations["rapida"].retrieval
+
+
+RAPIDA = rapida(CONFIGURATIONS)
 # The weight of words is almost gone, and the notes of codes differ by a word.
 WORSE = {"fusion": {"semantic_weight": 1.0, "fulltext_weight": 0.01}}
 # The notes are few, so that it is the comparison with what serves, and nothing else, that refuses.
@@ -77,7 +84,7 @@ def serving(
 
 
 @pytest.fixture
-def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RetrievalConfig]:
+def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RetrievalConfig:
     """The file of the candidate is edited for the worse, and the code location reloaded."""
     named = yaml.safe_load((CONFIGURATIONS / "rapida.yaml").read_text("utf-8"))
     (tmp_path / "configurations").mkdir()
@@ -85,18 +92,7 @@ def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Retrieval
         yaml.safe_dump(named | {"retrieval": named["retrieval"] | WORSE}), "utf-8"
     )
     monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path / "configurations"))
-    reload()
-    yield configurations()["rapida"].retrieval
-    monkeypatch.undo()
-    reload()
-
-
-def reload() -> None:
-    """Read the configurations again, and leave nothing else that a test's environment decides."""
-    settings.cache_clear()
-    configurations.cache_clear()
-    configurations()
-    settings.cache_clear()
+    return rapida(tmp_path / "configurations")
 
 
 def shown(said: dg.AssetCheckEvaluation, name: str) -> str:
@@ -204,9 +200,13 @@ def test_the_job_compares_two_evaluations(serving: Project) -> None:
         for row in serving.query("SELECT id::text FROM evaluation_results ORDER BY created_at")
     )
     config = {"before": first[:8], "after": last[:8]}
-    result = defs.resolve_job_def("compare").execute_in_process(
-        instance=serving.instance,
-        run_config={**QUIET, "ops": {"compare_evaluations": {"config": config}}},
+    result = (
+        definitions()
+        .resolve_job_def("compare")
+        .execute_in_process(
+            instance=serving.instance,
+            run_config={**QUIET, "ops": {"compare_evaluations": {"config": config}}},
+        )
     )
     [output] = [
         event.event_specific_data.metadata

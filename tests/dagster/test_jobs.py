@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import CANDIDATE, QUIET, Project, defs, failure_texts
+from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
 
 from rag_resources.core.messages import Message
 
@@ -14,10 +14,14 @@ QUESTION = "¿qué dijo el pediatra del virus?"
 
 def ask(project: Project, **config: Any) -> dg.ExecuteInProcessResult:
     """Run the job `retrieve`."""
-    return defs.resolve_job_def("retrieve").execute_in_process(
-        instance=project.instance,
-        raise_on_error=False,
-        run_config={**QUIET, "ops": {"retrieve_passages": {"config": config}}},
+    return (
+        definitions()
+        .resolve_job_def("retrieve")
+        .execute_in_process(
+            instance=project.instance,
+            raise_on_error=False,
+            run_config={**QUIET, "ops": {"retrieve_passages": {"config": config}}},
+        )
     )
 
 
@@ -147,7 +151,7 @@ def test_a_question_that_cannot_be_asked_fails_in_words(
 
 def test_the_launchpad_opens_with_an_example() -> None:
     """The job's own configuration is a question that can be run as it is."""
-    default = defs.resolve_job_def("retrieve").run_config
+    default = definitions().resolve_job_def("retrieve").run_config
     assert default is not None
     asked = default["ops"]["retrieve_passages"]["config"]
     assert asked["question"] == Message.EXAMPLE_QUESTION
@@ -156,16 +160,16 @@ def test_the_launchpad_opens_with_an_example() -> None:
 
 def test_the_nightly_evaluation_asks_for_a_run(project: Project) -> None:
     """A tick requests the job of every evaluation and the report."""
-    schedule = defs.resolve_schedule_def("nightly_evaluation")
+    schedule = definitions().resolve_schedule_def("nightly_evaluation")
     with dg.build_schedule_context(
         instance=project.instance,
         scheduled_execution_time=datetime(2025, 5, 1, 1, tzinfo=UTC),
-        repository_def=defs.get_repository_def(),
+        repository_def=definitions().get_repository_def(),
     ) as context:
         tick = schedule.evaluate_tick(context)
     assert tick.skip_message is None
     assert len(tick.run_requests) == 1
-    selected = defs.resolve_job_def(schedule.job_name).asset_layer.selected_asset_keys
+    selected = definitions().resolve_job_def(schedule.job_name).asset_layer.selected_asset_keys
     names = {key.to_user_string() for key in selected}
     assert {"evaluation_report", "evaluation_results/rapida"} < names
     assert not names & {"golden_dataset", "promoted_config"}

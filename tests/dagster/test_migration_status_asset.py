@@ -5,7 +5,7 @@ from base64 import b64decode
 from io import BytesIO
 
 import dagster as dg
-from dagster_project import CHUNKS, EMBEDDINGS, FILLER, MONTHS, Project, defs, materialised
+from dagster_project import CHUNKS, EMBEDDINGS, FILLER, MONTHS, Project, definitions, materialised
 from PIL import Image
 
 STATUS = dg.AssetKey("migration_status")
@@ -35,12 +35,12 @@ def test_it_shows_numbers_tables_and_a_picture(indexed: Project) -> None:
 
 def test_it_comes_after_every_batch_that_was_measured_or_failed(indexed: Project) -> None:
     """Though most months have no vectors yet; not after a batch of chunks, nor twice."""
-    cursor = None
+    cursor, location = None, definitions()
 
     def requested() -> bool:
         nonlocal cursor
         tick = dg.evaluate_automation_conditions(
-            defs,
+            location,
             instance=indexed.instance,
             asset_selection=dg.AssetSelection.assets(STATUS),
             cursor=cursor,

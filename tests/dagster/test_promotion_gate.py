@@ -15,7 +15,7 @@ from dagster_project import (
     QUIET,
     REFERENCE,
     Project,
-    defs,
+    definitions,
     evaluation,
     failure_texts,
     materialised,
@@ -72,8 +72,10 @@ def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
     assert not failing.run(CANDIDATE).success
     assert REFUSED in failure_texts(failing.run(PROMOTED))
     assert REFUSED in failure_texts(failing.run(PROMOTED, run_config=NAMED))
-    job = defs.resolve_job_def("promote").execute_in_process(
-        instance=failing.instance, raise_on_error=False, run_config=QUIET
+    job = (
+        definitions()
+        .resolve_job_def("promote")
+        .execute_in_process(instance=failing.instance, raise_on_error=False, run_config=QUIET)
     )
     assert REFUSED in failure_texts(job)
     command = promote_by_command()

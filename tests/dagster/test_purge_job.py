@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 import pytest
-from dagster_project import QUIET, Project, defs, failure_texts
+from dagster_project import QUIET, Project, definitions, failure_texts
 
 
 def purge(project: Project) -> dg.ExecuteInProcessResult:
-    return defs.resolve_job_def("purge_expired").execute_in_process(
-        instance=project.instance, raise_on_error=False, run_config=QUIET
+    return (
+        definitions()
+        .resolve_job_def("purge_expired")
+        .execute_in_process(instance=project.instance, raise_on_error=False, run_config=QUIET)
     )
 
 
@@ -44,11 +46,11 @@ def test_the_job_deletes_what_expired_and_says_how_much(
 
 def test_the_clock_starts_it_every_hour() -> None:
     """Switched on: a note only expires because somebody asked for it."""
-    schedule = defs.resolve_schedule_def("hourly_purge")
+    schedule = definitions().resolve_schedule_def("hourly_purge")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
     noon = datetime(2026, 5, 1, 12, 17, tzinfo=UTC)
     context = dg.build_schedule_context(
-        scheduled_execution_time=noon, repository_def=defs.get_repository_def()
+        scheduled_execution_time=noon, repository_def=definitions().get_repository_def()
     )
     (request,) = schedule.evaluate_tick(context).run_requests
     assert schedule.job_name == "purge_expired"

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import QUIET, Project, defs, failure_texts
+from dagster_project import QUIET, Project, definitions, failure_texts
 
 from rag_resources.core.messages import Message
 
@@ -13,10 +13,14 @@ USED = "use_multilingual"
 
 def retire(project: Project, **config: str) -> dg.ExecuteInProcessResult:
     """Run the job `retire_model`."""
-    return defs.resolve_job_def("retire_model").execute_in_process(
-        instance=project.instance,
-        raise_on_error=False,
-        run_config={**QUIET, "ops": {"retire_embedding_model": {"config": config}}},
+    return (
+        definitions()
+        .resolve_job_def("retire_model")
+        .execute_in_process(
+            instance=project.instance,
+            raise_on_error=False,
+            run_config={**QUIET, "ops": {"retire_embedding_model": {"config": config}}},
+        )
     )
 
 

@@ -15,7 +15,7 @@ from dagster_project import (
     PROMOTED,
     QUIET,
     Project,
-    defs,
+    definitions,
     failure_texts,
 )
 
@@ -32,10 +32,14 @@ OPS = {
 
 
 def run(project: Project, job: str, **config: Any) -> dg.ExecuteInProcessResult:
-    return defs.resolve_job_def(job).execute_in_process(
-        instance=project.instance,
-        raise_on_error=False,
-        run_config={**QUIET, "ops": {OPS[job]: {"config": config}}},
+    return (
+        definitions()
+        .resolve_job_def(job)
+        .execute_in_process(
+            instance=project.instance,
+            raise_on_error=False,
+            run_config={**QUIET, "ops": {OPS[job]: {"config": config}}},
+        )
     )
 
 

@@ -13,7 +13,7 @@ from dagster_project import (
     NOTES,
     PROMOTED,
     Project,
-    defs,
+    definitions,
     materialised,
 )
 
@@ -21,6 +21,7 @@ from rag_assets import sensors
 from rag_assets.runs.partitions import monthly
 from rag_assets.sensors import SETTLED_NS
 from rag_resources.core.messages import Message
+from rag_resources.settings import load_settings
 from tests.waiting import wait_until
 
 OTHER_CANDIDATES = [
@@ -43,9 +44,10 @@ class NewNotes:
         paths = [notes, *notes.rglob("*")] if notes.exists() else []
         latest = max((path.lstat().st_ctime_ns for path in paths), default=0)
         wait_until(lambda: time.time_ns() - latest > SETTLED_NS)
-        sensor = defs.resolve_sensor_def("new_notes")
+        location = definitions()
+        sensor = location.resolve_sensor_def("new_notes")
         with dg.build_sensor_context(
-            instance=self._project.instance, cursor=self.cursor, definitions=defs
+            instance=self._project.instance, cursor=self.cursor, definitions=location
         ) as context:
             data = sensor.evaluate_tick(context)
         self.cursor = data.cursor or self.cursor
@@ -126,7 +128,7 @@ def test_much_that_is_new_asks_for_all_months_unread(
 ) -> None:
     """A tick has a minute."""
     monkeypatch.setattr(sensors, "READ_BYTES", 100)
-    known = monthly.get_partition_keys()
+    known = monthly(load_settings()).get_partition_keys()
     assert new_notes.tick() == [(known[0], known[-1])]
     write(project, "corta.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
     assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
@@ -164,7 +166,7 @@ def test_what_belongs_to_no_month_goes_to_the_last(
     """Notes outside the partitions, and bad records, which that month's run names."""
     new_notes.tick()
     write(project, "rara.md", text)
-    last = monthly.get_partition_keys()[-1]
+    last = monthly(load_settings()).get_partition_keys()[-1]
     assert new_notes.tick() == [(last, last)]
 
 
@@ -178,7 +180,7 @@ def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewNotes)
     bad = write(project, "latin.md", "")
     bad.write_bytes("---\ncreated_at: 2025-02-02\n---\nañ".encode("latin-1"))
     write(project, "buena.md", "---\ncreated_at: 2025-01-02\n---\nUna nota buena.")
-    assert new_notes.tick() == [(MONTHS[0], monthly.get_partition_keys()[-1])]
+    assert new_notes.tick() == [(MONTHS[0], monthly(load_settings()).get_partition_keys()[-1])]
 
 
 def test_a_source_that_is_gone_or_not_set_is_skipped(
@@ -196,7 +198,7 @@ def test_a_failed_run_is_reported_with_its_reason(
     """One record with run, job and what the failed step said."""
     result = project.run(PROMOTED)
     assert not result.success
-    sensor = defs.resolve_sensor_def("failed_runs")
+    sensor = definitions().resolve_sensor_def("failed_runs")
     context = dg.build_run_status_sensor_context(
         sensor_name="failed_runs",
         dagster_event=result.get_run_failure_event(),
@@ -212,12 +214,12 @@ def test_a_failed_run_is_reported_with_its_reason(
 
 def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> None:
     """New evaluations ask for a promotion, but not while a candidate has none or failed."""
-    cursor = None
+    cursor, location = None, definitions()
 
     def promotion_requested() -> bool:
         nonlocal cursor
         tick = dg.evaluate_automation_conditions(
-            defs=defs,
+            defs=location,
             instance=indexed.instance,
             asset_selection=dg.AssetSelection.assets(PROMOTED),
             cursor=cursor,

@@ -1,0 +1,125 @@
+"""Everything Dagster is offered, built from settings."""
+
+import warnings
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.configured import Configured, read_configured
+from rag_assets.evaluation.archive import archive_evaluations_job
+from rag_assets.evaluation.assets import (
+    build_evaluation_asset,
+    build_report_asset,
+    golden_dataset,
+)
+from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
+from rag_assets.evaluation.compare import compare_job
+from rag_assets.indexing.assets import build_chunks_asset, build_embeddings_asset
+from rag_assets.indexing.checks import build_embeddings_checks, chunk_integrity
+from rag_assets.indexing.retire_model import retire_model_job
+from rag_assets.ingestion.assets import build_note_embeddings_asset, build_notes_asset
+from rag_assets.ingestion.checks import notes_inside_partitions
+from rag_assets.ingestion.purge_expired import purge_expired_job
+from rag_assets.jobs import (
+    evaluate_job,
+    golden_job,
+    index_job,
+    ingest_job,
+    promote_job,
+)
+from rag_assets.migration.assets import build_migration_status_asset
+from rag_assets.migration.rollback import (
+    resume_migration_job,
+    rollback_immediate_job,
+    rollback_partial_job,
+    rollback_promotion_job,
+)
+from rag_assets.schedules import hourly_purge, nightly_archive, nightly_evaluation
+from rag_assets.sensors import (
+    automation,
+    build_new_notes_sensor,
+    build_stop_backfills_sensor,
+    failed_runs,
+)
+from rag_assets.serving.assets import build_promotion_asset
+from rag_assets.serving.retrieve import retrieve_job
+from rag_resources.resources import RagResource
+from rag_resources.settings import Settings
+
+
+def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
+    """Build the definitions that belong to some settings.
+
+    Args:
+        settings: Decide models, configurations, months and where a run works.
+        overrides: Resources that replace those of the same name.
+
+    Raises:
+        InvalidConfigurationError: A model is unknown, or a configuration file is not valid.
+    """
+    # Backfill policies are what a migration in batches rests on; that they are beta is known.
+    warnings.filterwarnings("ignore", message=".*backfill_policy", category=dg.BetaWarning)
+    configured = read_configured(settings)
+    return dg.Definitions(
+        assets=_assets(configured),
+        asset_checks=_checks(configured),
+        jobs=[
+            ingest_job,
+            golden_job,
+            index_job,
+            evaluate_job,
+            promote_job,
+            retrieve_job,
+            purge_expired_job,
+            archive_evaluations_job,
+            compare_job,
+            rollback_immediate_job,
+            rollback_partial_job,
+            rollback_promotion_job,
+            resume_migration_job,
+            retire_model_job,
+        ],
+        schedules=[nightly_evaluation, nightly_archive, hourly_purge],
+        sensors=[
+            build_new_notes_sensor(settings),
+            failed_runs,
+            build_stop_backfills_sensor(settings),
+            automation,
+        ],
+        resources={"rag": RagResource(settings=settings), **overrides},
+        executor=dg.in_process_executor,
+    )
+
+
+def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
+    settings, configurations = configured.settings, configured.configurations
+    return [
+        build_notes_asset(settings),
+        build_note_embeddings_asset(settings),
+        build_chunks_asset(settings),
+        *(build_embeddings_asset(model, settings) for model in configured.models),
+        build_migration_status_asset(configured.models),
+        golden_dataset,
+        *(build_evaluation_asset(item) for item in configurations.values()),
+        build_report_asset(configurations),
+        build_promotion_asset(configured),
+    ]
+
+
+def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
+    embeddings_checks = [
+        check for model in configured.models for check in build_embeddings_checks(model, configured)
+    ]
+    gates = [
+        gate
+        for item in configured.configurations.values()
+        for gate in build_gates(item, configured.settings.gate)
+    ]
+    return [
+        notes_inside_partitions,
+        chunk_integrity,
+        *embeddings_checks,
+        golden_valid,
+        golden_drift,
+        *gates,
+    ]

@@ -1,0 +1,29 @@
+"""The names of all assets, by which definitions refer to each other."""
+
+import dagster as dg
+
+NOTES = dg.AssetKey("notes")
+NOTE_EMBEDDINGS = dg.AssetKey("note_embeddings")
+CHUNKS = dg.AssetKey("chunks")
+MIGRATION_STATUS = dg.AssetKey("migration_status")
+GOLDEN_DATASET = dg.AssetKey("golden_dataset")
+EVALUATION_REPORT = dg.AssetKey("evaluation_report")
+PROMOTED_CONFIG = dg.AssetKey("promoted_config")
+
+OWNERS = ["team:datos"]
+
+
+_EMBEDDINGS, _EVALUATIONS = "embeddings", "evaluation_results"
+
+ALL_EMBEDDINGS = dg.AssetSelection.key_prefixes(_EMBEDDINGS)
+ALL_EVALUATIONS = dg.AssetSelection.key_prefixes(_EVALUATIONS)
+
+
+def embeddings_key(model: str) -> dg.AssetKey:
+    """Return the asset key of a model's chunk vectors."""
+    return dg.AssetKey([_EMBEDDINGS, model])
+
+
+def evaluation_key(configuration: str) -> dg.AssetKey:
+    """Return the asset key of a configuration's evaluations."""
+    return dg.AssetKey([_EVALUATIONS, configuration])
