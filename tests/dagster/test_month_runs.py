@@ -17,7 +17,8 @@ from dagster_project import (
     materialised,
 )
 
-from rag_assets import main_job, progress
+from rag_assets import main_job
+from rag_assets.runs import progress
 from rag_assets.runs.partitions import month_window
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
