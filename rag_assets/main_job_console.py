@@ -84,12 +84,12 @@ def print_results(console: Console, database: Database, configurations: Containe
             item for item in latest_evaluations(connection) if item.configuration in configurations
         ]
         promotion = current_promotion(connection)
-    frame = comparison_table(latest)
     queries = max((item.total_queries for item in latest), default=0)
-    table = Table(box=box.SIMPLE_HEAD, title=Message.RESULTS_TITLE.format(queries=queries))
-    for column in frame.columns:
+    compared = comparison_table(latest, title=Message.RESULTS_TITLE.format(queries=queries))
+    table = Table(box=box.SIMPLE_HEAD, title=compared.title)
+    for column in compared.columns:
         table.add_column(column, no_wrap=True)
-    for row in frame.itertuples(index=False):
+    for row in compared.rows:
         table.add_row(*row)
     # What does not fit is cut, even the verdict: a narrow terminal wraps instead.
     needed = Console(width=WIDEST_TABLE).measure(table).maximum

@@ -11,6 +11,7 @@ import dagster as dg
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
 from rag_resources.core.attribution import Flip, MonthBlame, blame_months
 from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.tables import markdown_table
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words, value_in_words
 
@@ -86,24 +87,29 @@ def _did_something(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
 
 
 def _metrics(found: EvaluationComparison) -> str:
-    lines = [Message.TABLE_COMPARISON, "|---|---|---|---|---|---|---|"]
-    lines.extend(
-        f"| {METRIC_WORDS[item.metric]} | {item.before:.3f} | {item.after:.3f} "
-        f"| {item.difference:+.3f} | {item.interval.low:+.3f} … {item.interval.high:+.3f} "
-        f"| {p_value_in_words(item.adjusted_p_value)} | {VERDICT_WORDS[item.verdict]} |"
+    rows = (
+        (
+            METRIC_WORDS[item.metric],
+            f"{item.before:.3f}",
+            f"{item.after:.3f}",
+            f"{item.difference:+.3f}",
+            f"{item.interval.low:+.3f} … {item.interval.high:+.3f}",
+            p_value_in_words(item.adjusted_p_value),
+            VERDICT_WORDS[item.verdict],
+        )
         for item in found.comparison.metrics
     )
-    return "\n".join(lines)
+    return markdown_table(Message.TABLE_COMPARISON, rows)
 
 
 def _changes(found: EvaluationComparison) -> str:
     if not found.changes:
         return Message.COMPARE_NO_CHANGES
-    lines = [Message.TABLE_CHANGES, "|---|---|---|"]
-    lines.extend(
-        f"| {item.field} | {_cell(item.before)} | {_cell(item.after)} |" for item in found.changes
+    rows = (
+        (item.field, value_in_words(item.before), value_in_words(item.after))
+        for item in found.changes
     )
-    return "\n".join(lines)
+    return markdown_table(Message.TABLE_CHANGES, rows)
 
 
 def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[str]]) -> str:
@@ -111,34 +117,29 @@ def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[st
         return Message.MONTHS_NONE
     explained = {item.month: item for item in blamed}
     others = [month for month in materialized if month not in explained]
-    lines = [Message.TABLE_BLAME, "|---|---|---|---|"]
-    for month in (*explained, *others):
-        item = explained.get(month, MonthBlame(month, 0, 0))
-        assets = ", ".join(materialized[month])
-        lines.append(f"| {month} | {assets} | {item.own} | {item.displaced} |")
-    return "\n".join(lines)
+    items = (*explained.values(), *(MonthBlame(month, 0, 0) for month in others))
+    rows = (
+        (item.month, ", ".join(materialized[item.month]), item.own, item.displaced)
+        for item in items
+    )
+    return markdown_table(Message.TABLE_BLAME, rows)
 
 
 def _flips(found: EvaluationComparison) -> str:
     if not found.flips:
         return Message.FLIPS_NONE
-    lines = [Message.TABLE_FLIPS, "|---|---|---|---|"]
-    lines.extend(_flip(found, flip) for flip in found.flips[:SHOWN_FLIPS])
-    return "\n".join(lines)
+    rows = (_flip(found, flip) for flip in found.flips[:SHOWN_FLIPS])
+    return markdown_table(Message.TABLE_FLIPS, rows)
 
 
-def _flip(found: EvaluationComparison, flip: Flip) -> str:
+def _flip(found: EvaluationComparison, flip: Flip) -> tuple[str, ...]:
     ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
     own = _names(found, flip.after.relevant)
     instead = _names(found, flip.newcomers[:SHOWN_NEWCOMERS])
-    return f"| {_cell(flip.after.query)} | {ranks} | {own} | {instead or '–'} |"
+    return flip.after.query, ranks, own, instead or "–"
 
 
 def _names(found: EvaluationComparison, note_ids: Sequence[UUID]) -> str:
     return ", ".join(
-        _cell(found.notes[note].name if note in found.notes else note) for note in note_ids
+        found.notes[note].name if note in found.notes else str(note) for note in note_ids
     )
-
-
-def _cell(value: object) -> str:
-    return " ".join(value_in_words(value).split()).replace("|", "\\|")

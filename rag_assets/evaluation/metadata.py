@@ -1,6 +1,6 @@
 """Evaluations as Dagster metadata: numbers as numbers, so that the UI plots them over time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,6 +9,7 @@ from rag_resources.application import Application
 from rag_resources.core.evaluation import Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
+from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.providers.cache import CacheStatistics
@@ -83,48 +84,40 @@ def profile_markdown(
         caches: By name.
         pool: The connections to the database.
     """
-    tables = [[Message.TABLE_PROFILE, "|---|---|---|---|---|---|"]]
-    tables[0].extend(_profile_row(name, stage) for name, stage in summary.stages.items())
-    if summary.total:
-        tables[0].append(_profile_row(Message.PROFILE_TOTAL, summary.total))
-    if summary.cached:
-        tables[0].append(_profile_row(Message.PROFILE_CACHED, summary.cached))
-    if summary.degraded:
-        tables.append([Message.TABLE_DEGRADED, "|---|---|"])
-        tables[-1].extend(f"| {name} | {count} |" for name, count in summary.degraded.items())
-    if caches:
-        tables.append([Message.TABLE_CACHES, "|---|---|---|---|---|"])
-        tables[-1].extend(_cache_row(name, counts) for name, counts in caches.items())
-    tables.append([Message.TABLE_POOL, "|---|---|---|---|---|---|"])
-    tables[-1].append(
-        f"| {pool.size} | {pool.in_use} | {pool.waiting} | {pool.requests} "
-        f"| {pool.wait_ms_avg:.2f} | {pool.connections_lost} |"
+    stages = {
+        **summary.stages,
+        Message.PROFILE_TOTAL: summary.total,
+        Message.PROFILE_CACHED: summary.cached,
+    }
+    pool_row = (pool.size, pool.in_use, pool.waiting, pool.requests)
+    tables: dict[str, list[Sequence[object]]] = {
+        Message.TABLE_PROFILE: [_profile_row(name, item) for name, item in stages.items() if item],
+        Message.TABLE_DEGRADED: list(summary.degraded.items()),
+        Message.TABLE_CACHES: [_cache_row(name, counts) for name, counts in caches.items()],
+        Message.TABLE_POOL: [(*pool_row, f"{pool.wait_ms_avg:.2f}", pool.connections_lost)],
+    }
+    always = {Message.TABLE_PROFILE, Message.TABLE_POOL}
+    return "\n\n".join(
+        markdown_table(head, rows) for head, rows in tables.items() if rows or head in always
     )
-    return "\n\n".join("\n".join(rows) for rows in tables)
 
 
-def _profile_row(name: str, profile: LatencyProfile) -> str:
+def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
     shares = profile.percentiles
-    return (
-        f"| {name} | {profile.count} | {profile.average_ms:.1f} "
-        f"| {shares.p50_ms:.1f} | {shares.p95_ms:.1f} | {shares.p99_ms:.1f} |"
-    )
+    times = (profile.average_ms, shares.p50_ms, shares.p95_ms, shares.p99_ms)
+    return name, profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
 
 
-def _cache_row(name: str, counts: CacheStatistics) -> str:
+def _cache_row(name: str, counts: CacheStatistics) -> Sequence[object]:
     share = "–" if counts.hit_rate is None else f"{counts.hit_rate:.0%}"
-    size = "–" if counts.size is None else str(counts.size)
-    return f"| {name} | {counts.hits} | {counts.misses} | {share} | {size} |"
+    size = "–" if counts.size is None else counts.size
+    return name, counts.hits, counts.misses, share, size
 
 
 def _breakdown(summary: Summary) -> str:
-    rows = [
-        Message.TABLE_BREAKDOWN,
-        "|---|---|---|---|---|---|",
-    ]
-    rows.extend(
-        f"| {name} | {values['queries']:.0f} | {values['hit_rate_at_1']:.3f} "
-        f"| {values['hit_rate_at_5']:.3f} | {values['hit_rate_at_10']:.3f} | {values['mrr']:.3f} |"
+    metrics = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
+    rows = (
+        (name, f"{values['queries']:.0f}", *(f"{values[metric]:.3f}" for metric in metrics))
         for name, values in summary.breakdown.items()
     )
-    return "\n".join(rows)
+    return markdown_table(Message.TABLE_BREAKDOWN, rows)

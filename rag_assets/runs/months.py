@@ -11,6 +11,7 @@ import dagster as dg
 from rag_assets.runs.partitions import month_window
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
 from rag_resources.core.messages import Message
+from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.store.failures import Failure
@@ -228,8 +229,5 @@ def _event(
 
 
 def _table(failures: Sequence[Failure]) -> str:
-    rows = [Message.TABLE_FAILED_NOTES, "|---|---|---|"]
-    for failure in failures:
-        name, error = (text.replace("|", r"\|") for text in (failure.external_id, failure.error))
-        rows.append(f"| {name} | {failure.note_id} | {error} |")
-    return "\n".join(rows)
+    rows = ((failure.external_id, failure.note_id, failure.error) for failure in failures)
+    return markdown_table(Message.TABLE_FAILED_NOTES, rows)

@@ -8,6 +8,7 @@ from pydantic import Field
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.messages import Message
+from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.resources import RagResource
 
@@ -91,12 +92,11 @@ def results_markdown(response: RetrievalResponse) -> str:
     """Return the passages as a Markdown table."""
     if not response.results:
         return Message.NO_RESULTS
-    rows = [Message.TABLE_RESULTS, "|---|---|---|---|---|---|"]
-    rows.extend(_row(rank, result) for rank, result in enumerate(response.results, start=1))
-    return "\n".join(rows)
+    rows = (_row(rank, result) for rank, result in enumerate(response.results, start=1))
+    return markdown_table(Message.TABLE_RESULTS, rows)
 
 
-def _row(rank: int, result: RetrievalResult) -> str:
+def _row(rank: int, result: RetrievalResult) -> tuple[object, ...]:
     date = f"{result.created_at:%Y-%m-%d}" if result.created_at else ""
     method = result.retrieval_method
     if result.rerank_score is not None:
@@ -104,10 +104,10 @@ def _row(rank: int, result: RetrievalResult) -> str:
             before=result.original_score, score=result.rerank_score
         )
         method = f"{method}; {scores}"
-    title, passage = _cell(result.title, 60), _cell(result.content, PASSAGE_CHARS)
-    return f"| {rank} | {result.score:.4f} | {date} | {title} | {passage} | {method} |"
+    title, passage = _cut(result.title, 60), _cut(result.content, PASSAGE_CHARS)
+    return rank, f"{result.score:.4f}", date, title, passage, method
 
 
-def _cell(text: str, limit: int) -> str:
-    line = " ".join(text.split()).replace("|", "\\|")
+def _cut(text: str, limit: int) -> str:
+    line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,6 +1,6 @@
 """The `rag` command: thin commands, a module per group; what they do belongs to the layers below.
 
-Heavy modules (models, numpy, pandas, rich tables) are imported inside the commands that use them,
+Heavy modules (models, numpy, rich tables) are imported inside the commands that use them,
 so that `rag --help` answers at once.
 """
 

@@ -2,35 +2,42 @@
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from rag_resources.core.comparison import Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.tables import ReportTable, markdown_table
+
+_COMPARED = (
+    Message.COLUMN_CONFIGURATION,
+    *("@1", "@3", "@5", "@10"),
+    Message.COLUMN_INTERVAL,
+    *("MRR", "nDCG@10", "p50/p95 ms"),
+    Message.COLUMN_GATE,
+)
 
 
-def comparison_table(evaluations: Sequence[StoredEvaluation]) -> pd.DataFrame:
+def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = "") -> ReportTable:
     """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k."""
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
-    return pd.DataFrame(
-        [
-            {
-                Message.COLUMN_CONFIGURATION: item.configuration,
-                "@1": f"{item.hit_rate_at_1:.3f}",
-                "@3": f"{item.hit_rate_at_3:.3f}",
-                "@5": f"{item.hit_rate_at_5:.3f}",
-                "@10": f"{item.hit_rate_at_10:.3f}",
-                Message.COLUMN_INTERVAL: (
-                    f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}"
-                ),
-                "MRR": f"{item.mrr:.3f}",
-                "nDCG@10": f"{item.ndcg_at_10:.3f}",
-                "p50/p95 ms": f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
-                Message.COLUMN_GATE: GATE_WORDS[item.gate],
-            }
+    return ReportTable(
+        title,
+        _COMPARED,
+        tuple(
+            (
+                item.configuration,
+                f"{item.hit_rate_at_1:.3f}",
+                f"{item.hit_rate_at_3:.3f}",
+                f"{item.hit_rate_at_5:.3f}",
+                f"{item.hit_rate_at_10:.3f}",
+                f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
+                f"{item.mrr:.3f}",
+                f"{item.ndcg_at_10:.3f}",
+                f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
+                GATE_WORDS[item.gate],
+            )
             for item in ordered
-        ]
+        ),
     )
 
 
@@ -39,12 +46,7 @@ def comparison_markdown(evaluations: Sequence[StoredEvaluation]) -> str:
     if not evaluations:
         return Message.NO_EVALUATIONS
     table = comparison_table(evaluations)
-    lines = [
-        "| " + " | ".join(table.columns) + " |",
-        "|" + "---|" * len(table.columns),
-        *("| " + " | ".join(row) + " |" for row in table.itertuples(index=False)),
-    ]
-    return "\n".join(lines)
+    return markdown_table(table.columns, table.rows)
 
 
 GATE_WORDS = {

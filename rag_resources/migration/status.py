@@ -4,11 +4,11 @@ Its plot is `rag_resources.reporting.plots`; what it says is read by `store.migr
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import MonthProgress, Quality
+from rag_resources.core.tables import ReportTable
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus
 
@@ -25,23 +25,6 @@ _STAGES = {
 }
 _ABSENT = "–"
 _YES = "sí"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table of formatted cells; `is_prose` if they are texts and not numbers."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    is_prose: bool = False
-
-    def markdown(self) -> str:
-        """Return it in Markdown, its title in bold."""
-        lines = [self.columns, ("---",) * len(self.columns), *self.rows]
-        cells = ([" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in lines)
-        table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
-        return f"**{self.title}**\n\n{table}"
 
 
 def summary(status: MigrationStatus, *, first_month: str) -> list[str]:

@@ -18,7 +18,8 @@ from rag_resources.core.migration_status import (
     total_progress,
     vectors_per_minute,
 )
-from rag_resources.migration.status import ReportTable, duration
+from rag_resources.core.tables import ReportTable
+from rag_resources.migration.status import duration
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus

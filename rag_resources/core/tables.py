@@ -1,0 +1,34 @@
+"""Tables of formatted cells, and the one way they become Markdown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table of formatted cells; `is_prose` if they are texts and not numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_prose: bool = False
+
+    def markdown(self) -> str:
+        """Return it in Markdown, its title in bold."""
+        return f"**{self.title}**\n\n{markdown_table(self.columns, self.rows)}"
+
+
+def markdown_table(columns: str | Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown.
+
+    Args:
+        columns: The names of the columns, or the head of the table as the catalogue has it.
+        rows: The cells. No text breaks out of its cell.
+    """
+    names = columns.strip("|").split("|") if isinstance(columns, str) else columns
+    return "\n".join(map(_line, (names, ["---"] * len(names), *rows)))
+
+
+def _line(cells: Iterable[object]) -> str:
+    folded = (" ".join(str(cell).split()).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(folded)} |"
