@@ -1,6 +1,5 @@
 """A cache in Redis, shared by the processes of a deployment. One in the process is `cache`."""
 
-import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
@@ -20,15 +19,14 @@ TIMEOUT_S = 0.1
 """Of connecting and of each answer: without the cache a retrieval takes little longer."""
 FAILURES = 3
 """In a row; then Redis is left alone for the breaker's minute."""
-_CHECKSUM_BYTES = 8
 
 
 class RedisCache(Cache[V]):
     """Keeps values in Redis until they expire or its `maxmemory-policy` evicts them.
 
-    Whatever is wrong with Redis is a miss, and the log says so when the breaker opens. What is
-    not what was written is a miss too: every value carries a checksum. Set `maxmemory` and the
-    policy `allkeys-lru` there, or the cache grows with the questions of its lifetime.
+    Whatever is wrong with Redis is a miss, and the log says so when the breaker opens. Bytes that
+    cannot be decoded are a miss, too. Set `maxmemory` and the policy `allkeys-lru` there, or the
+    cache grows with the questions of its lifetime.
 
     Args:
         url: `redis://…`, `rediss://…` or `unix://…`; may hold a password.
@@ -62,7 +60,8 @@ class RedisCache(Cache[V]):
         except ValueError:
             # The cause may quote the password.
             raise InvalidParameterError(Message.REDIS_URL_INVALID) from None
-        self._prefix = f"brain-sync-rag:{name}:"
+        # An older version reads and writes other bytes under other keys.
+        self._prefix = f"brain-sync-rag:2:{name}:"
         self._lifetime_ms = max(1, round(lifetime_s * 1000))
         self._encode = encode
         self._decode = decode
@@ -95,10 +94,7 @@ class RedisCache(Cache[V]):
         try:
             with self._breaker.guard(), self._redis.pipeline(transaction=False) as commands:
                 for key, value in values.items():
-                    payload = self._encode(value)
-                    commands.set(
-                        self._prefix + key, _checksum(payload) + payload, px=self._lifetime_ms
-                    )
+                    commands.set(self._prefix + key, self._encode(value), px=self._lifetime_ms)
                 commands.execute()
         except (RedisError, DependencyOpenError):
             return
@@ -116,14 +112,7 @@ class RedisCache(Cache[V]):
     def _opened(self, stored: bytes | None) -> V | None:
         if stored is None:
             return None
-        checksum, payload = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
-        if checksum != _checksum(payload):
-            return None
         try:
-            return self._decode(payload)
+            return self._decode(stored)
         except ValueError:
             return None
-
-
-def _checksum(payload: bytes) -> bytes:
-    return hashlib.blake2b(payload, digest_size=_CHECKSUM_BYTES).digest()

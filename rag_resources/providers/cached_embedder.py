@@ -8,6 +8,8 @@ import numpy as np
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 
+_NORM_TOLERANCE = 1e-3
+
 
 class CachedEmbedder(Embedder):
     """Embeds only the texts that were not embedded lately, each once.
@@ -58,8 +60,13 @@ class CachedEmbedder(Embedder):
         return f"{self.info.name}:{self.info.digest}:{kind}:{digest}"
 
     def _whole(self, found: Mapping[str, Vectors]) -> dict[str, Vectors]:
+        """Leave out what is no vector of this model: Redis may hold whatever others wrote."""
         shape = (self.info.dimension,)
-        return {key: vector for key, vector in found.items() if vector.shape == shape}
+        return {
+            key: vector
+            for key, vector in found.items()
+            if vector.shape == shape and np.isclose(vector @ vector, 1, atol=_NORM_TOLERANCE)
+        }
 
 
 def _frozen(row: Vectors) -> Vectors:

@@ -257,21 +257,24 @@ def test_nobody_there_is_a_miss(redis: RedisServer) -> None:
 
 
 def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> None:
-    """A changed bit, a cut, anything else, or another type, or bytes that only look whole."""
-    cache = words(redis)
-    cache.put("a", "uno")
+    """A cut, anything else, or another type, or bytes that only look whole."""
+    answers = build_caches(redis.url).answers
+    answers.put("a", RESPONSE)
     with redis.client() as client:
         (name,) = client.keys()
         whole = client.get(name)
         assert isinstance(whole, bytes)
-        for garbage in (
-            *(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :] for place in (0, 8)),
-            *(whole[:-1], whole + b"x", b"", b"\x80\x04]\x94.", b"{}", bytes(300)),
-        ):
+        changed = bytes([whole[0] ^ 1]) + whole[1:]
+        others = (b"", b"\x80\x04]\x94.", b"{}", bytes(300))
+        for garbage in (changed, whole[:-1], whole + b"x", *others):
             client.set(name, garbage)
-            assert cache.get("a") is None
-            cache.put("a", "dos")
-            assert cache.get("a") == "dos"
+            assert answers.get("a") is None
+            answers.put("a", RESPONSE)
+            assert answers.get("a") == RESPONSE
+        client.delete(name)
+        cache = words(redis)
+        cache.put("a", "uno")
+        (name,) = client.keys()
         client.delete(name)
         client.rpush(name, "uno")
         assert cache.get("a") is None
@@ -282,6 +285,24 @@ def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> N
     )
     latin.put("a", "ñandú")
     assert cache.get("a") is None
+
+
+def test_a_vector_that_was_tampered_with_is_made_anew(redis: RedisServer) -> None:
+    """A changed bit of its size, a cut, another model's, or none of any model."""
+    model = HashEmbedder()
+    embedder = CachedEmbedder(model, build_caches(redis.url).embeddings)
+    made = embedder.embed_passages(["uno"])
+    with redis.client() as client:
+        (name,) = client.keys()
+        whole = client.get(name)
+        assert isinstance(whole, bytes)
+        largest = 4 * int(np.argmax(np.abs(made[0]))) + 3
+        changed = whole[:largest] + bytes([whole[largest] ^ 1]) + whole[largest + 1 :]
+        others = (b"", bytes(len(whole)), bytes([255]) * len(whole))
+        for asked, garbage in enumerate((changed, whole[:-1], whole[:-4], whole * 2, *others), 2):
+            client.set(name, garbage)
+            np.testing.assert_array_equal(embedder.embed_passages(["uno"]), made)
+            assert len(model.texts) == asked
 
 
 def test_a_full_server_keeps_nothing_more(redis: RedisServer) -> None:
