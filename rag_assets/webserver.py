@@ -1,7 +1,6 @@
 """Runs Dagster's webserver and daemon side by side until one of them ends."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from rich.console import Console
 from rag_assets.instance import WORKSPACE
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.database.ports import becomes_free, choose_port
 from rag_resources.settings import Settings
 
 STOP_TIMEOUT_S = 30
@@ -27,10 +27,13 @@ def serve(settings: Settings) -> int:
     Raises:
         InvalidParameterError: The port given is taken.
     """
-    port = choose_port(settings.ui_host, settings.ui_port)
+    host, wanted = settings.ui_host, settings.ui_port
+    if wanted is not None and not becomes_free(wanted, host=host):
+        raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
+    port = wanted or choose_port(DEFAULT_PORT, host=host)
     python = [sys.executable, "-m"]
     workspace = ["-w", str(WORKSPACE)]
-    address = ["-h", settings.ui_host, "-p", str(port)]
+    address = ["-h", host, "-p", str(port)]
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     commands = [
@@ -41,7 +44,7 @@ def serve(settings: Settings) -> int:
     try:
         for command in commands:
             processes.append(subprocess.Popen(command))  # noqa: PERF401, S603 - ended one by one; our own arguments
-        console.print(Message.UI_SERVING.format(url=f"http://{settings.ui_host}:{port}"))
+        console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
         while all(process.poll() is None for process in processes):
             time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)
@@ -49,36 +52,6 @@ def serve(settings: Settings) -> int:
         return 0
     finally:
         stop(processes)
-
-
-def choose_port(host: str, wanted: int | None) -> int:
-    """Return the port given, or 3000 if it is free, or any free one.
-
-    Raises:
-        InvalidParameterError: The port given is taken.
-    """
-    if wanted is not None:
-        if not _is_free(host, wanted):
-            raise InvalidParameterError(Message.UI_PORT_TAKEN.format(port=wanted), port=wanted)
-        return wanted
-    return DEFAULT_PORT if _is_free(host, DEFAULT_PORT) else _any_free(host)
-
-
-def _is_free(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
-def _any_free(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def stop(processes: list["subprocess.Popen[bytes]"]) -> None:

@@ -1,11 +1,8 @@
-"""Which port of this machine the embedded PostgreSQL listens on."""
+"""Which port of this machine a server of ours listens on."""
 
 import secrets
 import socket
 import time
-
-from rag_resources.core.errors import EmbeddedServerError
-from rag_resources.core.messages import Message
 
 HOST = "127.0.0.1"
 # Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes a kept one.
@@ -15,46 +12,40 @@ FREEING_SECONDS = 1.0
 POLL_SECONDS = 0.05
 
 
-def choose_port(wanted: int | None, kept: int | None) -> int:
-    """Choose a free port.
+def choose_port(preferred: int | None, *, host: str = HOST) -> int:
+    """Return a free port: the preferred one if it is free, else any.
 
     Args:
-        wanted: The only one to accept.
-        kept: The one to prefer, from the last start.
-
-    Raises:
-        EmbeddedServerError: `wanted` is in use.
+        preferred: The port of the last start, or the usual one; None: there is none.
+        host: Where the server will listen.
     """
-    if wanted is not None:
-        if not _becomes_free(wanted):
-            raise EmbeddedServerError(Message.SERVER_PORT_TAKEN.format(port=wanted), port=wanted)
-        return wanted
-    if kept is not None and _becomes_free(kept):
-        return kept
+    if preferred is not None and becomes_free(preferred, host=host):
+        return preferred
     for _ in range(100):
         port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)
-        if _is_free(port):
+        if _is_free(port, host):
             return port
     with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
-def _becomes_free(port: int) -> bool:
+def becomes_free(port: int, *, host: str = HOST) -> bool:
+    """Whether a port is free, or becomes so while the kernel clears away a killed process."""
     deadline = time.monotonic() + FREEING_SECONDS
-    while not _is_free(port):
+    while not _is_free(port, host):
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)
     return True
 
 
-def _is_free(port: int) -> bool:
+def _is_free(port: int, host: str) -> bool:
     with socket.socket() as probe:
         # As PostgreSQL does: connections that linger from its own last run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError:
             return False
         return True

@@ -25,7 +25,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.account import choose_place, make_folder, server_account
 from rag_resources.database.binaries import Binaries, usable_binaries
 from rag_resources.database.cluster import ROLE, Cluster, advice, write_atomically
-from rag_resources.database.ports import HOST, choose_port
+from rag_resources.database.ports import HOST, becomes_free, choose_port
 from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
 
@@ -303,7 +303,10 @@ class EmbeddedServer:
         cluster.require_version(binaries)
         kept = record.port if record else None
         while True:
-            port = choose_port(self._port, kept)
+            if self._port is not None and not becomes_free(self._port):
+                taken = Message.SERVER_PORT_TAKEN.format(port=self._port)
+                raise EmbeddedServerError(taken, port=self._port)
+            port = self._port or choose_port(kept)
             self._note(cluster, port, binaries)
             try:
                 self._launch(cluster, binaries, port)
