@@ -4,6 +4,7 @@ from collections.abc import Callable
 from logging import Logger
 from time import perf_counter
 
+from rag_resources.core.durations import duration
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection, Database
@@ -52,7 +53,7 @@ class MonthProgress:
                 done=_thousands(self._done),
                 total=_thousands(self._done + left),
                 notes_per_second=_rate(notes_per_second),
-                remaining=_duration(left / notes_per_second),
+                remaining=duration(left / notes_per_second),
             )
         )
 
@@ -65,10 +66,3 @@ def _rate(per_second: float) -> str:
     if per_second >= 10:
         return _thousands(round(per_second))
     return f"{per_second:.1f}".replace(".", ",")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -818,6 +818,7 @@ class Message:
     MIGRATION_GATE_CLOSED: Template
     MIGRATION_GATE_OVERRIDDEN: Template
     MIGRATION_MEASURED_AGAIN: Template
+    DURATION_SECONDS: Template
     DURATION_MINUTES: Template
     DURATION_HOURS: Template
     DURATION_DAYS: Template

@@ -6,6 +6,7 @@ Its plot is `rag_resources.reporting.plots`; what it says is read by `store.migr
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from rag_resources.core.durations import duration
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import MonthProgress, Quality
 from rag_resources.core.tables import ReportTable
@@ -83,17 +84,6 @@ def tables(status: MigrationStatus) -> list[ReportTable]:
     return [table for table in found if table.rows]
 
 
-def duration(minutes: float) -> str:
-    """Put a time into words, as exactly as anybody can know it; never nothing."""
-    rounded = max(1, round(minutes))
-    hours, rest = divmod(rounded, 60)
-    if not hours:
-        return Message.DURATION_MINUTES.format(minutes=rest)
-    if hours < 48:
-        return Message.DURATION_HOURS.format(hours=hours, minutes=rest)
-    return Message.DURATION_DAYS.format(days=hours // 24, hours=hours % 24)
-
-
 def _outside(months: Sequence[MonthProgress], first: str, current: str) -> Iterator[str]:
     """Name the months that no partition processes."""
     left = [month.month for month in months if month.remaining]
@@ -128,7 +118,8 @@ def _prospect(status: MigrationStatus) -> Iterator[str]:
         yield Message.MIGRATION_COMPLETE
     elif status.ready_at and status.minutes_left is not None:
         yield Message.MIGRATION_READY_AT.format(
-            duration=duration(status.minutes_left), ready_at=status.ready_at.astimezone(UTC)
+            duration=duration(60 * status.minutes_left),
+            ready_at=status.ready_at.astimezone(UTC),
         )
     elif not status.hold and not status.closed:
         yield Message.MIGRATION_NO_ETA if status.is_working else Message.MIGRATION_IDLE

@@ -6,6 +6,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from rag_resources.core.durations import duration
 from rag_resources.core.migration_status import (
     ChunkingWork,
     EmbeddingWork,
@@ -19,7 +20,6 @@ from rag_resources.core.migration_status import (
     vectors_per_minute,
 )
 from rag_resources.core.tables import ReportTable
-from rag_resources.migration.status import duration
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus
@@ -165,8 +165,12 @@ def test_nothing_is_said_of_more_than_a_year() -> None:
 
 
 def test_durations_read_as_people_say_them() -> None:
-    assert [duration(minutes) for minutes in (0.1, 59.4, 60, 200, 2879, 2881, 6000)] == [
-        "1 min",
+    minutes = (0.001, 0.1, 1.6, 1.7, 59.4, 60, 200, 2879, 2881, 6000)
+    assert [duration(60 * number) for number in minutes] == [
+        "1 s",
+        "6 s",
+        "96 s",
+        "2 min",
         "59 min",
         "1 h 0 min",
         "3 h 20 min",
