@@ -1,7 +1,7 @@
 """The status of a migration, from the states that indexing leaves, and as `rag` tells it."""
 
-import re
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -410,7 +410,7 @@ def test_a_migration_in_the_middle_is_told_in_tables_and_words(
     assert "2025-01, 2025-02, 2025-03" in said.out
     assert Message.MIGRATION_GATE_OPEN in said.out
     assert "punto de partida" in said.out
-        assert re.search(r"Tiempo restante: \d+ s; acabará hacia el ", said.out)
+    assert re.search(r"Tiempo restante: \d+ s; acabará hacia el ", said.out)
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
     assert result["months"][0] == {
