@@ -10,7 +10,8 @@ from pgvector import HalfVector
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.contextual import contextual_text
-from rag_resources.core.types import NoteRecord, RetrievalResponse, Retriever, TimeWindow
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
@@ -27,16 +28,17 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
-from rag_resources.store.search import EmbeddedQuery, ListRequest, SearchScope, search
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import SearchScope, search
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2)
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SOURCE = "diario"
-CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
-NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
-WORD_LISTS = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
+NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
+WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
 GENEROUS_MS = 60_000.0
 """So long that a busy machine changes no answer."""
@@ -170,7 +172,7 @@ class Corpus:
         unchunked_only: bool = True,
         pool: int = 500,
         threshold: float = 0.0,
-    ) -> dict[Retriever, list[tuple[UUID, UUID, float]]]:
+    ) -> dict[RankedList, list[tuple[UUID, UUID, float]]]:
         """Every ranked list of Ana's question: chunk, note and score."""
         (vector,) = self.embedder.embed_queries([question])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
@@ -178,7 +180,7 @@ class Corpus:
             ListRequest(retriever, text=question)
             if retriever in WORD_LISTS
             else ListRequest(retriever, embedded=embedded)
-            for retriever in Retriever
+            for retriever in RankedList
         ]
         scope = SearchScope(
             "ana", chunk_model=self.embedder.info.name, unchunked_only=unchunked_only
@@ -186,6 +188,6 @@ class Corpus:
         with self.database.transaction() as connection:
             rankings = search(connection, wanted, scope, pool=pool)
         return {
-            ranking.retriever: [(c.chunk_id, c.note_id, c.score) for c in ranking.candidates]
+            ranking.name: [(c.chunk_id, c.note_id, c.score) for c in ranking.candidates]
             for ranking in rankings
         }

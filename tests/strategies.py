@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rag_resources.core.configuration import (
     ChunkingConfig,
     ContextConfig,
-    FusionConfig,
     RerankingConfig,
     RetrievalConfig,
     Strategy,
@@ -23,11 +22,13 @@ from rag_resources.core.configuration import (
     TransformationConfig,
 )
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.text import Span, count_tokens
-from rag_resources.core.types import Candidate, Ranking, Retriever
+from rag_resources.core.types import Candidate, Ranking
 from rag_resources.store.notes import note_id
 from tests.corpus import SOURCE, START, Draft
 
@@ -159,20 +160,30 @@ def shares() -> st.SearchStrategy[float]:
 MODELS = ("e5_small", "use_m3", "nomic_embed_text")
 
 
-def fusion_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[FusionConfig]:
-    """A valid fusion configuration of either method, with weights for some models."""
+def fusion_configs() -> st.SearchStrategy[FusionConfig]:
+    """A valid fusion configuration of either method."""
+    return st.builds(
+        FusionConfig,
+        method=st.sampled_from(["rrf", "weighted"]),
+        rank_constant=st.one_of(st.just(60), st.integers(1, 10_000)),
+    )
+
+
+def weighed_retrievers(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retrievers]:
+    """Valid weights of both retrievers, with weights of their own for some models."""
     some, none = shares().filter(bool), st.sampled_from([0.0, -0.0])
 
     def weights(
         semantic: st.SearchStrategy[float], fulltext: st.SearchStrategy[float]
-    ) -> st.SearchStrategy[FusionConfig]:
-        return st.builds(
-            FusionConfig,
-            method=st.sampled_from(["rrf", "weighted"]),
-            rank_constant=st.one_of(st.just(60), st.integers(1, 10_000)),
-            semantic_weight=semantic,
-            fulltext_weight=fulltext,
-            semantic_weights=st.dictionaries(st.sampled_from(models), semantic),
+    ) -> st.SearchStrategy[Retrievers]:
+        by_model = st.dictionaries(st.sampled_from(models), semantic)
+        return st.fixed_dictionaries(
+            {
+                RetrieverName.SEMANTIC: st.builds(
+                    RetrieverConfig, weight=semantic, model_weights=by_model
+                ),
+                RetrieverName.FULLTEXT: st.builds(RetrieverConfig, weight=fulltext),
+            }
         )
 
     return st.one_of(weights(shares(), some), weights(some, none))
@@ -223,7 +234,8 @@ def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retri
         model=st.sampled_from(models),
         similarity_threshold=st.none() | shares(),
         contextual=st.booleans(),
-        fusion=fusion_configs(models),
+        retrievers=weighed_retrievers(models),
+        fusion=fusion_configs(),
         reranking=reranking_configs(models),
         transformation=transformation_configs(),
         diversity_weight=st.one_of(st.just(0.0), shares()),
@@ -314,8 +326,8 @@ def uuid_number(number: int) -> UUID:
 
 
 @st.composite
-def rankings(draw: Draw, *, retriever: Retriever | None = None, pool: int = 12) -> Ranking:
-    """One retriever's list: no repeats, scores in [0, 1] never increasing, perhaps empty.
+def rankings(draw: Draw, *, name: RankedList | None = None, pool: int = 12) -> Ranking:
+    """One ranked list: no repeats, scores in [0, 1] never increasing, perhaps empty.
 
     Chunks come from a small pool shared by all rankings, so that lists overlap; chunk `i` belongs
     to the same note everywhere.
@@ -323,7 +335,7 @@ def rankings(draw: Draw, *, retriever: Retriever | None = None, pool: int = 12) 
     numbers = draw(st.lists(st.integers(1, pool), unique=True, max_size=pool))
     scores = draw(st.lists(st.floats(0, 1), min_size=len(numbers), max_size=len(numbers)))
     return Ranking(
-        retriever=retriever or draw(st.sampled_from(Retriever)),
+        name=name or draw(st.sampled_from(RankedList)),
         candidates=tuple(
             Candidate(
                 chunk_id=uuid_number(number), note_id=uuid_number(1000 + number // 3), score=score
@@ -345,9 +357,9 @@ def weighted_rankings(draw: Draw, max_lists: int = 6) -> tuple[list[Ranking], li
 
 @st.composite
 def retrieved_lists(draw: Draw) -> list[Ranking]:
-    """The lists of one question: each retriever at most once, in any order."""
-    retrievers = draw(st.lists(st.sampled_from(Retriever), unique=True))
-    return [draw(rankings(retriever=retriever)) for retriever in retrievers]
+    """The lists of one question: each at most once, in any order."""
+    names = draw(st.lists(st.sampled_from(RankedList), unique=True))
+    return [draw(rankings(name=name)) for name in names]
 
 
 # --- Golden dataset ---------------------------------------------------------------------------

@@ -7,17 +7,24 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from rag_resources.core.fusion_config import (
+    DEFAULT_RETRIEVERS,
+    FusionConfig,
+    ModelName,
+    Part,
+    Retrievers,
+    Share,
+    Weight,
+    in_earlier_spelling,
+    in_one_spelling,
+)
 from rag_resources.core.messages import Message
+from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.validation import validated
-
-# -0.0 is stored as 0.0, or two equal configurations would hash differently.
-Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
-ModelName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
 
 
 class Strategy(StrEnum):
@@ -28,22 +35,13 @@ class Strategy(StrEnum):
     HYBRID = "hybrid"
     HYBRID_RERANK = "hybrid+rerank"
 
-    @property
-    def uses_vectors(self) -> bool:
-        """Whether the question is embedded."""
-        return self is not Strategy.FULLTEXT
-
-    @property
-    def uses_words(self) -> bool:
-        """Whether full text is searched."""
-        return self is not Strategy.SEMANTIC
+    def asks_for(self, retriever: RetrieverName) -> bool:
+        """Whether a configuration's retriever is used: all are, but by `semantic`, `fulltext`."""
+        alone = {Strategy.SEMANTIC: "vectors", Strategy.FULLTEXT: "words"}.get(self)
+        return alone is None or KINDS[retriever].searches_by == alone
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
-
-
-class ChunkingConfig(_Part):
+class ChunkingConfig(Part):
     """How notes are cut; sizes in tokens of `core.text.count_tokens`."""
 
     max_tokens: int = Field(512, ge=16, le=8192)
@@ -62,36 +60,7 @@ class ChunkingConfig(_Part):
         return self
 
 
-class FusionConfig(_Part):
-    """How the ranked lists become one.
-
-    `rrf` is reciprocal rank fusion; `weighted` a convex combination of the scores, min-max
-    normalised inside each list, an absent document counting as 0 (Bruch et al., arXiv 2210.11934).
-
-    Attributes:
-        rank_constant: Damping of the top ranks in `rrf`.
-        semantic_weight: Of the lists found by vectors.
-        fulltext_weight: Of the lists found by words.
-        semantic_weights: By embedding model, where a model's vectors deserve another weight.
-    """
-
-    method: Literal["rrf", "weighted"] = "weighted"
-    rank_constant: int = Field(60, ge=1, le=10_000)
-    semantic_weight: Weight = 0.5
-    fulltext_weight: Weight = 0.5
-    semantic_weights: dict[ModelName, Weight] = Field({}, max_length=50)
-
-    @model_validator(mode="after")
-    def _some_weight(self) -> "FusionConfig":
-        if self.fulltext_weight == 0 and 0 in (
-            self.semantic_weight,
-            *self.semantic_weights.values(),
-        ):
-            raise ValueError(Message.ALL_WEIGHTS_ZERO)
-        return self
-
-
-class RerankingConfig(_Part):
+class RerankingConfig(Part):
     """How the best candidates of the strategy `hybrid+rerank` are put in a better order.
 
     Attributes:
@@ -112,7 +81,7 @@ class RerankingConfig(_Part):
     timeout_ms: int = Field(5_000, ge=1, le=5_000)
 
 
-class TransformationConfig(_Part):
+class TransformationConfig(Part):
     """What is searched beside the question itself.
 
     Attributes:
@@ -129,14 +98,14 @@ class TransformationConfig(_Part):
     refine_intent: bool = False
 
 
-class ContextConfig(_Part):
+class ContextConfig(Part):
     """How many sentences around a chunk come with it."""
 
     sentences_before: int = Field(2, ge=0, le=20)
     sentences_after: int = Field(2, ge=0, le=20)
 
 
-class TopKConfig(_Part):
+class TopKConfig(Part):
     """How many candidates each retriever gives, are re-ranked at most, and results are kept."""
 
     retrieval: int = Field(20, ge=1, le=500)
@@ -150,11 +119,14 @@ class TopKConfig(_Part):
         return self
 
 
-class RetrievalConfig(_Part):
+class RetrievalConfig(Part):
     """Everything that changes what a question returns.
 
     Attributes:
         unit: `chunks`, with notes not yet chunked beside them, or `notes`, whole notes only.
+        strategy: `semantic` and `fulltext` use those retrievers that search by vectors, or by
+            words; `hybrid` uses all of them.
+        retrievers: What searches, by name, and how much each of them counts.
         model: Embedding model of the chunks (of the notes when the unit is notes).
         similarity_threshold: Cosine under which a passage is dropped; None takes the model's.
         contextual: Whether the contextual vectors are searched too.
@@ -165,6 +137,7 @@ class RetrievalConfig(_Part):
 
     unit: Literal["chunks", "notes"] = "chunks"
     strategy: Strategy = Strategy.HYBRID
+    retrievers: Retrievers = DEFAULT_RETRIEVERS
     model: ModelName = "e5_small"
     similarity_threshold: Share | None = None
     contextual: bool = True
@@ -176,6 +149,27 @@ class RetrievalConfig(_Part):
     context: ContextConfig = ContextConfig()
     top_k: TopKConfig = TopKConfig()
 
+    @model_validator(mode="after")
+    def _one_spelling(self) -> "RetrievalConfig":
+        fusion, retrievers = in_one_spelling(self.fusion, self.retrievers)
+        # Where a configuration is made, and nowhere else: it is frozen.
+        self.__dict__.update(fusion=fusion, retrievers=retrievers)
+        if not self.searched:
+            raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
+        return self
+
+    @property
+    def searched(self) -> tuple[RetrieverName, ...]:
+        """The retrievers that are asked, in the order of `KINDS`."""
+        return tuple(
+            name for name in KINDS if name in self.retrievers and self.strategy.asks_for(name)
+        )
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether the question is embedded."""
+        return any(KINDS[name].searches_by == "vectors" for name in self.searched)
+
     @property
     def reranks(self) -> bool:
         """Whether candidates are re-ranked."""
@@ -184,14 +178,28 @@ class RetrievalConfig(_Part):
     @property
     def models(self) -> tuple[str, ...]:
         """The embedding models a question needs, that of notes not yet chunked aside."""
-        searched = (self.model,) if self.strategy.uses_vectors else ()
+        searched = (self.model,) if self.uses_vectors else ()
         sentences = self.reranks and self.reranking.method == "sentences"
         return (*searched, self.reranking.model) if sentences else searched
 
     @property
+    def canonical(self) -> dict[str, Any]:
+        """The JSON that the hash is of.
+
+        What the earlier spelling could say is said in it, so that evaluations and promotions made
+        before `retrievers` came keep their hash and stay comparable.
+        """
+        said = self.model_dump(mode="json")
+        earlier = in_earlier_spelling(self.retrievers)
+        if earlier is not None:
+            del said["retrievers"]
+            said["fusion"] |= earlier
+        return said
+
+    @property
     def config_hash(self) -> str:
         """The first 16 hex digits of SHA-256 over the canonical JSON. Property 29."""
-        return canonical_hash(self.model_dump(mode="json"))
+        return canonical_hash(self.canonical)
 
 
 class Role(StrEnum):
@@ -201,7 +209,7 @@ class Role(StrEnum):
     REFERENCE = "reference"
 
 
-class NamedConfiguration(_Part):
+class NamedConfiguration(Part):
     """A retrieval configuration under a name: a file in a folder of configurations.
 
     Attributes:

@@ -11,22 +11,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
-from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig
 from rag_resources.core.messages import Message
-from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
+from rag_resources.core.retrievers import (
+    DOCUMENTS_OF,
+    RETRIEVER_OF,
+    Documents,
+    RankedList,
+    RetrieverName,
+)
+from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 
 TieBreak = Literal["chunk_id", "recency"]
 """Which of two equal scores comes first: by chunk id, or the newer note's and then by chunk id."""
 
-# Which documents a list ranks, and whether it does so by words.
-_GROUPS: Mapping[Retriever, tuple[str, bool]] = {
-    Retriever.SEMANTIC: ("chunks", False),
-    Retriever.CONTEXTUAL: ("chunks", False),
-    Retriever.FULLTEXT: ("chunks", True),
-    Retriever.NOTES_SEMANTIC: ("notes", False),
-    Retriever.NOTES_FULLTEXT: ("notes", True),
-}
 SIDE_CANDIDATES = 3
 """How many candidates count of a list that searched a sub-question or a hypothetical answer.
 
@@ -36,17 +35,29 @@ three find more of what answers either: recall@5 of RRF +.03. Whole lists ruin R
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNNAMED = RetrieverConfig()
 
 
 def fuse(
-    rankings: Sequence[Ranking], config: FusionConfig, *, tie_break: TieBreak = "chunk_id"
+    rankings: Sequence[Ranking],
+    config: FusionConfig,
+    retrievers: Mapping[RetrieverName, RetrieverConfig],
+    *,
+    tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
     """Fuse the lists of one question as a configuration says.
 
-    Lists of one kind over the same documents share that kind's weight equally, so neither a second
-    vector per chunk nor a sub-question makes its kind count twice. Of lists that searched something
-    else than the question itself only the first `SIDE_CANDIDATES` count. A single list keeps its
-    own scores.
+    Lists of one retriever over the same documents share that retriever's weight equally, so neither
+    a second vector per chunk nor a sub-question makes a retriever count twice. Of lists that
+    searched something else than the question itself only the first `SIDE_CANDIDATES` count. A
+    single list keeps its own scores.
+
+    Args:
+        rankings: The lists.
+        config: How they become one.
+        retrievers: How much each counts; one that stands in for another and is not named here
+            counts as a retriever does by default.
+        tie_break: Which of two equal scores comes first.
 
     Returns:
         Every chunk that counts, best first, ties as `tie_break` says.
@@ -54,7 +65,7 @@ def fuse(
     found = [_narrowed(ranking) for ranking in rankings if ranking.candidates]
     if len(found) < 2:
         return best_first(_alone(found), tie_break)
-    weights = _shared_weights(found, config)
+    weights = _shared_weights(found, retrievers)
     if config.method == "weighted":
         fused = convex_combination(found, weights=weights)
     else:
@@ -153,12 +164,12 @@ def _collect(
     rankings: Sequence[Ranking], terms: Mapping[UUID, Sequence[float]]
 ) -> list[ScoredChunk]:
     first: dict[UUID, Candidate] = {}
-    retrievers: dict[UUID, list[Retriever]] = {}
+    lists: dict[UUID, list[RankedList]] = {}
     created_at: dict[UUID, datetime] = {}
     for ranking in rankings:
         for candidate in ranking.candidates:
             first.setdefault(candidate.chunk_id, candidate)
-            retrievers.setdefault(candidate.chunk_id, []).append(ranking.retriever)
+            lists.setdefault(candidate.chunk_id, []).append(ranking.name)
             if candidate.created_at:
                 created_at.setdefault(candidate.chunk_id, candidate.created_at)
     fused = (
@@ -166,7 +177,7 @@ def _collect(
             chunk_id=chunk_id,
             note_id=candidate.note_id,
             score=min(1.0, max(0.0, math.fsum(terms[chunk_id]))),
-            retrievers=tuple(dict.fromkeys(retrievers[chunk_id])),
+            lists=tuple(dict.fromkeys(lists[chunk_id])),
             original_score=candidate.score,
             created_at=created_at.get(chunk_id),
         )
@@ -175,20 +186,24 @@ def _collect(
     return best_first(fused, "chunk_id")
 
 
-def _shared_weights(rankings: Sequence[Ranking], config: FusionConfig) -> list[float]:
-    """Each weight shared by the lists of its kind: chunks and unchunked notes are disjoint."""
-    sizes = Counter(_GROUPS[ranking.retriever] for ranking in rankings)
+def _shared_weights(
+    rankings: Sequence[Ranking], retrievers: Mapping[RetrieverName, RetrieverConfig]
+) -> list[float]:
+    """Each weight shared by a retriever's lists of one kind of documents.
+
+    Chunks and unchunked notes are different documents, and share none.
+    """
+    sizes = Counter(_sharing(ranking) for ranking in rankings)
     weights = [
-        _kind_weight(ranking, config) / sizes[_GROUPS[ranking.retriever]] for ranking in rankings
+        retrievers.get(RETRIEVER_OF[ranking.name], _UNNAMED).weight_of(ranking.model)
+        / sizes[_sharing(ranking)]
+        for ranking in rankings
     ]
     return weights if any(weights) else [1.0 / len(rankings)] * len(rankings)
 
 
-def _kind_weight(ranking: Ranking, config: FusionConfig) -> float:
-    _, by_words = _GROUPS[ranking.retriever]
-    if by_words:
-        return config.fulltext_weight
-    return config.semantic_weights.get(ranking.model, config.semantic_weight)
+def _sharing(ranking: Ranking) -> tuple[RetrieverName, Documents]:
+    return RETRIEVER_OF[ranking.name], DOCUMENTS_OF[ranking.name]
 
 
 def _check_weights(rankings: Sequence[Ranking], weights: Sequence[float]) -> None:

@@ -81,6 +81,9 @@ class Message:
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
     ALL_WEIGHTS_ZERO: Template
+    RETRIEVER_WEIGHTS_ZERO: Template
+    RETRIEVER_WITHOUT_MODEL: Template
+    RETRIEVER_NONE: Template
     FINAL_OVER_RETRIEVAL: Template
 
     # settings.toml

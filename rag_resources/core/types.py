@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_resources.core.query import TransformedQuery
+from rag_resources.core.retrievers import RankedList
 
 Vectors = npt.NDArray[np.float32]
 """Embeddings: `(n_texts, dimension)` or one `(dimension,)`, finite, L2-normalised."""
@@ -76,19 +76,9 @@ class Chunk:
     topics: str = ""
 
 
-class Retriever(StrEnum):
-    """The ranked lists that retrieval fuses."""
-
-    SEMANTIC = "semantic"
-    CONTEXTUAL = "semantic_contextual"
-    FULLTEXT = "fulltext"
-    NOTES_SEMANTIC = "notes_semantic"
-    NOTES_FULLTEXT = "notes_fulltext"
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk (or a whole note) in one retriever's list.
+    """A chunk (or a whole note) in one ranked list.
 
     Attributes:
         chunk_id: The chunk; a note searched as a whole has its note id here.
@@ -105,7 +95,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One retriever's candidates, best first, none twice.
+    """One ranked list of a question: its candidates best first, none twice.
 
     Attributes:
         model: Embedding model of a list found by vectors, else empty.
@@ -113,7 +103,7 @@ class Ranking:
             hypothetical answer.
     """
 
-    retriever: Retriever
+    name: RankedList
     candidates: tuple[Candidate, ...]
     model: str = ""
     question: int = 0
@@ -125,7 +115,7 @@ class ScoredChunk:
 
     Attributes:
         score: In [0, 1].
-        retrievers: Which lists held it, in the order of the lists.
+        lists: Which lists held it, in the order of the lists.
         original_score: Its score in the first list that held it.
         created_at: Of its note; aware.
         rerank_score: What a re-ranker gave it, in [0, 1].
@@ -134,7 +124,7 @@ class ScoredChunk:
     chunk_id: UUID
     note_id: UUID
     score: float
-    retrievers: tuple[Retriever, ...]
+    lists: tuple[RankedList, ...]
     original_score: float
     created_at: datetime | None = None
     rerank_score: float | None = None

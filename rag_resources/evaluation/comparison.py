@@ -11,6 +11,7 @@ from rag_resources.core.attribution import ConfigChange, Flip, config_changes, f
 from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.fusion_config import respelled
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection
 from rag_resources.store.comparison import (
@@ -154,7 +155,7 @@ def _named(connection: Connection, name: str) -> StoredEvaluation:
 def _changes(before: StoredEvaluation, after: StoredEvaluation) -> list[ConfigChange]:
     """What the two were made of and made on, where that differs."""
     return [
-        *config_changes(before.config, after.config),
+        *config_changes(respelled(before.config), respelled(after.config)),
         *config_changes(_circumstances(before), _circumstances(after)),
     ]
 

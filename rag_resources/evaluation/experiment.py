@@ -89,7 +89,7 @@ def run_experiment(
             count=len(entries), needed=experiment.selection.folds
         )
         raise InvalidGoldenDatasetError(message, [])
-    searching = {item.model: item for item in configurations.values() if item.strategy.uses_vectors}
+    searching = {item.model: item for item in configurations.values() if item.uses_vectors}
     for config in searching.values():
         # Every question's vectors, now: the first configuration would be the only one to wait.
         for entry in entries:

@@ -74,7 +74,7 @@ def evaluate(
         model = fetch_model(connection, config.model)
     if not entries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
-    if model is None and config.strategy.uses_vectors:
+    if model is None and config.uses_vectors:
         raise ModelMissingError(
             Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
         )

@@ -57,7 +57,7 @@ def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> Retriev
         score=item.score,
         chunk_index=chunk.chunk_index,
         matched_bounds=(chunk.start_char - shown.start, chunk.end_char - shown.start),
-        retrieval_method="+".join(item.retrievers),
+        retrieval_method="+".join(item.lists),
         original_score=item.original_score,
         rerank_score=item.rerank_score,
         title=note.title,

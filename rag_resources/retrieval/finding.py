@@ -1,22 +1,23 @@
-"""Finding candidates whatever fails: both searches in one statement while all is well, else apart.
+"""Finding candidates whatever fails: in one statement while all is well, else one by one.
 
 What is searched is `retrieval.searching`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
 from rag_resources.core.errors import DatabaseUnavailableError, DependencyOpenError
+from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.types import Ranking
 from rag_resources.database.pool import Database
 from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
-from rag_resources.retrieval.searching import Found, Half, Search
+from rag_resources.retrieval.searching import Found, Search
 
-# Of the time that is left: what both searches together may take before each is tried alone, and
+# Of the time that is left: what all retrievers together may take before each is tried alone, and
 # what each of those may take, so that some is always left to fetch what was found.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
@@ -38,8 +39,8 @@ class Finder:
         self._database = database
         self._breakers = breakers
 
-    def find(self, search: Search, halves: Sequence[Half]) -> Found:
-        """Search by the halves given; by the other one if none of them answers.
+    def find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
+        """Search by the retrievers given, and by the stand-ins of those that fail.
 
         Raises:
             DatabaseUnavailableError: The database does not answer, also after the retries.
@@ -51,87 +52,113 @@ class Finder:
         # Also a connection takes its time to be made.
         fair = deadline.remaining_ms >= FAIR_MS
         with self._breakers["database"].guard(lambda error: fair and _is_lost(error)):
-            return retried(lambda: self._find(search, halves), deadline=deadline)
+            return retried(lambda: self._find(search, names), deadline=deadline)
 
-    def _find(self, search: Search, halves: Sequence[Half]) -> Found:
-        found = self._together(search, halves) or self._apart(search, halves, {})
-        if not found.worked:
-            others = [half for half in Half if half not in halves]
-            found = self._apart(search, others, found.failures)
-        if not found.worked:
-            # A breaker spares a failing dependency while there is another: now there is none.
-            refused = [
-                half
-                for half, error in found.failures.items()
-                if isinstance(error, DependencyOpenError)
-            ]
-            found = self._apart(search, refused, found.failures, insist=True)
-        return found
+    def _find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
+        return self._together(search, names) or self._apart(search, names)
 
-    def _together(self, search: Search, halves: Sequence[Half]) -> Found | None:
+    def _together(self, search: Search, names: Sequence[RetrieverName]) -> Found | None:
         """Search in one statement; None if that cannot be done."""
-        breakers = [self._breakers[search.dependency(half)] for half in halves]
+        breakers = [self._breakers[search.dependency(name)] for name in names]
         if not all(breaker.is_closed for breaker in breakers):
             return None
         until = share(search.request.deadline, _SHARE_TOGETHER)
         try:
             # One snapshot: what is found, what it is cut from and what is searched whole agree.
             with self._database.snapshot(until) as connection:
-                found = search.fetch(connection, search.rankings(connection, halves), halves)
+                found = search.fetch(connection, search.rankings(connection, names), names)
         except Exception as error:
             if _is_lost(error):
                 raise
-            return None  # Which half it was, and why, is seen when each runs alone.
+            return None  # Which retriever it was, and why, is seen when each runs alone.
         for breaker in breakers:
             breaker.succeeded()
         return found
 
-    def _apart(
+    def _apart(self, search: Search, names: Sequence[RetrieverName]) -> Found:
+        """Search by each retriever on its own, then by stand-ins."""
+        attempts = _Attempts()
+        self._try(search, names, attempts)
+        self._try(search, attempts.stand_ins(), attempts)
+        if not attempts.rankings:
+            # A breaker spares a failing dependency while there is another: now there is none.
+            self._try(search, attempts.refused(), attempts, insist=True)
+        if not attempts.rankings:
+            return Found(failures=attempts.failures)
+        rankings = [ranking for found in attempts.rankings.values() for ranking in found]
+        with self._database.snapshot(search.request.deadline) as connection:
+            found = search.fetch(connection, rankings, tuple(attempts.rankings))
+        return replace(found, failures=attempts.failures)
+
+    def _try(
         self,
         search: Search,
-        halves: Sequence[Half],
-        failures: Mapping[Half, Exception],
+        names: Sequence[RetrieverName],
+        attempts: "_Attempts",
         *,
         insist: bool = False,
-    ) -> Found:
-        """Search by each half on its own.
-
-        Args:
-            search: What is searched.
-            halves: In this order.
-            failures: Of halves tried before.
-            insist: Whether to try what its breaker keeps out.
-        """
-        failed = dict(failures)
-        rankings: list[Ranking] = []
-        worked: list[Half] = []
-        for half in halves:
+    ) -> None:
+        for name in names:
             try:
-                rankings += self._alone(search, half, worked, insist=insist)
+                found = self._alone(search, name, tuple(attempts.rankings), insist=insist)
             except Exception as error:
                 if _is_lost(error):
                     raise
-                failed[half] = error
+                attempts.failures[name] = error
             else:
-                worked.append(half)
-                failed.pop(half, None)
-        if not worked:
-            return Found(failures=failed)
-        with self._database.snapshot(search.request.deadline) as connection:
-            return replace(search.fetch(connection, rankings, worked), failures=failed)
+                attempts.rankings[name] = found
+                attempts.failures.pop(name, None)
 
     def _alone(
-        self, search: Search, half: Half, beside: Sequence[Half], *, insist: bool
+        self,
+        search: Search,
+        name: RetrieverName,
+        beside: Sequence[RetrieverName],
+        *,
+        insist: bool,
     ) -> list[Ranking]:
-        if half is Half.SEMANTIC:
-            # First, as a model's failure is not the search's, nor worth a connection.
-            search.vectors.of(search.request.config.model, insist=insist)
+        # First, as a model's failure is not the search's, nor worth a connection.
+        search.embed(name, insist=insist)
         until = share(search.request.deadline, _SHARE_ALONE)
         with (
-            self._breakers[search.dependency(half)].guard(blames(until), insist=insist),
+            self._breakers[search.dependency(name)].guard(blames(until), insist=insist),
             self._database.snapshot(until) as connection,
         ):
-            return search.rankings(connection, [half], beside=beside)
+            return search.rankings(connection, [name], beside=beside)
+
+
+@dataclass
+class _Attempts:
+    """What came of asking retrievers one by one.
+
+    Attributes:
+        rankings: The lists of those that answered.
+        failures: Why the others did not.
+    """
+
+    rankings: dict[RetrieverName, list[Ranking]] = field(default_factory=dict)
+    failures: dict[RetrieverName, Exception] = field(default_factory=dict)
+
+    def stand_ins(self) -> list[RetrieverName]:
+        """Return who is to be asked in place of those that failed.
+
+        Nobody, for a retriever one of whose stand-ins has answered already.
+        """
+        asked = self.rankings.keys() | self.failures.keys()
+        wanted = {
+            stand_in: None
+            for name in self.failures
+            if not self.rankings.keys() & set(KINDS[name].stand_ins)
+            for stand_in in KINDS[name].stand_ins
+            if stand_in not in asked
+        }
+        return list(wanted)
+
+    def refused(self) -> list[RetrieverName]:
+        """Return those that were not asked as their breaker is open."""
+        return [
+            name for name, error in self.failures.items() if isinstance(error, DependencyOpenError)
+        ]
 
 
 def _is_lost(error: Exception) -> bool:

@@ -3,36 +3,31 @@
 What else can be read of it, in `degraded` and in the log, is `retrieval.stages`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from rag_resources.core.configuration import Strategy
 from rag_resources.core.errors import (
     DatabaseTimeoutError,
     DeadlineExceededError,
     ModelMissingError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.retrieval.searching import Half
+from rag_resources.core.retrievers import KINDS, RetrieverName
 
-_UNAVAILABLE = {
-    Half.SEMANTIC: Message.SEMANTIC_UNAVAILABLE,
-    Half.FULLTEXT: Message.FULLTEXT_UNAVAILABLE,
-}
 # Without them something is not found; the other stages only change the order or what is shown.
-_SEARCHING = ("embed", *Half)
+_SEARCHING = ("embed", *RetrieverName)
 
 
 def messages(
-    strategy: Strategy,
-    worked: Collection[Half],
+    wanted: Sequence[RetrieverName],
+    worked: Collection[RetrieverName],
     error: str | None,
     failures: Mapping[str, BaseException],
 ) -> tuple[str, ...]:
     """Say in Spanish what is missing and why, and what can be done about it.
 
     Args:
-        strategy: What was asked for.
-        worked: The searches that answered.
+        wanted: The retrievers that the configuration asks for.
+        worked: Those that answered.
         error: Why none did.
         failures: The first error of each stage that failed.
     """
@@ -41,9 +36,11 @@ def messages(
     ]
     if error:
         return (error, *told)
-    missing = [half for half in Half if half.belongs_to(strategy) and half not in worked]
+    missing = [
+        notice for name in wanted if name not in worked if (notice := KINDS[name].unavailable)
+    ]
     if missing:
-        told.insert(0, _UNAVAILABLE[missing[0]])
+        told.insert(0, missing[0])
     if any(
         isinstance(failures.get(stage), DeadlineExceededError | DatabaseTimeoutError)
         for stage in _SEARCHING

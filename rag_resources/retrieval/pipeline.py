@@ -25,6 +25,7 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.reranking import rerank
+from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.text import Span
 from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
@@ -44,7 +45,9 @@ from rag_resources.retrieval.profile import Profile
 from rag_resources.retrieval.request import Request, check_query, check_top_k, searchable
 from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
-from rag_resources.retrieval.searching import Found, Half, Search
+from rag_resources.retrieval.retrievers import RETRIEVERS
+from rag_resources.retrieval.retrievers.protocol import Question
+from rag_resources.retrieval.searching import Found, Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.telemetry import span
@@ -230,7 +233,7 @@ class RetrievalPipeline:
             latency_ms=0.0,
             stages={},
             degraded=stages.degraded,
-            messages=messages(request.config.strategy, found.worked, error, stages.failures),
+            messages=messages(request.config.searched, found.worked, error, stages.failures),
             error=error,
         )
 
@@ -255,25 +258,40 @@ class RetrievalPipeline:
         self, request: Request, vectors: QuestionVectors, stages: Stages
     ) -> tuple[Found, str | None]:
         """Find candidates, and say in Spanish why none could be looked for."""
-        halves = [half for half in Half if half.belongs_to(request.config.strategy)]
-        unembedded: Exception | None = None
-        if Half.SEMANTIC in halves:
-            component = f"embedding:{request.config.model}"
-            with stages.optional("embed", component=component) as attempt:
-                vectors.of(request.config.model)
-            if attempt.failed:
-                unembedded, halves = attempt.error, [Half.FULLTEXT]
-        search = Search(request, vectors, stages, self._note_model)
+        question = Question(request, vectors, stages, self._note_model)
+        names, unembedded = self._embedded(question)
+        search = Search(question)
         try:
-            found = self._finder.find(search, halves)
+            found = self._finder.find(search, names)
         except Exception as error:  # noqa: BLE001 -- whatever it was, the user gets an answer
             stages.degrade("database", error, component="database")
             unreachable = isinstance(error, DatabaseUnavailableError | DependencyOpenError)
             return Found(), (Message.CONNECTION_ERROR if unreachable else Message.NOTHING_RETRIEVED)
-        for half, failure in found.failures.items():
-            if failure is not unembedded:
-                stages.degrade(half.value, failure, component=search.dependency(half))
+        for name, failure in found.failures.items():
+            if failure not in unembedded:
+                stages.degrade(name.value, failure, component=search.dependency(name))
         return found, None if found.worked else Message.NOTHING_RETRIEVED
+
+    def _embedded(self, question: Question) -> tuple[list[RetrieverName], list[Exception]]:
+        """Embed the question for the retrievers wanted.
+
+        Returns:
+            Those that have their vectors, with the stand-ins of those that do not; and why not.
+        """
+        config, errors = question.request.config, dict[str, Exception]()
+        names = config.searched
+        for model in dict.fromkeys(
+            model for name in names for model in RETRIEVERS[name].models(config)
+        ):
+            with question.stages.optional("embed", component=f"embedding:{model}") as attempt:
+                question.vectors.of(model)
+            if attempt.error:
+                errors[model] = attempt.error
+        able = [name for name in names if not errors.keys() & set(RETRIEVERS[name].models(config))]
+        beside = (
+            stand_in for name in names if name not in able for stand_in in KINDS[name].stand_ins
+        )
+        return list(dict.fromkeys((*able, *beside))), list(errors.values())
 
     def _reranked(self, request: Request, found: Found, stages: Stages) -> Sequence[ScoredChunk]:
         config = request.config.reranking

@@ -150,7 +150,7 @@ def _check_serves(
     vectors = vectors_to_serve(connection, config.model)
     if vectors is None:
         template = Message.ROLLBACK_MODEL_UNUSABLE
-    elif not config.strategy.uses_vectors:
+    elif not config.uses_vectors:
         return
     elif config.unit == "notes" and vectors.notes_missing > accept_missing:
         template = Message.ROLLBACK_NOTES_MISSING

@@ -1,20 +1,21 @@
 """Ranked lists of a question from PostgreSQL, and what to know before asking for them.
 
-Fusing the lists is `core.fusion`; what is shown of the results is `store.passages`.
+The statement of each list is `store.ranked_lists`, fusing the lists `core.fusion`, what is shown of
+the results `store.passages`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.types import Candidate, ModelInfo, Ranking, Retriever, Vectors
+from rag_resources.core.types import Candidate, ModelInfo, Ranking
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import statement
+from rag_resources.store.ranked_lists import ListRequest, OwnParameters, Reach, list_statement
 
 CANDIDATE_BUDGET = 1000
 """Documents the rarest lexemes may select for BM25; 300 gave full quality on 2,000 passages."""
@@ -27,36 +28,6 @@ Of 50,000 notes with two chunks each, nearest chunks: 1 % of the notes 7 ms exac
 """
 
 _UNLIMITED = 2**62
-
-_WORD_QUERIES: Mapping[Retriever, str] = {
-    Retriever.FULLTEXT: "search_chunk_words",
-    Retriever.NOTES_FULLTEXT: "search_note_words",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedQuery:
-    """A question's vector under a model, `(dimension,)` float32, L2-normalised."""
-
-    info: ModelInfo
-    vector: Vectors
-    threshold: float
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """One ranked list to fetch.
-
-    Attributes:
-        text: Of a list by words.
-        embedded: Of a list by vectors, and only of such.
-        question: Which question it searches: 0 is the question itself.
-    """
-
-    retriever: Retriever
-    text: str = ""
-    embedded: EmbeddedQuery | None = None
-    question: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +102,7 @@ def search(
         )
     return [
         Ranking(
-            item.retriever,
+            item.name,
             tuple(sorted(candidates, key=lambda c: (-c.score, c.chunk_id))),
             model=item.embedded.info.name if item.embedded else "",
             question=item.question,
@@ -144,10 +115,15 @@ def compose_search(
     lists: Sequence[ListRequest], scope: SearchScope, *, pool: int
 ) -> tuple[sql.Composed, dict[str, Any]]:
     """Return the statement that fetches the lists, at least one, and its parameters."""
-    own = _OwnParameters()
-    limits = _limits(scope, pool)
+    own = OwnParameters()
+    reach = Reach(
+        notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
+        partial=scope.any_hidden or scope.any_unchunked,
+        materialized=_materialized(scope),
+        limits=_limits(scope, pool),
+    )
     parts = [
-        sql.SQL("({})").format(_list_statement(item, number, scope, limits, own))
+        sql.SQL("({})").format(list_statement(item, number, reach, own))
         for number, item in enumerate(lists)
     ]
     query = statement(
@@ -190,35 +166,6 @@ def _execute(
     return connection.execute(query, parameters, prepare=prepare).fetchall()
 
 
-class _OwnParameters:
-    """Parameters that belong to a list; lists with the same value share one."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self._names: dict[Hashable, str] = {}
-
-    def bind(self, name: str, value: object, key: Hashable) -> sql.Placeholder:
-        """Return the placeholder of a value; equal keys are equal values."""
-        numbered = self._names.setdefault((name, key), f"{name}_{len(self._names)}")
-        self.values.setdefault(numbered, value)
-        return sql.Placeholder(numbered)
-
-
-class _VectorSource(NamedTuple):
-    """Where the vectors of a list are, and by which column they belong to what."""
-
-    family: str
-    key: str
-    column: str
-
-
-_VECTOR_SOURCES: Mapping[Retriever, _VectorSource] = {
-    Retriever.SEMANTIC: _VectorSource("chunk_embeddings", "chunk_id", "embedding"),
-    Retriever.CONTEXTUAL: _VectorSource("chunk_embeddings", "chunk_id", "contextual_embedding"),
-    Retriever.NOTES_SEMANTIC: _VectorSource("note_embeddings", "note_id", "embedding"),
-}
-
-
 def _materialized(scope: SearchScope) -> sql.SQL:
     return sql.SQL("MATERIALIZED" if scope.selective else "NOT MATERIALIZED")
 
@@ -234,43 +181,6 @@ def _limits(scope: SearchScope, pool: int) -> dict[str, sql.Literal]:
         "rescored": max(50, 2 * pool),
     }
     return {name: sql.Literal(limit) for name, limit in limits.items()}
-
-
-def _list_statement(
-    item: ListRequest,
-    number: int,
-    scope: SearchScope,
-    limits: Mapping[str, sql.Literal],
-    own: _OwnParameters,
-) -> sql.Composed:
-    whole = "unchunked_notes" if scope.unchunked_only else "visible_notes"
-    by_notes = item.retriever in (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
-    searched = sql.Identifier(whole if by_notes else "searched_chunks")
-    partial = scope.any_hidden or scope.any_unchunked
-    if item.embedded is None:
-        return statement(
-            _WORD_QUERIES[item.retriever],
-            list=sql.Literal(number),
-            searched=searched,
-            matched=sql.Identifier("searched_chunks" if partial else "chunks"),
-            query=own.bind("query", item.text, item.text),
-            **limits,
-        )
-    source, embedded = _VECTOR_SOURCES[item.retriever], item.embedded
-    return statement(
-        "search_vectors",
-        list=sql.Literal(number),
-        searched=searched,
-        materialized=_materialized(scope),
-        pool=limits["pool"],
-        model=sql.Literal(embedded.info.name),
-        embeddings=sql.Identifier(f"{source.family}_{embedded.info.name}"),
-        key=sql.Identifier(source.key),
-        column=sql.Identifier(source.column),
-        dimension=sql.Literal(embedded.info.dimension),
-        vector=own.bind("vector", HalfVector(embedded.vector), embedded.vector.tobytes()),
-        threshold=own.bind("threshold", embedded.threshold, embedded.threshold),
-    )
 
 
 def _visible_notes(filters: RetrievalFilters) -> sql.Composed:

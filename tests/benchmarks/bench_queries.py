@@ -22,11 +22,12 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.types import Retriever
+from rag_resources.core.retrievers import RankedList
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries
-from rag_resources.store.search import EmbeddedQuery, ListRequest, SearchScope, compose_search
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import SearchScope, compose_search
 from tests.benchmarks.corpus import MODEL, Corpus, StoredEmbedder
 from tests.benchmarks.homes import running_server
 from tests.benchmarks.quality_tables import Table, markdown, show
@@ -148,11 +149,11 @@ def searches() -> Iterator[tuple[str, sql.Composable, Mapping[str, Any]]]:
     by_vector = {"embedded": EmbeddedQuery(MODEL, vector, 0.0)}
     requests = {
         "search_vectors": [
-            ListRequest(Retriever.SEMANTIC, **by_vector),
-            ListRequest(Retriever.CONTEXTUAL, **by_vector),
+            ListRequest(RankedList.SEMANTIC, **by_vector),
+            ListRequest(RankedList.CONTEXTUAL, **by_vector),
         ],
-        "search_chunk_words": [ListRequest(Retriever.FULLTEXT, text=question)],
-        "search_note_words": [ListRequest(Retriever.NOTES_FULLTEXT, text=question)],
+        "search_chunk_words": [ListRequest(RankedList.FULLTEXT, text=question)],
+        "search_note_words": [ListRequest(RankedList.NOTES_FULLTEXT, text=question)],
     }
     scope = SearchScope("default", chunk_model=MODEL.name, any_unchunked=False, any_hidden=False)
     for name, lists in requests.items():

@@ -25,21 +25,15 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rag_resources.core.configuration import ChunkingConfig, FusionConfig
+from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.fusion import fuse
+from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS, FusionConfig
 from rag_resources.core.reranking import rerank
+from rag_resources.core.retrievers import RankedList
 from rag_resources.core.text import sentences
-from rag_resources.core.types import (
-    Candidate,
-    Chunk,
-    Note,
-    Ranking,
-    Retriever,
-    ScoredChunk,
-    Vectors,
-)
+from rag_resources.core.types import Candidate, Chunk, Note, Ranking, ScoredChunk, Vectors
 from rag_resources.database.migrations import migrate
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import build_chunks
@@ -74,12 +68,12 @@ class Corpus:
 class Strategy:
     """Which lists of a question are fused, and how."""
 
-    retrievers: frozenset[Retriever]
+    lists: frozenset[RankedList]
     fusion: FusionConfig
 
 
-VECTORS = frozenset({Retriever.SEMANTIC, Retriever.CONTEXTUAL})
-WORDS = frozenset({Retriever.FULLTEXT})
+VECTORS = frozenset({RankedList.SEMANTIC, RankedList.CONTEXTUAL})
+WORDS = frozenset({RankedList.FULLTEXT})
 STRATEGIES = {
     "semantic": Strategy(VECTORS, FusionConfig()),
     "fulltext": Strategy(WORDS, FusionConfig()),
@@ -182,7 +176,7 @@ def bm25(documents: Sequence[dict[str, int]], queries: Sequence[dict[str, int]])
 
 
 def ranking(
-    retriever: Retriever, chunks: Sequence[Chunk], scores: Scores, threshold: float, question: int
+    retriever: RankedList, chunks: Sequence[Chunk], scores: Scores, threshold: float, question: int
 ) -> Ranking:
     best = sorted(np.flatnonzero(scores > threshold), key=lambda row: (-scores[row], row))[:POOL]
     return Ranking(
@@ -191,7 +185,7 @@ def ranking(
             Candidate(chunks[row].chunk_id, chunks[row].note_id, min(1.0, float(scores[row])))
             for row in best
         ),
-        model="" if retriever is Retriever.FULLTEXT else "e5_small",
+        model="" if retriever is RankedList.FULLTEXT else "e5_small",
         question=question,
     )
 
@@ -209,9 +203,9 @@ class Searcher:
     def lists(self, queries: Sequence[str], vectors: Vectors, question: int = 0) -> list[Lists]:
         threshold = E5Embedder().info.similarity_threshold
         found = {
-            Retriever.SEMANTIC: ((vectors @ self.standard.T).astype(float), threshold),
-            Retriever.CONTEXTUAL: ((vectors @ self.contextual.T).astype(float), threshold),
-            Retriever.FULLTEXT: (bm25(self.lexemes, self.count(queries)), 0.0),
+            RankedList.SEMANTIC: ((vectors @ self.standard.T).astype(float), threshold),
+            RankedList.CONTEXTUAL: ((vectors @ self.contextual.T).astype(float), threshold),
+            RankedList.FULLTEXT: (bm25(self.lexemes, self.count(queries)), 0.0),
         }
         return [
             [
@@ -290,7 +284,7 @@ def compare_reranking(corpus: Corpus, lists: Sequence[Lists], models: Mapping[st
 
     for name, strategy in STRATEGIES.items():
         fused = [
-            fuse([r for r in own if r.retriever in strategy.retrievers], strategy.fusion)
+            fuse([r for r in own if r.name in strategy.lists], strategy.fusion, DEFAULT_RETRIEVERS)
             for own in lists
         ]
         plain = [note_ranks(f, r) for f, r in zip(fused, corpus.relevant, strict=True)]
@@ -330,10 +324,10 @@ def compare_sub_questions(
                 used = [
                     item
                     for item in (own + parts if with_parts else own)
-                    if item.retriever in strategy.retrievers
+                    if item.name in strategy.lists
                 ]
                 relevant = corpus.relevant[pair[0]] | corpus.relevant[pair[1]]
-                ranks.append(note_ranks(fuse(used, strategy.fusion), relevant))
+                ranks.append(note_ranks(fuse(used, strategy.fusion, DEFAULT_RETRIEVERS), relevant))
             wanted = [len(corpus.relevant[a] | corpus.relevant[b]) for a, b in pairs]
             recalls.append({cutoff: recall(ranks, wanted, cutoff) for cutoff in (2, 5, 10)})
             at = "  ".join(f"recall@{c} {value.mean():.4f}" for c, value in recalls[-1].items())

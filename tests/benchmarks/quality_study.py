@@ -11,7 +11,12 @@ from typing import Literal
 from uuid import UUID
 
 from rag_resources.core.comparison import COMPARED, Comparison, QueryMetrics, compare_pairs
-from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, with_overrides
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    parse_retrieval,
+    with_overrides,
+)
 from rag_resources.core.experiment import Selection, choose, split_questions
 from rag_resources.core.golden import GoldenEntry
 
@@ -125,7 +130,7 @@ def named_variants(
     variants: dict[str, Variant] = {}
     for name in sorted(configurations, key=lambda name: (name != default, name)):
         config = configurations[name].retrieval
-        for model in models if config.strategy.uses_vectors else ("",):
+        for model in models if config.uses_vectors else ("",):
             made = with_overrides(config, {"model": model or None})
             variants.setdefault(made.config_hash, Variant(name, model, made))
     return list(variants.values())
@@ -135,15 +140,15 @@ def fusion_variants(default: Variant) -> list[Variant]:
     """Return the default with every way of fusing, named by it."""
     made = []
     for method, weight in product(METHODS, SEMANTIC_WEIGHTS):
-        fusion = default.config.fusion.model_copy(
-            update={
-                "method": method,
-                "semantic_weight": weight,
-                "fulltext_weight": round(1 - weight, 1),
-                "semantic_weights": {},
-            }
+        retrievers = {
+            "semantic": {"weight": weight, "model_weights": {}},
+            "fulltext": {"weight": round(1 - weight, 1)},
+        }
+        base = default.config.model_dump()
+        fusion = base["fusion"] | {"method": method}
+        config = parse_retrieval(
+            base | {"fusion": fusion, "retrievers": retrievers}, origin="study"
         )
-        config = default.config.model_copy(update={"fusion": fusion})
         made.append(Variant(f"{method} {weight:.1f}", default.model, config))
     return made
 

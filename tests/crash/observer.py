@@ -7,10 +7,11 @@ from itertools import cycle
 from typing import Any
 from uuid import UUID
 
-from rag_resources.core.types import Retriever
+from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunking_hash
-from rag_resources.store.search import ListRequest, SearchScope, search
+from rag_resources.store.ranked_lists import ListRequest
+from rag_resources.store.search import SearchScope, search
 from tests.crash.corpus import FIRST_MODEL, NEW, SECOND_MODEL, TENANT, Expected
 
 _PAUSE_S = 0.005
@@ -127,7 +128,7 @@ def _unfound(connection: Connection, expected: Mapping[UUID, Expected], model: s
         question = " ".join(expected[note].word for note in asked)
         lists = [
             ListRequest(retriever, text=question)
-            for retriever in (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+            for retriever in (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
         ]
         scope = SearchScope(TENANT, chunk_model=model)
         by_chunks, whole = (

@@ -29,6 +29,7 @@ from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 from rag_assets.configured import read_configured
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.settings import load_settings
@@ -40,6 +41,7 @@ def rapida(folder: Path) -> RetrievalConfig:
     return configured.configurations["rapida"].retrieval
 
 
+SEMANTIC, FULLTEXT = RetrieverName
 RAPIDA = rapida(CONFIGURATIONS)
 # The weight of words is almost gone, and the notes of codes differ by a word.
 WORSE = {"fusion": {"semantic_weight": 1.0, "fulltext_weight": 0.01}}
@@ -142,8 +144,8 @@ def test_worse_weights_are_caught_named_and_not_promoted(
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert said.metadata["state"].value == "inferior"
     assert shown(said, "changes").splitlines()[2:] == [
-        f"| fusion.fulltext_weight | {RAPIDA.fusion.fulltext_weight} | 0.01 |",
-        f"| fusion.semantic_weight | {RAPIDA.fusion.semantic_weight} | 1.0 |",
+        f"| retrievers.fulltext.weight | {RAPIDA.retrievers[FULLTEXT].weight} | 0.01 |",
+        f"| retrievers.semantic.weight | {RAPIDA.retrievers[SEMANTIC].weight} | 1.0 |",
     ]
     assert "no se materializó ningún mes" in shown(said, "months")
     refused = serving.run(PROMOTED)

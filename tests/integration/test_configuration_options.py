@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, with_overrides
+from rag_resources.core.configuration import (
+    ChunkingConfig,
+    RetrievalConfig,
+    parse_retrieval,
+    with_overrides,
+)
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.filters import RetrievalFilters
@@ -266,6 +271,22 @@ def test_fusion_semantic_weights_are_those_of_a_model(notes: Notes) -> None:
     assert own == pytest.approx((0.1 + 0.5) / 61)
     other = best_score(notes, method="rrf", semantic_weights={"second_model": 0.1})
     assert other == pytest.approx((0.5 + 0.5) / 61)
+
+
+@changes("retrievers")
+def test_retrievers_say_what_searches_and_how_much_it_counts(notes: Notes) -> None:
+    """The earlier spelling of the weights, above, says the same."""
+    weighed = {"semantic": {"weight": 0.9}, "fulltext": {"weight": 0.2}}
+    overrides = TWO_LISTS | {"fusion": {"method": "rrf"}, "retrievers": weighed}
+    best = notes.ask(WHERE, overrides).results[0]
+    assert best.score == pytest.approx((0.9 + 0.2) / 61)
+    own = {"semantic": {"model_weights": {"hash_model": 0.1}}}
+    best = notes.ask(WHERE, overrides | {"retrievers": own}).results[0]
+    assert best.score == pytest.approx((0.1 + 0.5) / 61)
+    words = parse_retrieval({"model": "hash_model", "retrievers": {"fulltext": {}}}, origin="words")
+    response = notes.pipeline().retrieve(WHERE, words, deadline_ms=GENEROUS_MS)
+    assert methods(response) == {"fulltext"}
+    assert (response.messages, response.degraded) == ((), ())
 
 
 # --- Re-ranking -------------------------------------------------------------------------------

@@ -17,14 +17,8 @@ from psycopg import sql
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, parse_filters
-from rag_resources.core.types import (
-    Candidate,
-    ModelInfo,
-    NoteRecord,
-    Ranking,
-    Retriever,
-    TimeWindow,
-)
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import Candidate, ModelInfo, NoteRecord, Ranking, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import search as store
@@ -33,15 +27,8 @@ from rag_resources.store.embeddings import claim_note_texts, write_note_vectors
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.passages import fetch_passages, fetch_result_vectors
-from rag_resources.store.search import (
-    EmbeddedQuery,
-    ListRequest,
-    SearchPlan,
-    SearchScope,
-    compose_search,
-    plan_search,
-    search,
-)
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import SearchPlan, SearchScope, compose_search, plan_search, search
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests import corpus as corpora
 from tests.embedders import HashEmbedder
@@ -49,9 +36,9 @@ from tests.embedders import HashEmbedder
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=0, min_tokens=0)
-CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
-NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
-WORD_LISTS = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
+NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
+WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 EVERYTHING = RetrievalFilters()
 
 # The database is emptied by every example itself.
@@ -126,7 +113,7 @@ class Corpus(corpora.Corpus):
         return ids
 
     def requests(
-        self, text: str, *retrievers: Retriever, question: int = 0, threshold: float = 0.0
+        self, text: str, *retrievers: RankedList, question: int = 0, threshold: float = 0.0
     ) -> list[ListRequest]:
         """Lists of one question; all of them if none is named."""
         (vector,) = self.embedder.embed_queries([text])
@@ -135,7 +122,7 @@ class Corpus(corpora.Corpus):
             ListRequest(retriever, text=text, question=question)
             if retriever in WORD_LISTS
             else ListRequest(retriever, embedded=embedded, question=question)
-            for retriever in retrievers or Retriever
+            for retriever in retrievers or RankedList
         ]
 
     def scope(self, filters: RetrievalFilters = EVERYTHING, **changes: Any) -> SearchScope:
@@ -247,8 +234,8 @@ def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) 
     for (_, unchunked_only), rankings in found.items():
         for ranking in rankings:
             whole = visible - indexed if unchunked_only else visible
-            expected = indexed if ranking.retriever in CHUNK_LISTS else whole
-            assert notes_of(ranking) == expected, ranking.retriever
+            expected = indexed if ranking.name in CHUNK_LISTS else whole
+            assert notes_of(ranking) == expected, ranking.name
             for candidate in ranking.candidates:
                 assert candidate.created_at == corpus_[candidate.note_id].created_at
     assert found[True, True] == found[False, True]
@@ -361,7 +348,7 @@ def test_moments_of_any_offset_are_the_same_moments(corpus: Corpus) -> None:
 def test_few_notes_are_searched_without_the_vector_index_and_many_by_it(corpus: Corpus) -> None:
     corpus.fill([Draft(f"La casa número {n}.", tags=TAGS[n % 3 :]) for n in range(60)])
     built = ensure_vector_indexes(corpus.database, corpus.embedder.info, min_rows=1)
-    lists = corpus.requests("casa", Retriever.SEMANTIC, Retriever.CONTEXTUAL)
+    lists = corpus.requests("casa", RankedList.SEMANTIC, RankedList.CONTEXTUAL)
 
     for filters in (RetrievalFilters(tags=("b",)), EVERYTHING):
         by_index = corpus.explain(lists, corpus.scope(filters))
@@ -394,7 +381,7 @@ def test_each_filter_has_its_index(corpus: Corpus, filters: dict[str, Any], inde
             (START,),
         )
         connection.execute("ANALYZE notes")
-    lists = corpus.requests("casa", Retriever.NOTES_FULLTEXT)
+    lists = corpus.requests("casa", RankedList.NOTES_FULLTEXT)
     scope = corpus.scope(parse_filters(filters), selective=True)
     query, parameters = compose_search(lists, scope, pool=5)
     with corpus.database.transaction() as connection:
@@ -411,7 +398,7 @@ def test_words_that_are_rare_elsewhere_do_not_starve_few_notes(
     texts = ["Un ornitorrinco.", *["Una casa de piedra."] * 8, "La casa de Ana."]
     ids = corpus.fill([Draft(text, day=n) for n, text in enumerate(texts)])
     filters = RetrievalFilters(note_ids=(ids[0], ids[-1]))
-    lists = corpus.requests("ornitorrinco en casa", Retriever.FULLTEXT)
+    lists = corpus.requests("ornitorrinco en casa", RankedList.FULLTEXT)
 
     (budgeted,) = corpus.search(lists, corpus.scope(filters))
     (exact,) = corpus.search(lists, corpus.scope(filters, selective=True))
@@ -479,13 +466,13 @@ def test_several_questions_at_once_give_the_lists_of_each_alone(
     assert together == [
         ranking for lists in asked for ranking in corpus.search(lists, scope, pool=5)
     ]
-    assert [(ranking.question, ranking.retriever) for ranking in together] == [
-        (number, retriever) for number in range(len(QUESTIONS)) for retriever in Retriever
+    assert [(ranking.question, ranking.name) for ranking in together] == [
+        (number, retriever) for number in range(len(QUESTIONS)) for retriever in RankedList
     ]
     for ranking in together:
-        assert ranking.model == ("" if ranking.retriever in WORD_LISTS else "hash_model")
+        assert ranking.model == ("" if ranking.name in WORD_LISTS else "hash_model")
     assert together[0].candidates
-    assert together[0].candidates != together[len(Retriever)].candidates
+    assert together[0].candidates != together[len(RankedList)].candidates
 
 
 def test_a_vector_is_sent_once_however_many_lists_it_searches(corpus: Corpus) -> None:
@@ -509,8 +496,8 @@ def test_models_of_different_dimensions_are_searched_at_once(corpus: Corpus) -> 
         write_note_vectors(connection, "other_model", whole, [HalfVector(v) for v in vectors])
     (vector,) = other.embed_queries(["casa"])
     lists = [
-        *corpus.requests("casa", Retriever.SEMANTIC),
-        ListRequest(Retriever.NOTES_SEMANTIC, embedded=EmbeddedQuery(other.info, vector, 0.0)),
+        *corpus.requests("casa", RankedList.SEMANTIC),
+        ListRequest(RankedList.NOTES_SEMANTIC, embedded=EmbeddedQuery(other.info, vector, 0.0)),
     ]
 
     chunks, notes = corpus.search(lists, corpus.scope())
@@ -526,7 +513,7 @@ def test_ties_go_by_id_on_both_paths(corpus: Corpus, selective: bool) -> None:
         corpus.requests("casa"), corpus.scope(selective=selective), pool=4
     ):
         ids = [candidate.chunk_id for candidate in ranking.candidates]
-        table = "chunks" if ranking.retriever in CHUNK_LISTS else "notes WHERE chunked_at IS NULL"
+        table = "chunks" if ranking.name in CHUNK_LISTS else "notes WHERE chunked_at IS NULL"
         assert ids == sorted(row.id for row in corpus.fetch(f"SELECT id FROM {table}"))[:4]
 
 

@@ -26,15 +26,8 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.core.types import (
-    Chunk,
-    ModelInfo,
-    Note,
-    NoteRecord,
-    Retriever,
-    TimeWindow,
-    Vectors,
-)
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import Chunk, ModelInfo, Note, NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window, chunking_hash
@@ -51,6 +44,7 @@ from rag_resources.store.embeddings import (
 )
 from rag_resources.store.models import fetch_model, register_model
 from rag_resources.store.notes import note_id
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
@@ -1068,11 +1062,11 @@ def test_large_table_is_searched_by_its_index_and_finds_what_exact_search_finds(
         connection.execute("ANALYZE")
     questions = np.random.default_rng(8).normal(size=(25, 32))
     recalls = []
-    for retriever, name in ((Retriever.SEMANTIC, INDEXES[0]), (Retriever.CONTEXTUAL, INDEXES[1])):
+    for retriever, name in ((RankedList.SEMANTIC, INDEXES[0]), (RankedList.CONTEXTUAL, INDEXES[1])):
         for question in questions:
             vector = (question / np.linalg.norm(question)).astype(np.float32)
-            embedded = search_store.EmbeddedQuery(embedder.info, vector, 0.0)
-            lists = [search_store.ListRequest(retriever, embedded=embedded)]
+            embedded = EmbeddedQuery(embedder.info, vector, 0.0)
+            lists = [ListRequest(retriever, embedded=embedded)]
             scope = search_store.SearchScope("ana")
             with database.transaction() as connection:
                 (ranking,) = search_store.search(connection, lists, scope, pool=20)

@@ -19,7 +19,8 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.reranking import rerank
-from rag_resources.core.types import Retriever, ScoredChunk, Vectors
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import ScoredChunk, Vectors
 from rag_resources.providers.embedded_use import USEEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import Reranker
@@ -300,7 +301,7 @@ def test_a_reranker_of_ones_own_needs_nothing_but_the_protocol() -> None:
     reranker: Reranker = WordOverlap()
     texts = {uuid_number(1): "mañana hay mercado", uuid_number(2): "el gato duerme"}
     fused = [
-        ScoredChunk(chunk_id, uuid_number(100), score, (Retriever.SEMANTIC,), score)
+        ScoredChunk(chunk_id, uuid_number(100), score, (RankedList.SEMANTIC,), score)
         for chunk_id, score in zip(texts, (0.9, 0.8), strict=True)
     ]
     scores = reranker.score("gato duerme", list(texts.values()), deadline=soon())

@@ -22,7 +22,8 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent
-from rag_resources.core.types import Retriever, Vectors
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.protocols import Reranker
@@ -278,7 +279,9 @@ def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
         stand.ollama = own
         before = stand.whole()
         methods = {r.chunk_id: r.retrieval_method for r in before.results}
-        (unchunked,) = [r for r in before.results if Retriever.NOTES_SEMANTIC in r.retrieval_method]
+        (unchunked,) = [
+            r for r in before.results if RankedList.NOTES_SEMANTIC in r.retrieval_method
+        ]
         provoke(other)
 
         asked = stand.ask(deadline_ms=8_000)
@@ -288,7 +291,7 @@ def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
         assert asked.failures[0]["component"] == f"embedding:{NOTE_MODEL}"
         assert set(asked.response.messages) <= {Message.PARTIAL_RESULTS}
         after = {r.chunk_id: r.retrieval_method for r in asked.response.results}
-        assert after.pop(unchunked.chunk_id) == Retriever.NOTES_FULLTEXT
+        assert after.pop(unchunked.chunk_id) == RankedList.NOTES_FULLTEXT
         assert after
         assert after.items() <= methods.items()
         heal(other)

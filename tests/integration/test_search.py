@@ -10,17 +10,13 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from rag_resources.core.configuration import (
-    ChunkingConfig,
-    FusionConfig,
-    RetrievalConfig,
-    Strategy,
-    TopKConfig,
-)
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy, TopKConfig
 from rag_resources.core.errors import InvalidQueryError
+from rag_resources.core.fusion_config import FusionConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
-from rag_resources.core.types import Candidate, NoteRecord, Retriever, TimeWindow
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import Candidate, NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
@@ -33,22 +29,17 @@ from rag_resources.store.chunks import refresh_statistics, update_statistics
 from rag_resources.store.index_state import index_version
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
-from rag_resources.store.search import (
-    EmbeddedQuery,
-    ListRequest,
-    SearchScope,
-    plan_search,
-    search,
-)
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import SearchScope, plan_search, search
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
-CHUNK_LISTS = (Retriever.SEMANTIC, Retriever.CONTEXTUAL, Retriever.FULLTEXT)
-NOTE_LISTS = (Retriever.NOTES_SEMANTIC, Retriever.NOTES_FULLTEXT)
+CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
+NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
 ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
-WORD_LISTS = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
 SENTENCES = """
 La organización del barrio se reunió en Orriols y habló del ascensor.
@@ -117,12 +108,12 @@ class Corpus:
     def lists(
         self,
         query: str,
-        *retrievers: Retriever,
+        *retrievers: RankedList,
         pool: int = 20,
         tenant: str = "ana",
         threshold: float = 0.0,
         unchunked_only: bool = True,
-    ) -> dict[Retriever, list[Candidate]]:
+    ) -> dict[RankedList, list[Candidate]]:
         """The ranked lists of a question."""
         (vector,) = self.embedder.embed_queries([query])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
@@ -140,8 +131,8 @@ class Corpus:
             plan = plan_search(connection, scope, models=[])
             if plan.matching is None:  # Else few notes are searched exactly, without a budget.
                 assert search(connection, wanted, scope.under(plan), pool=pool) == rankings
-        assert [ranking.retriever for ranking in rankings] == [item.retriever for item in wanted]
-        return {ranking.retriever: list(ranking.candidates) for ranking in rankings}
+        assert [ranking.name for ranking in rankings] == [item.name for item in wanted]
+        return {ranking.name: list(ranking.candidates) for ranking in rankings}
 
     def pipeline(self, tenant: str = "ana") -> RetrievalPipeline:
         """The retrieval over this corpus."""
@@ -198,11 +189,11 @@ def test_vector_lists_are_exact_cosines(corpus: Corpus, query: str) -> None:
     found = corpus.lists(query, pool=100, unchunked_only=False)
 
     table = "chunk_embeddings"
-    assert_ranked(found[Retriever.SEMANTIC], cosines(corpus, query, table))
+    assert_ranked(found[RankedList.SEMANTIC], cosines(corpus, query, table))
     assert_ranked(
-        found[Retriever.CONTEXTUAL], cosines(corpus, query, table, "contextual_embedding")
+        found[RankedList.CONTEXTUAL], cosines(corpus, query, table, "contextual_embedding")
     )
-    assert_ranked(found[Retriever.NOTES_SEMANTIC], cosines(corpus, query, "note_embeddings"))
+    assert_ranked(found[RankedList.NOTES_SEMANTIC], cosines(corpus, query, "note_embeddings"))
 
 
 def bm25(corpus: Corpus, query: str) -> dict[UUID, float]:
@@ -241,12 +232,12 @@ def bm25(corpus: Corpus, query: str) -> dict[UUID, float]:
 def test_full_text_of_chunks_is_bm25(corpus: Corpus, query: str) -> None:
     corpus.index(*SENTENCES, " ".join(SENTENCES), title="Diario")
 
-    found = corpus.lists(query, Retriever.FULLTEXT, pool=100)[Retriever.FULLTEXT]
+    found = corpus.lists(query, RankedList.FULLTEXT, pool=100)[RankedList.FULLTEXT]
 
     expected = bm25(corpus, query)
     assert expected
     assert_ranked(found, expected)
-    cut = corpus.lists(query, Retriever.FULLTEXT, pool=2)[Retriever.FULLTEXT]
+    cut = corpus.lists(query, RankedList.FULLTEXT, pool=2)[RankedList.FULLTEXT]
     assert cut == found[:2]
 
 
@@ -257,13 +248,13 @@ def test_full_text_of_stale_statistics_still_gives_scores_between_0_and_1(corpus
     chunk_window(corpus.database, ALWAYS, SMALL)
     corpus.embed()
     for query in ("ornitorrinco", "ascensor", "ascensor ornitorrinco"):
-        found = corpus.lists(query, Retriever.FULLTEXT)[Retriever.FULLTEXT]
+        found = corpus.lists(query, RankedList.FULLTEXT)[RankedList.FULLTEXT]
         assert found
         assert all(0 < item.score <= 1 for item in found)
     corpus.fetch("DELETE FROM notes WHERE content !~ 'ornitorrinco' RETURNING id")
     corpus.fetch("UPDATE index_state SET chunk_count = 1 RETURNING chunk_count")
 
-    (only,) = corpus.lists("ascensor", Retriever.FULLTEXT)[Retriever.FULLTEXT]
+    (only,) = corpus.lists("ascensor", RankedList.FULLTEXT)[RankedList.FULLTEXT]
     assert 0 < only.score <= 1
 
 
@@ -274,11 +265,11 @@ def test_budget_takes_the_rarest_words_and_keeps_at_least_one_known(
     corpus.index(*(f"Casa número {n} con jardín." for n in range(6)), "Una casa con establo.")
     corpus.index("Un establo y un jardín.")
     query = "casa establo jardín palabrainexistente"
-    everything = corpus.lists(query, Retriever.FULLTEXT)[Retriever.FULLTEXT]
+    everything = corpus.lists(query, RankedList.FULLTEXT)[RankedList.FULLTEXT]
     assert len(everything) == 8
 
     monkeypatch.setattr(store, "CANDIDATE_BUDGET", 1)
-    (limited,) = corpus.lists(query, Retriever.FULLTEXT).values()
+    (limited,) = corpus.lists(query, RankedList.FULLTEXT).values()
 
     assert limited == [item for item in everything if item in limited]
     contents = corpus.fetch("SELECT content FROM chunks WHERE id = ANY(%s)", ids(limited))
@@ -292,7 +283,7 @@ def test_unknown_words_find_nothing_by_words(corpus: Corpus) -> None:
     corpus.index(*SENTENCES)
     corpus.add("Una nota sin trocear.")
 
-    found = corpus.lists("xilófono zeppelin", Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+    found = corpus.lists("xilófono zeppelin", RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
     assert list(found.values()) == [[], []]
 
@@ -300,7 +291,7 @@ def test_unknown_words_find_nothing_by_words(corpus: Corpus) -> None:
 @pytest.mark.parametrize("query", ["de la que el en y a los", "¿...?", "—", "😀", "\t\n"])
 def test_query_without_lexemes_finds_nothing_by_words(corpus: Corpus, query: str) -> None:
     """Nor does an empty index or an empty database mind."""
-    lists = (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+    lists = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
     assert list(corpus.lists(query, *lists).values()) == [[], []]
     corpus.index(*SENTENCES)
     corpus.add("de la que el en y a los")
@@ -322,11 +313,13 @@ def test_no_query_text_does_any_harm(corpus: Corpus) -> None:
     (indexed,) = corpus.index("Un ornitorrinco.")
     (whole,) = corpus.add("Otro ornitorrinco.")
     for query in HARMLESS:
-        alone = corpus.lists(query, Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+        alone = corpus.lists(query, RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
         assert list(alone.values()) == [[], []], query[:50]
-        found = corpus.lists(query + " ornitorrinco", Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
-        assert [item.note_id for item in found[Retriever.FULLTEXT]] == [indexed], query[:50]
-        assert [item.note_id for item in found[Retriever.NOTES_FULLTEXT]] == [whole], query[:50]
+        found = corpus.lists(
+            query + " ornitorrinco", RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT
+        )
+        assert [item.note_id for item in found[RankedList.FULLTEXT]] == [indexed], query[:50]
+        assert [item.note_id for item in found[RankedList.NOTES_FULLTEXT]] == [whole], query[:50]
     assert len(corpus.fetch("SELECT id FROM notes")) == 2
 
 
@@ -334,7 +327,7 @@ def test_note_of_any_text_is_indexed_and_found(corpus: Corpus) -> None:
     """The same texts as notes."""
     notes = corpus.index(*(f"Ornitorrinco.\n{text[:4000]}" for text in HARMLESS))
 
-    (found,) = corpus.lists("ornitorrinco", Retriever.FULLTEXT, pool=500).values()
+    (found,) = corpus.lists("ornitorrinco", RankedList.FULLTEXT, pool=500).values()
 
     assert {item.note_id for item in found} == set(notes)
 
@@ -359,7 +352,7 @@ def test_accents_case_and_number_do_not_matter(corpus: Corpus, query: str, word:
     corpus.index(f"Hablamos de la {word} del barrio.", "Otra cosa distinta.")
     corpus.add(f"Una nota sobre {word}.", "Otra más.")
 
-    found = corpus.lists(query, Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+    found = corpus.lists(query, RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
     assert [len(candidates) for candidates in found.values()] == [1, 1]
 
@@ -367,7 +360,7 @@ def test_accents_case_and_number_do_not_matter(corpus: Corpus, query: str, word:
 def test_ene_is_a_letter_of_its_own(corpus: Corpus) -> None:
     corpus.index("El año nuevo.", "El ano.")
 
-    (found,) = corpus.lists("año", Retriever.FULLTEXT).values()
+    (found,) = corpus.lists("año", RankedList.FULLTEXT).values()
 
     assert len(found) == 1
 
@@ -472,10 +465,10 @@ def test_threshold_drops_what_is_too_far(corpus: Corpus) -> None:
     corpus.add(*SENTENCES)
     embed_notes(corpus.database, corpus.embedder, ALWAYS)
     everything = corpus.lists("ascensor", pool=100)
-    middle = everything[Retriever.SEMANTIC][3].score
+    middle = everything[RankedList.SEMANTIC][3].score
 
     for retriever, candidates in corpus.lists("ascensor", pool=100, threshold=middle).items():
-        exempt = retriever in (Retriever.FULLTEXT, Retriever.NOTES_FULLTEXT)
+        exempt = retriever in (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
         kept = [item for item in everything[retriever] if exempt or item.score >= middle]
         assert candidates == kept
         assert kept

@@ -19,6 +19,7 @@ from rag_resources.core.configuration import (
     with_overrides,
 )
 from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
 from tests.strategies import chunking_configs, retrieval_configs
 
@@ -34,6 +35,10 @@ CORRUPTIONS: dict[str, list[Any]] = {
     "fusion.semantic_weight": [-0.5, 1.01, float("inf"), float("nan"), "medio"],
     "fusion.fulltext_weight": [-1e-9, 2, float("-inf"), [0.5]],
     "fusion.bm25_weight": [0.5],
+    "retrievers.semantic.weight": [-0.5, 1.01, float("nan"), "medio", None],
+    "retrievers.semantic.model_weights": [3, [0.5], {f"m{number}": 0.5 for number in range(51)}],
+    "retrievers.fulltext.weight": [-1e-9, 2, float("-inf"), [0.5]],
+    "retrievers.grafo": [{"weight": 0.5}],
     "fusion.semantic_weights": [3, [0.5], {f"m{number}": 0.5 for number in range(51)}],
     "reranking.enabled": [None, "quizá", 2],
     "reranking.method": ["cross_encoder", None, 1],
@@ -95,6 +100,7 @@ def json_values() -> st.SearchStrategy[Any]:
 
 def one_changed_field(config: RetrievalConfig) -> st.SearchStrategy[tuple[str, Any]]:
     """A path and a valid value for it other than the configuration's."""
+    semantic = config.retrievers[RetrieverName.SEMANTIC]
     return st.sampled_from(
         [
             ("unit", "chunks" if config.unit == "notes" else "notes"),
@@ -104,7 +110,9 @@ def one_changed_field(config: RetrievalConfig) -> st.SearchStrategy[tuple[str, A
             ("context.sentences_after", config.context.sentences_after + 1),
             ("top_k.retrieval", 499 if config.top_k.retrieval == 500 else 500),
             ("top_k.reranking", config.top_k.reranking % 100 + 1),
-            ("fusion.semantic_weights", {**config.fusion.semantic_weights, "other": 0.25}),
+            ("fusion.semantic_weights", {"other": 0.25}),
+            ("retrievers.semantic.weight", 0.75 if semantic.weight < 0.5 else 0.25),
+            ("retrievers.semantic.model_weights", {**semantic.model_weights, "other": 0.25}),
             ("reranking.enabled", not config.reranking.enabled),
             ("reranking.method", "llm" if config.reranking.method == "sentences" else "sentences"),
             ("reranking.model", config.reranking.model[:20] + "_2"),
@@ -123,7 +131,9 @@ def test_property_29_configurations_hash_equal_exactly_if_they_are_equal(
 ) -> None:
     random = data.draw(st.randoms())
     raw = config.model_dump(mode="json")
-    canonical = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    canonical = json.dumps(
+        config.canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
     assert config.config_hash == hashlib.sha256(canonical.encode()).hexdigest()[:16]
     again = parse_retrieval(shuffled(raw, random), origin="prueba")
     assert again == config

@@ -9,15 +9,15 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.fusion import (
     SIDE_CANDIDATES,
     convex_combination,
     fuse,
     reciprocal_rank_fusion,
 )
+from rag_resources.core.fusion_config import FusionConfig, Retrievers
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
-from tests.strategies import fusion_configs, retrieved_lists, weighted_rankings
+from tests.strategies import fusion_configs, retrieved_lists, weighed_retrievers, weighted_rankings
 
 Weighted = tuple[list[Ranking], list[float]]
 ROUNDING = Fraction(1, 2**50)
@@ -57,15 +57,25 @@ def order_of(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
     return [(chunk.chunk_id, chunk.score) for chunk in chunks]
 
 
-@given(questioned_lists(), fusion_configs(), weighted_rankings(), st.integers(1, 100))
+@given(
+    questioned_lists(),
+    fusion_configs(),
+    weighed_retrievers(),
+    weighted_rankings(),
+    st.integers(1, 100),
+)
 def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
-    lists: list[Ranking], config: FusionConfig, weighted: Weighted, constant: int
+    lists: list[Ranking],
+    config: FusionConfig,
+    weights: Retrievers,
+    weighted: Weighted,
+    constant: int,
 ) -> None:
-    rankings, weights = weighted
+    rankings, listed = weighted
     for chunk in (
-        *fuse(lists, config),
-        *reciprocal_rank_fusion(rankings, weights=weights, rank_constant=constant),
-        *convex_combination(rankings, weights=weights),
+        *fuse(lists, config, weights),
+        *reciprocal_rank_fusion(rankings, weights=listed, rank_constant=constant),
+        *convex_combination(rankings, weights=listed),
     ):
         assert math.isfinite(chunk.score)
         assert 0 <= chunk.score <= 1
@@ -95,31 +105,36 @@ def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
     assert order_of(shuffled) == order_of(fused)
 
 
-@given(questioned_lists(), fusion_configs(), st.sampled_from(["chunk_id", "recency"]))
+@given(
+    questioned_lists(),
+    fusion_configs(),
+    weighed_retrievers(),
+    st.sampled_from(["chunk_id", "recency"]),
+)
 def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
-    lists: list[Ranking], config: FusionConfig, tie_break: str
+    lists: list[Ranking], config: FusionConfig, weights: Retrievers, tie_break: str
 ) -> None:
-    fused = fuse(lists, config, tie_break=tie_break)  # type: ignore[arg-type]
+    fused = fuse(lists, config, weights, tie_break=tie_break)  # type: ignore[arg-type]
     scores = [chunk.score for chunk in fused]
     assert scores == sorted(scores, reverse=True)
     counted = [
-        (ranking.retriever, candidate.chunk_id)
+        (ranking.name, candidate.chunk_id)
         for ranking in lists
         for candidate in ranking.candidates[: SIDE_CANDIDATES if ranking.question else None]
     ]
     assert len(fused) == len({chunk_id for _, chunk_id in counted})
     for chunk in fused:
         holders = [retriever for retriever, chunk_id in counted if chunk_id == chunk.chunk_id]
-        assert chunk.retrievers == tuple(dict.fromkeys(holders))
+        assert chunk.lists == tuple(dict.fromkeys(holders))
 
 
-@given(questioned_lists(), fusion_configs(), st.randoms())
+@given(questioned_lists(), fusion_configs(), weighed_retrievers(), st.randoms())
 def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks_ties(
-    lists: list[Ranking], config: FusionConfig, random: object
+    lists: list[Ranking], config: FusionConfig, weights: Retrievers, random: object
 ) -> None:
-    fused = fuse(lists, config, tie_break="recency")
+    fused = fuse(lists, config, weights, tie_break="recency")
     random.shuffle(lists)  # type: ignore[attr-defined]
-    assert order_of(fuse(lists, config, tie_break="recency")) == order_of(fused)
+    assert order_of(fuse(lists, config, weights, tie_break="recency")) == order_of(fused)
     assert order_of(fused) == [
         (chunk.chunk_id, chunk.score)
         for chunk in sorted(

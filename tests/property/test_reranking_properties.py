@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rag_resources.core.diversity import maximal_marginal_relevance
 from rag_resources.core.fusion import best_first
 from rag_resources.core.reranking import rerank
-from rag_resources.core.types import Retriever, ScoredChunk, Vectors
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import ScoredChunk, Vectors
 from tests.strategies import shares, uuid_number
 
 MAX_CHUNKS = 15
@@ -22,7 +23,7 @@ def fused_chunks(draw: st.DrawFn) -> list[ScoredChunk]:
     scores = draw(st.lists(shares(), max_size=MAX_CHUNKS))
     return best_first(
         (
-            ScoredChunk(uuid_number(number), uuid_number(100), score, (Retriever.FULLTEXT,), score)
+            ScoredChunk(uuid_number(number), uuid_number(100), score, (RankedList.FULLTEXT,), score)
             for number, score in enumerate(scores)
         ),
         "chunk_id",

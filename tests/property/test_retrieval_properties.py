@@ -19,14 +19,14 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion import SIDE_CANDIDATES
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent, decompose
-from rag_resources.core.types import RetrievalResult, Retriever, Vectors
+from rag_resources.core.retrievers import RankedList, RetrieverName
+from rag_resources.core.types import RetrievalResult, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.retrieval.searching import Half
 from rag_resources.store.chunks import refresh_statistics
 from tests.corpus import (
     ALWAYS,
@@ -128,7 +128,7 @@ def test_property_02_a_fused_score_is_the_sum_over_all_lists_of_all_questions(
 def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> dict[UUID, float]:
     """Every chunk's score, by lists fetched for one question at a time."""
     parts = config.transformation.enabled and config.transformation.decomposition
-    lists: list[tuple[Retriever, dict[UUID, float]]] = []
+    lists: list[tuple[RankedList, dict[UUID, float]]] = []
     for number, text in enumerate((question, *(decompose(question) if parts else ()))):
         found = corpus.lists(
             text,
@@ -152,11 +152,11 @@ def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> d
     return sums
 
 
-def searched_lists(config: RetrievalConfig) -> Sequence[Retriever]:
+def searched_lists(config: RetrievalConfig) -> Sequence[RankedList]:
     """The lists of a hybrid search."""
     if config.unit == "notes":
         return NOTE_LISTS
-    return [name for name in Retriever if config.contextual or name is not Retriever.CONTEXTUAL]
+    return [name for name in RankedList if config.contextual or name is not RankedList.CONTEXTUAL]
 
 
 @one_database
@@ -235,7 +235,7 @@ def test_property_05_every_result_is_complete(
     for result in results:
         stored = (chunks | whole)[result.chunk_id]
         assert (result.note_id, result.chunk_index, result.content) == stored
-        found_by = [Retriever(name) for name in result.retrieval_method.split("+")]
+        found_by = [RankedList(name) for name in result.retrieval_method.split("+")]
         assert all((name in NOTE_LISTS) == (result.chunk_id in whole) for name in found_by)
         written_out = result.to_json()
         assert all(
@@ -382,15 +382,17 @@ def rename(corpus: Corpus, thing: str, name: str) -> None:
         connection.execute(f"ALTER {thing} RENAME TO {name}")
 
 
-def halves(strategy: Strategy, faults: set[str]) -> tuple[list[Half], list[Half]]:
-    """The searches a strategy asks for, and those that do its work: one stands in for the other."""
-    whole = [
-        half
-        for half, needed in ((Half.SEMANTIC, {"embedder", "vectors"}), (Half.FULLTEXT, {"words"}))
-        if not faults & needed
-    ]
-    wanted = [half for half in Half if half.belongs_to(strategy)]
-    return wanted, [half for half in wanted if half in whole] or whole
+def asked(
+    config: RetrievalConfig, faults: set[str]
+) -> tuple[list[RetrieverName], list[RetrieverName]]:
+    """The retrievers a strategy asks for, and those that do its work: stand-ins if all fail."""
+    needs = {
+        RetrieverName.SEMANTIC: {"embedder", "vectors"},
+        RetrieverName.FULLTEXT: {"words"},
+    }
+    whole = [name for name in RetrieverName if not faults & needs[name]]
+    wanted = list(config.searched)
+    return wanted, [name for name in wanted if name in whole] or whole
 
 
 @one_database
@@ -400,11 +402,13 @@ def test_property_35_whatever_fails_what_one_search_finds_is_not_lost(
 ) -> None:
     corpus.fill(written)
     alone = strategies(config)
-    finds = {half: bool(corpus.ask(question, alone[Strategy(half)]).results) for half in Half}
-    _, working = halves(config.strategy, faults)
+    finds = {
+        name: bool(corpus.ask(question, alone[Strategy(name)]).results) for name in RetrieverName
+    }
+    _, working = asked(config, faults)
     with broken(corpus, faults) as pipeline:
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
-    if any(finds[half] for half in working):
+    if any(finds[name] for name in working):
         assert response.results
     assert (response.error is None) == bool(working)
 
@@ -416,15 +420,15 @@ def test_property_36_what_the_user_reads_of_failures_is_the_promised_spanish(
 ) -> None:
     """And nothing else, whatever the parts that failed have to say."""
     corpus.fill(written)
-    wanted, working = halves(config.strategy, faults)
+    wanted, working = asked(config, faults)
     with broken(corpus, faults) as pipeline:
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
     promised = {
         (): (),
-        (Half.SEMANTIC,): (Message.SEMANTIC_UNAVAILABLE,),
-        (Half.FULLTEXT,): (Message.FULLTEXT_UNAVAILABLE,),
+        (RetrieverName.SEMANTIC,): (Message.SEMANTIC_UNAVAILABLE,),
+        (RetrieverName.FULLTEXT,): (Message.FULLTEXT_UNAVAILABLE,),
     }
-    missing = tuple(half for half in wanted if half not in working)
+    missing = tuple(name for name in wanted if name not in working)
     assert response.messages == (promised[missing] if working else (Message.NOTHING_RETRIEVED,))
     assert response.error == (None if working else Message.NOTHING_RETRIEVED)
     assert response.degraded or not missing

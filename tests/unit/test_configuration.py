@@ -17,7 +17,11 @@ from rag_resources.core.configuration import (
     with_overrides,
 )
 from rag_resources.core.errors import InvalidConfigurationError, InvalidInputError
+from rag_resources.core.fusion_config import respelled
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
+
+SEMANTIC, FULLTEXT = RetrieverName
 
 
 def problems_of(raw: Any) -> list[str]:
@@ -94,6 +98,36 @@ def test_nothing_given_is_the_documented_default() -> None:
         (
             {"fusion": {"semantic_weights": [0.5]}},
             "fusion.semantic_weights: se esperaba un grupo de campos, no «[0.5]»",
+        ),
+        (
+            {"retrievers": {"semantic": {"weight": 1.5}}},
+            "retrievers.semantic.weight: 1.5 es mayor que el máximo, 1.0",
+        ),
+        (
+            {"retrievers": {"grafo": {}}},
+            "retrievers.grafo: «grafo» no es una de las opciones: 'semantic' o 'fulltext'",
+        ),
+        ({"retrievers": {}}, "retrievers: no puede estar vacío"),
+        (
+            {"retrievers": {"semantic": {"weight": 0.5, "model_weights": {"e5_small": 0}}}},
+            "retrievers: algún elemento de retrievers debe tener weight y todos sus model_weights"
+            " mayores que 0",
+        ),
+        (
+            {"retrievers": {"fulltext": {"model_weights": {"e5_small": 0.5}}}},
+            "retrievers: fulltext no busca por vectores y no puede tener model_weights",
+        ),
+        (
+            {"retrievers": {"fulltext": {}}, "strategy": "semantic"},
+            ".: ningún elemento de retrievers sirve para la estrategia semantic",
+        ),
+        (
+            {
+                "retrievers": {"semantic": {"weight": 0}, "fulltext": {}},
+                "fusion": {"fulltext_weight": 0},
+            },
+            ".: algún elemento de retrievers debe tener weight y todos sus model_weights"
+            " mayores que 0",
         ),
         (
             {"reranking": {"method": "cross_encoder"}},
@@ -268,7 +302,8 @@ def test_chunk_sizes_must_fit(sizes: dict[str, int], expected: list[str]) -> Non
     ],
 )
 def test_a_strategy_says_what_it_needs(strategy: str, vectors: bool, words: bool) -> None:
-    assert (Strategy(strategy).uses_vectors, Strategy(strategy).uses_words) == (vectors, words)
+    config = RetrievalConfig(strategy=Strategy(strategy))
+    assert (config.uses_vectors, FULLTEXT in config.searched) == (vectors, words)
 
 
 def test_an_override_changes_only_what_it_names() -> None:
@@ -279,7 +314,8 @@ def test_an_override_changes_only_what_it_names() -> None:
     assert changed.top_k.final == 3
     assert changed.top_k.retrieval == 20
     assert changed.fusion.rank_constant == 7
-    assert changed.fusion.semantic_weight == 1.0
+    assert changed.retrievers[SEMANTIC].weight == 1.0
+    assert changed.retrievers[FULLTEXT].weight == 0.5
     assert changed.contextual is False
     assert changed.unit == "chunks"
     assert with_overrides(config, {}) == config
@@ -289,8 +325,8 @@ def test_an_override_changes_only_what_it_names() -> None:
 def test_an_override_changes_one_model_among_the_weights() -> None:
     config = parse_retrieval({"fusion": {"semantic_weights": {"a": 0.1, "b": 0.2}}}, origin="x")
     changed = with_overrides(config, {"fusion": {"semantic_weights": {"b": 0.9, "c": 0.3}}})
-    assert changed.fusion.semantic_weights == {"a": 0.1, "b": 0.9, "c": 0.3}
-    assert config.fusion.semantic_weights == {"a": 0.1, "b": 0.2}
+    assert changed.retrievers[SEMANTIC].model_weights == {"a": 0.1, "b": 0.9, "c": 0.3}
+    assert config.retrievers[SEMANTIC].model_weights == {"a": 0.1, "b": 0.2}
 
 
 def test_overrides_are_validated_together() -> None:
@@ -344,6 +380,55 @@ def test_equal_configurations_hash_equal_however_written(
     assert first == second
     assert first.config_hash == second.config_hash
     assert len(first.config_hash) == 16
+
+
+EARLIER = [
+    ({}, {}, "206757d6bb723ac4"),
+    (
+        {"strategy": "hybrid", "top_k": {"retrieval": 50, "final": 10}},
+        {"semantic_weight": 0.7, "fulltext_weight": 0.3},
+        "13d6e3dc3475bfa1",
+    ),
+    (
+        {"strategy": "hybrid", "top_k": {"retrieval": 50, "final": 10}},
+        {"semantic_weights": {"use_multilingual": 0.33, "e5_small": 0.9}, "fulltext_weight": 0.4},
+        "3957252689454c79",
+    ),
+]
+"""Configurations as they were written before `retrievers` came, and the hash they had."""
+
+
+@pytest.mark.parametrize(("raw", "weights", "config_hash"), EARLIER)
+def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
+    raw: dict[str, Any], weights: dict[str, Any], config_hash: str
+) -> None:
+    """So evaluations and promotions stored before stay comparable with those of today."""
+    earlier = parse_retrieval(raw | {"fusion": weights}, origin="x")
+    retrievers = {
+        "semantic": {
+            "weight": weights.get("semantic_weight", 0.5),
+            "model_weights": weights.get("semantic_weights", {}),
+        },
+        "fulltext": {"weight": weights.get("fulltext_weight", 0.5)},
+    }
+    assert earlier == parse_retrieval(raw | {"retrievers": retrievers}, origin="x")
+    assert earlier.config_hash == config_hash
+    stored = earlier.model_dump(mode="json")
+    assert parse_retrieval(stored, origin="x") == earlier
+    assert parse_retrieval(earlier.canonical, origin="x") == earlier
+    assert respelled(earlier.canonical) == stored
+    assert respelled(stored) == stored
+
+
+def test_a_configuration_names_its_retrievers() -> None:
+    """One of a single retriever is another configuration than one of both."""
+    words = parse_retrieval({"retrievers": {"fulltext": {"weight": 0.5}}}, origin="x")
+    assert words.searched == (FULLTEXT,)
+    assert (words.uses_vectors, words.models) == (False, ())
+    both = parse_retrieval({"retrievers": {"fulltext": {}, "semantic": {}}}, origin="x")
+    assert both.searched == (SEMANTIC, FULLTEXT)
+    assert both == RetrievalConfig()
+    assert len({words.config_hash, both.config_hash}) == 2
 
 
 def test_a_configuration_cannot_be_changed_in_place() -> None:

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from rag_resources.core.diversity import maximal_marginal_relevance
-from rag_resources.core.types import Retriever, ScoredChunk, Vectors
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import ScoredChunk, Vectors
 from tests.strategies import uuid_number
 
 A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
 
 
 def chunk(chunk_id: UUID, score: float) -> ScoredChunk:
-    return ScoredChunk(chunk_id, uuid_number(100), score, (Retriever.SEMANTIC,), score)
+    return ScoredChunk(chunk_id, uuid_number(100), score, (RankedList.SEMANTIC,), score)
 
 
 def vector(*components: float) -> Vectors:

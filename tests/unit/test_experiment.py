@@ -21,6 +21,7 @@ from rag_resources.core.experiment import (
     split_questions,
 )
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.retrievers import RetrieverName
 
 BASE = RetrievalConfig()
 
@@ -65,8 +66,8 @@ def test_a_grid_is_all_combinations_and_the_base() -> None:
         "sin contexto",
     ]
     assert made["b"] == BASE
-    fusion = made["method=rrf, semantic_weight=0.3"].fusion
-    assert (fusion.method, fusion.semantic_weight) == ("rrf", 0.3)
+    rrf = made["method=rrf, semantic_weight=0.3"]
+    assert (rrf.fusion.method, rrf.retrievers[RetrieverName.SEMANTIC].weight) == ("rrf", 0.3)
     assert made["sin contexto"].contextual is False
 
 
@@ -159,6 +160,10 @@ def test_combinations_are_counted_before_they_are_made() -> None:
         ({"fusion.method": ["rrf", "weighted"], "top_k.final": [3]}, "method=rrf"),
         ({"fusion.method": ["rrf"], "top_k.final": [3]}, "method=rrf, final=3"),
         ({"fusion.semantic_weights.e5_small": [0.1, 0.2]}, "e5_small=0.1"),
+        (
+            {"retrievers.semantic.weight": [0.1, 0.2], "retrievers.fulltext.weight": [0.8, 0.9]},
+            "retrievers.semantic.weight=0.1, retrievers.fulltext.weight=0.8",
+        ),
         (
             {"reranking.enabled": [False, True], "transformation.enabled": [False, True]},
             "reranking.enabled=False, transformation.enabled=False",

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_resources.core.configuration import FusionConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.fusion import (
     SIDE_CANDIDATES,
@@ -14,24 +13,40 @@ from rag_resources.core.fusion import (
     min_max,
     reciprocal_rank_fusion,
 )
-from rag_resources.core.types import Candidate, Ranking, Retriever, ScoredChunk
+from rag_resources.core.fusion_config import (
+    DEFAULT_RETRIEVERS,
+    FusionConfig,
+    RetrieverConfig,
+    Retrievers,
+)
+from rag_resources.core.retrievers import RankedList, RetrieverName
+from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import uuid_number
 
 A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
 NOTE = uuid_number(100)
 
 
-def ranking(retriever: Retriever, *scored: tuple[object, float]) -> Ranking:
+def ranking(name: RankedList, *scored: tuple[object, float]) -> Ranking:
     return Ranking(
-        retriever,
+        name,
         tuple(Candidate(chunk_id, NOTE, score) for chunk_id, score in scored),  # type: ignore[arg-type]
     )
 
 
-SEMANTIC = ranking(Retriever.SEMANTIC, (A, 0.9), (B, 0.8), (C, 0.5))
-CONTEXTUAL = ranking(Retriever.CONTEXTUAL, (B, 0.7), (A, 0.3))
-FULLTEXT = ranking(Retriever.FULLTEXT, (B, 0.6), (D, 0.2))
-EMPTY = ranking(Retriever.FULLTEXT)
+SEMANTIC = ranking(RankedList.SEMANTIC, (A, 0.9), (B, 0.8), (C, 0.5))
+CONTEXTUAL = ranking(RankedList.CONTEXTUAL, (B, 0.7), (A, 0.3))
+FULLTEXT = ranking(RankedList.FULLTEXT, (B, 0.6), (D, 0.2))
+EMPTY = ranking(RankedList.FULLTEXT)
+
+
+def weights(
+    semantic: float = 0.5, fulltext: float = 0.5, models: dict[str, float] | None = None
+) -> Retrievers:
+    return {
+        RetrieverName.SEMANTIC: RetrieverConfig(weight=semantic, model_weights=models or {}),
+        RetrieverName.FULLTEXT: RetrieverConfig(weight=fulltext),
+    }
 
 
 def scores(chunks: list[ScoredChunk]) -> dict[object, float]:
@@ -57,21 +72,21 @@ def test_a_fused_chunk_says_where_it_was_found() -> None:
         chunk_id=B,
         note_id=NOTE,
         score=pytest.approx(1 / 61 + 1 / 62),  # type: ignore[arg-type]
-        retrievers=(Retriever.FULLTEXT, Retriever.SEMANTIC),
+        lists=(RankedList.FULLTEXT, RankedList.SEMANTIC),
         original_score=0.6,
     )
 
 
 def test_a_retriever_with_two_lists_is_named_once() -> None:
     (first, *_) = reciprocal_rank_fusion([SEMANTIC, SEMANTIC], weights=[1, 1])
-    assert first.retrievers == (Retriever.SEMANTIC,)
+    assert first.lists == (RankedList.SEMANTIC,)
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_ties_break_by_chunk_id(swapped: bool) -> None:
     lists = [
-        ranking(Retriever.SEMANTIC, (C, 0.9), (A, 0.1)),
-        ranking(Retriever.FULLTEXT, (A, 0.9), (C, 0.1)),
+        ranking(RankedList.SEMANTIC, (C, 0.9), (A, 0.1)),
+        ranking(RankedList.FULLTEXT, (A, 0.9), (C, 0.1)),
     ]
     fused = reciprocal_rank_fusion(lists[::-1] if swapped else lists, weights=[1, 1])
     assert [chunk.chunk_id for chunk in fused] == [A, C]
@@ -97,7 +112,7 @@ def test_convex_weights_are_scaled_to_sum_to_one() -> None:
 
 
 def test_equal_scores_normalise_to_one() -> None:
-    fused = convex_combination([ranking(Retriever.FULLTEXT, (B, 0.3), (A, 0.3))], weights=[1.0])
+    fused = convex_combination([ranking(RankedList.FULLTEXT, (B, 0.3), (A, 0.3))], weights=[1.0])
     assert [(chunk.chunk_id, chunk.score) for chunk in fused] == [(A, 1.0), (B, 1.0)]
 
 
@@ -125,22 +140,23 @@ def test_the_rank_constant_is_at_least_one(constant: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["rrf", "weighted"])
-@pytest.mark.parametrize("lists", [[], [EMPTY], [EMPTY, ranking(Retriever.SEMANTIC)]])
+@pytest.mark.parametrize("lists", [[], [EMPTY], [EMPTY, ranking(RankedList.SEMANTIC)]])
 def test_nothing_found_fuses_to_nothing(method: str, lists: list[Ranking]) -> None:
-    assert fuse(lists, FusionConfig(method=method)) == []
+    assert fuse(lists, FusionConfig(method=method), DEFAULT_RETRIEVERS) == []
 
 
 @pytest.mark.parametrize("method", ["rrf", "weighted"])
 def test_a_single_list_keeps_its_own_scores(method: str) -> None:
-    fused = fuse([EMPTY, SEMANTIC], FusionConfig(method=method, semantic_weight=0))
+    fused = fuse([EMPTY, SEMANTIC], FusionConfig(method=method), weights(semantic=0))
     assert [(chunk.chunk_id, chunk.score) for chunk in fused] == [(A, 0.9), (B, 0.8), (C, 0.5)]
-    assert {chunk.retrievers for chunk in fused} == {(Retriever.SEMANTIC,)}
+    assert {chunk.lists for chunk in fused} == {(RankedList.SEMANTIC,)}
 
 
 def test_lists_of_one_kind_share_its_weight() -> None:
     fused = fuse(
         [SEMANTIC, CONTEXTUAL, FULLTEXT],
-        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4, rank_constant=10),
+        FusionConfig(method="rrf", rank_constant=10),
+        weights(semantic=0.6, fulltext=0.4),
     )
     assert scores(fused) == pytest.approx(
         {
@@ -157,25 +173,24 @@ def test_notes_not_yet_chunked_have_the_whole_weight_of_their_kind() -> None:
     fused = fuse(
         [
             SEMANTIC,
-            ranking(Retriever.NOTES_SEMANTIC, (D, 0.9)),
-            ranking(Retriever.NOTES_FULLTEXT, (D, 0.1)),
+            ranking(RankedList.NOTES_SEMANTIC, (D, 0.9)),
+            ranking(RankedList.NOTES_FULLTEXT, (D, 0.1)),
         ],
-        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4),
+        FusionConfig(method="rrf"),
+        weights(semantic=0.6, fulltext=0.4),
     )
     assert scores(fused)[A] == pytest.approx(0.6 / 61)
     assert scores(fused)[D] == pytest.approx(0.6 / 61 + 0.4 / 61)
 
 
 def test_a_kind_of_no_weight_adds_nothing_to_another() -> None:
-    fused = fuse(
-        [SEMANTIC, FULLTEXT], FusionConfig(method="rrf", semantic_weight=0, fulltext_weight=1)
-    )
+    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(method="rrf"), weights(semantic=0, fulltext=1))
     assert scores(fused) == pytest.approx({B: 1 / 61, D: 1 / 62, A: 0, C: 0})
 
 
 def test_lists_of_no_weight_count_alike_if_they_are_all_there_is() -> None:
     fused = fuse(
-        [SEMANTIC, CONTEXTUAL], FusionConfig(method="rrf", semantic_weight=0, fulltext_weight=1)
+        [SEMANTIC, CONTEXTUAL], FusionConfig(method="rrf"), weights(semantic=0, fulltext=1)
     )
     assert scores(fused) == pytest.approx(
         {A: 0.5 / 61 + 0.5 / 62, B: 0.5 / 61 + 0.5 / 62, C: 0.5 / 63}
@@ -183,14 +198,15 @@ def test_lists_of_no_weight_count_alike_if_they_are_all_there_is() -> None:
 
 
 def test_the_method_is_that_of_the_configuration() -> None:
-    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(method="weighted"))
+    fused = fuse([SEMANTIC, FULLTEXT], FusionConfig(method="weighted"), DEFAULT_RETRIEVERS)
     assert scores(fused)[B] == pytest.approx((0.75 + 1) / 2)
 
 
 def test_a_model_may_have_a_weight_of_its_own() -> None:
     fused = fuse(
         [replace(SEMANTIC, model="use_multilingual"), replace(CONTEXTUAL, model="e5_small")],
-        FusionConfig(method="rrf", semantic_weight=0.4, semantic_weights={"use_multilingual": 0.8}),
+        FusionConfig(method="rrf"),
+        weights(semantic=0.4, models={"use_multilingual": 0.8}),
     )
     assert scores(fused) == pytest.approx(
         {A: 0.4 / 61 + 0.2 / 62, B: 0.4 / 62 + 0.2 / 61, C: 0.4 / 63}
@@ -200,7 +216,8 @@ def test_a_model_may_have_a_weight_of_its_own() -> None:
 def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
     fused = fuse(
         [replace(SEMANTIC, model="e5_small"), FULLTEXT],
-        FusionConfig(method="rrf", fulltext_weight=0.3, semantic_weights={"e5_small": 0.0}),
+        FusionConfig(method="rrf"),
+        weights(fulltext=0.3, models={"e5_small": 0.0}),
     )
     assert scores(fused) == pytest.approx({B: 0.3 / 61, D: 0.3 / 62, A: 0, C: 0})
 
@@ -208,7 +225,8 @@ def test_a_models_weight_says_nothing_about_lists_found_by_words() -> None:
 def test_the_questions_inside_a_question_share_its_weight() -> None:
     fused = fuse(
         [SEMANTIC, replace(CONTEXTUAL, question=1), replace(FULLTEXT, question=1)],
-        FusionConfig(method="rrf", semantic_weight=0.6, fulltext_weight=0.4),
+        FusionConfig(method="rrf"),
+        weights(semantic=0.6, fulltext=0.4),
     )
     assert scores(fused) == pytest.approx(
         {A: 0.3 / 61 + 0.3 / 62, B: 0.3 / 62 + 0.3 / 61 + 0.4 / 61, C: 0.3 / 63, D: 0.4 / 62}
@@ -218,11 +236,13 @@ def test_the_questions_inside_a_question_share_its_weight() -> None:
 @pytest.mark.parametrize("method", ["rrf", "weighted"])
 def test_only_the_first_candidates_of_a_sub_question_count(method: str) -> None:
     many = ranking(
-        Retriever.SEMANTIC, *((uuid_number(number), 1 / number) for number in range(10, 20))
+        RankedList.SEMANTIC, *((uuid_number(number), 1 / number) for number in range(10, 20))
     )
-    fused = fuse([FULLTEXT, replace(many, question=1)], FusionConfig(method=method))
+    fused = fuse(
+        [FULLTEXT, replace(many, question=1)], FusionConfig(method=method), DEFAULT_RETRIEVERS
+    )
     assert len(fused) == len(FULLTEXT.candidates) + SIDE_CANDIDATES
-    assert len(fuse([FULLTEXT, many], FusionConfig(method=method))) == 12
+    assert len(fuse([FULLTEXT, many], FusionConfig(method=method), DEFAULT_RETRIEVERS)) == 12
 
 
 OLD, NEW = datetime(2023, 5, 1, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)
@@ -230,21 +250,21 @@ OLD, NEW = datetime(2023, 5, 1, tzinfo=UTC), datetime(2025, 5, 1, tzinfo=UTC)
 
 def dated(*scored: tuple[object, float, datetime | None]) -> Ranking:
     return Ranking(
-        Retriever.SEMANTIC,
+        RankedList.SEMANTIC,
         tuple(Candidate(chunk_id, NOTE, score, date) for chunk_id, score, date in scored),  # type: ignore[arg-type]
     )
 
 
-@pytest.mark.parametrize("other", [EMPTY, ranking(Retriever.FULLTEXT, (uuid_number(9), 0.9))])
+@pytest.mark.parametrize("other", [EMPTY, ranking(RankedList.FULLTEXT, (uuid_number(9), 0.9))])
 def test_the_newer_of_two_equal_scores_comes_first_where_recency_breaks_ties(
     other: Ranking,
 ) -> None:
     """The unknown date last; A and D are equal in all but their id."""
     tied = dated((D, 0.5, OLD), (A, 0.5, OLD), (C, 0.5, None), (B, 0.5, NEW))
-    config = FusionConfig(method="weighted", fulltext_weight=0)
+    config = FusionConfig(method="weighted")
 
     def order(**options: object) -> list[object]:
-        fused = fuse([tied, other], config, **options)  # type: ignore[arg-type]
+        fused = fuse([tied, other], config, weights(fulltext=0), **options)  # type: ignore[arg-type]
         return [chunk.chunk_id for chunk in fused if chunk.chunk_id in {A, B, C, D}]
 
     assert order(tie_break="recency") == [B, A, D, C]
@@ -252,5 +272,5 @@ def test_the_newer_of_two_equal_scores_comes_first_where_recency_breaks_ties(
 
 
 def test_a_date_that_only_one_list_knows_is_kept() -> None:
-    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig(method="rrf"))
+    fused = fuse([FULLTEXT, dated((B, 0.5, NEW))], FusionConfig(method="rrf"), DEFAULT_RETRIEVERS)
     assert {chunk.chunk_id: chunk.created_at for chunk in fused} == {B: NEW, D: None}

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_resources.core.reranking import rerank
-from rag_resources.core.types import Retriever, ScoredChunk
+from rag_resources.core.retrievers import RankedList
+from rag_resources.core.types import ScoredChunk
 from tests.strategies import uuid_number
 
 A, B, C, D = (uuid_number(number) for number in (1, 2, 3, 4))
@@ -17,7 +18,7 @@ def chunk(chunk_id: object, score: float, created_at: datetime | None = None) ->
         chunk_id=chunk_id,  # type: ignore[arg-type]
         note_id=uuid_number(100),
         score=score,
-        retrievers=(Retriever.SEMANTIC,),
+        lists=(RankedList.SEMANTIC,),
         original_score=0.99,
         created_at=created_at,
     )

@@ -1,0 +1,144 @@
+"""What a configuration says of its retrievers' weights and of how their lists become one.
+
+The rest of a configuration is `core.configuration`; fusing is `core.fusion`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from rag_resources.core.messages import Message
+from rag_resources.core.retrievers import KINDS, RetrieverName
+
+# -0.0 is stored as 0.0, or two equal configurations would hash differently.
+Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
+
+
+class Part(BaseModel):
+    """A group of fields of a configuration."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class RetrieverConfig(Part):
+    """How much the lists of one retriever count in the fusion.
+
+    Attributes:
+        model_weights: By embedding model, where a model's vectors deserve another weight.
+    """
+
+    weight: Weight = 0.5
+    model_weights: dict[ModelName, Weight] = Field({}, max_length=50)
+
+    def weight_of(self, model: str) -> float:
+        """Return the weight of a list found by a model's vectors; empty: found by words."""
+        return self.model_weights.get(model, self.weight)
+
+
+def _checked(
+    retrievers: dict[RetrieverName, RetrieverConfig],
+) -> dict[RetrieverName, RetrieverConfig]:
+    for name, retriever in retrievers.items():
+        if retriever.model_weights and KINDS[name].searches_by != "vectors":
+            raise ValueError(Message.RETRIEVER_WITHOUT_MODEL.format(name=name))
+    if all(0 in (item.weight, *item.model_weights.values()) for item in retrievers.values()):
+        raise ValueError(Message.RETRIEVER_WEIGHTS_ZERO)
+    return retrievers
+
+
+Retrievers = Annotated[
+    dict[RetrieverName, RetrieverConfig], Field(min_length=1), AfterValidator(_checked)
+]
+
+DEFAULT_RETRIEVERS = {
+    RetrieverName.SEMANTIC: RetrieverConfig(),
+    RetrieverName.FULLTEXT: RetrieverConfig(),
+}
+
+
+class FusionConfig(Part):
+    """How the ranked lists become one.
+
+    `rrf` is reciprocal rank fusion; `weighted` a convex combination of the scores, min-max
+    normalised inside each list, an absent document counting as 0 (Bruch et al., arXiv 2210.11934).
+
+    The three weights are an earlier spelling of what `RetrievalConfig.retrievers` says. They are
+    read, moved there by `in_one_spelling`, and never written.
+
+    Attributes:
+        rank_constant: Damping of the top ranks in `rrf`.
+        semantic_weight: Earlier spelling of `retrievers.semantic.weight`.
+        fulltext_weight: Earlier spelling of `retrievers.fulltext.weight`.
+        semantic_weights: Earlier spelling of `retrievers.semantic.model_weights`.
+    """
+
+    method: Literal["rrf", "weighted"] = "weighted"
+    rank_constant: int = Field(60, ge=1, le=10_000)
+    semantic_weight: Weight | None = Field(None, exclude=True)
+    fulltext_weight: Weight | None = Field(None, exclude=True)
+    semantic_weights: dict[ModelName, Weight] = Field({}, max_length=50, exclude=True)
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> "FusionConfig":
+        if self.fulltext_weight == 0 and 0 in (
+            self.semantic_weight,
+            *self.semantic_weights.values(),
+        ):
+            raise ValueError(Message.ALL_WEIGHTS_ZERO)
+        return self
+
+
+def in_one_spelling(
+    fusion: FusionConfig, retrievers: Mapping[RetrieverName, RetrieverConfig]
+) -> tuple[FusionConfig, dict[RetrieverName, RetrieverConfig]]:
+    """Move the weights of the earlier spelling, which win, to the retrievers.
+
+    Raises:
+        ValueError: Together the weights are not valid.
+    """
+    moved = dict(retrievers)
+    for name, weight, model_weights in (
+        (RetrieverName.SEMANTIC, fusion.semantic_weight, fusion.semantic_weights),
+        (RetrieverName.FULLTEXT, fusion.fulltext_weight, {}),
+    ):
+        if weight is not None or model_weights:
+            old = moved.get(name, RetrieverConfig())
+            moved[name] = RetrieverConfig(
+                weight=old.weight if weight is None else weight,
+                model_weights={**old.model_weights, **model_weights},
+            )
+    return FusionConfig(method=fusion.method, rank_constant=fusion.rank_constant), _checked(moved)
+
+
+def in_earlier_spelling(
+    retrievers: Mapping[RetrieverName, RetrieverConfig],
+) -> dict[str, Any] | None:
+    """Return the weights as `fusion` spelled them; None if that spelling cannot say it."""
+    if retrievers.keys() != {RetrieverName.SEMANTIC, RetrieverName.FULLTEXT}:
+        return None
+    semantic = retrievers[RetrieverName.SEMANTIC]
+    return {
+        "semantic_weight": semantic.weight,
+        "semantic_weights": dict(semantic.model_weights),
+        "fulltext_weight": retrievers[RetrieverName.FULLTEXT].weight,
+    }
+
+
+def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored configuration with its weights where they are written today."""
+    fusion = dict(stored.get("fusion") or {})
+    if "retrievers" in stored or "semantic_weight" not in fusion:
+        return dict(stored)
+    semantic = {
+        "weight": fusion.pop("semantic_weight"),
+        "model_weights": fusion.pop("semantic_weights", {}),
+    }
+    fulltext = {"weight": fusion.pop("fulltext_weight", None), "model_weights": {}}
+    return {
+        **stored,
+        "fusion": fusion,
+        "retrievers": {"semantic": semantic, "fulltext": fulltext},
+    }

@@ -1,0 +1,147 @@
+"""The statement of each ranked list, for `store.search` to join with others.
+
+A new list has its query in `sql/queries/search.sql` and its entry in `_STATEMENTS`.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from pgvector import HalfVector
+from psycopg import sql
+
+from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
+from rag_resources.core.types import ModelInfo, Vectors
+from rag_resources.database.queries import statement
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedQuery:
+    """A question's vector under a model, `(dimension,)` float32, L2-normalised."""
+
+    info: ModelInfo
+    vector: Vectors
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """One ranked list to fetch.
+
+    Attributes:
+        text: Of a list by words.
+        embedded: Of a list by vectors, and only of such.
+        question: Which question it searches: 0 is the question itself.
+    """
+
+    name: RankedList
+    text: str = ""
+    embedded: EmbeddedQuery | None = None
+    question: int = 0
+
+
+class Reach(NamedTuple):
+    """What the lists of one statement have in common.
+
+    Attributes:
+        notes: Which notes the lists of whole notes search: a name of `search_lists`.
+        partial: Whether some chunks are not searched.
+        materialized: How the notes are reached.
+        limits: How many candidates each step of a list takes.
+    """
+
+    notes: Literal["unchunked_notes", "visible_notes"]
+    partial: bool
+    materialized: sql.SQL
+    limits: Mapping[str, sql.Literal]
+
+
+class OwnParameters:
+    """Parameters that belong to a list; lists with the same value share one."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._names: dict[Hashable, str] = {}
+
+    def bind(self, name: str, value: object, key: Hashable) -> sql.Placeholder:
+        """Return the placeholder of a value; equal keys are equal values."""
+        numbered = self._names.setdefault((name, key), f"{name}_{len(self._names)}")
+        self.values.setdefault(numbered, value)
+        return sql.Placeholder(numbered)
+
+
+ListStatement = Callable[[ListRequest, int, Reach, OwnParameters], sql.Composed]
+
+
+def list_statement(
+    item: ListRequest, number: int, reach: Reach, own: OwnParameters
+) -> sql.Composed:
+    """Return the statement of one list, whose rows say its number.
+
+    Args:
+        item: The list.
+        number: Its place among those of the same statement.
+        reach: What it searches.
+        own: Takes its parameters.
+    """
+    return _STATEMENTS[item.name](item, number, reach, own)
+
+
+def _searched(name: RankedList, reach: Reach) -> sql.Identifier:
+    return sql.Identifier(reach.notes if DOCUMENTS_OF[name] == "notes" else "searched_chunks")
+
+
+def _by_words(query: str) -> ListStatement:
+    def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
+        return statement(
+            query,
+            list=sql.Literal(number),
+            searched=_searched(item.name, reach),
+            matched=sql.Identifier("searched_chunks" if reach.partial else "chunks"),
+            query=own.bind("query", item.text, item.text),
+            **reach.limits,
+        )
+
+    return compose
+
+
+def _by_vectors(family: str, *, key: str, column: str) -> ListStatement:
+    """Nearest vectors.
+
+    Args:
+        family: Tables of the vectors, one per model.
+        key: Column that says which chunk or note a vector belongs to.
+        column: The vectors.
+    """
+
+    def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
+        if item.embedded is None:
+            raise ValueError(f"the list {item.name} is searched by a vector")
+        info, vector, threshold = item.embedded.info, item.embedded.vector, item.embedded.threshold
+        return statement(
+            "search_vectors",
+            list=sql.Literal(number),
+            searched=_searched(item.name, reach),
+            materialized=reach.materialized,
+            pool=reach.limits["pool"],
+            model=sql.Literal(info.name),
+            embeddings=sql.Identifier(f"{family}_{info.name}"),
+            key=sql.Identifier(key),
+            column=sql.Identifier(column),
+            dimension=sql.Literal(info.dimension),
+            vector=own.bind("vector", HalfVector(vector), vector.tobytes()),
+            threshold=own.bind("threshold", threshold, threshold),
+        )
+
+    return compose
+
+
+_STATEMENTS: Mapping[RankedList, ListStatement] = {
+    RankedList.SEMANTIC: _by_vectors("chunk_embeddings", key="chunk_id", column="embedding"),
+    RankedList.CONTEXTUAL: _by_vectors(
+        "chunk_embeddings", key="chunk_id", column="contextual_embedding"
+    ),
+    RankedList.NOTES_SEMANTIC: _by_vectors("note_embeddings", key="note_id", column="embedding"),
+    RankedList.FULLTEXT: _by_words("search_chunk_words"),
+    RankedList.NOTES_FULLTEXT: _by_words("search_note_words"),
+}
