@@ -1,7 +1,6 @@
 """Makes the Dagster instance of a RAG_HOME ready: database up, home written, storage created."""
 
 import os
-import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -11,6 +10,7 @@ from rag_assets.configured import check_models
 from rag_assets.runs.pools import POOLS
 from rag_resources.database.locate import dagster_url, database_url
 from rag_resources.database.migrations import migrate
+from rag_resources.files import write_atomically
 from rag_resources.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,6 +44,4 @@ def prepare(settings: Settings) -> None:
 
 def _write_instance_file(path: Path) -> None:
     """Write whole or not at all: a daemon that reads an empty file falls back to SQLite."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    shutil.copyfile(ROOT / "dagster.yaml", new)
-    new.replace(path)
+    write_atomically(path, (ROOT / "dagster.yaml").read_bytes(), mode=0o644)

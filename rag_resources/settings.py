@@ -25,6 +25,7 @@ from rag_resources.core.validation import describe_problems
 
 SAMPLE = Path(__file__).resolve().parent.parent / "rag_assets" / "sample"
 CONFIGURATIONS = SAMPLE.parent / "configurations"
+FILES_SCHEMES = ("file", "s3", "gs", "az")
 
 
 def _listed(value: Any) -> Any:
@@ -39,7 +40,19 @@ def _month(value: str) -> str:
     return value
 
 
+def _files_url(value: str) -> str:
+    """Check that a URL names a folder or a bucket."""
+    scheme, _, place = value.partition("://")
+    is_place = place.startswith("/") if scheme == "file" else bool(place.strip("/"))
+    if scheme not in FILES_SCHEMES or not is_place or "@" in place.partition("/")[0]:
+        raise ValueError(Message.SETTINGS_FILES_URL)
+    return value
+
+
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
+OptionalUrl = Annotated[
+    Annotated[str, AfterValidator(_files_url)] | None, BeforeValidator(lambda value: value or None)
+]
 OptionalPort = Annotated[
     Annotated[int, Field(ge=1, le=65535)] | None,
     BeforeValidator(lambda value: None if value == "" else value),
@@ -63,6 +76,8 @@ class Settings(BaseSettings):
             neither this nor `golden_source` nor `database_url` gets the sample.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         golden_source: JSON file of golden questions; None: they are imported by hand.
+        files_url: Where reports and archives go: `file:///folder`, `s3://bucket/prefix`, `gs://…`,
+            `az://…`; None: under `rag_home`, and archives only if the database is embedded.
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
@@ -97,6 +112,7 @@ class Settings(BaseSettings):
     notes_source: OptionalPath = None
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     golden_source: OptionalPath = None
+    files_url: OptionalUrl = None
     first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
     embedding_models: Listed = Field(("e5_small", "use_multilingual"), min_length=1)
     note_embedding_model: str = "use_multilingual"
@@ -140,14 +156,17 @@ class Settings(BaseSettings):
         return self.rag_home / "dagster"
 
     @property
-    def evaluation_archive(self) -> Path:
-        """Where the questions of old evaluations go."""
-        return self.rag_home / "archive" / "evaluations"
+    def files_address(self) -> str:
+        """Where reports and archives are written, as a URL."""
+        return self.files_url or self.rag_home.as_uri()
 
     @property
-    def evaluation_report(self) -> Path:
-        """The page of what the evaluations say."""
-        return self.rag_home / "reports" / "evaluation.html"
+    def keeps_files(self) -> bool:
+        """Whether a file written there is kept as well as the database is.
+
+        `rag_home` holds the embedded database; with another it may be any worker's own folder.
+        """
+        return self.files_url is not None or self.database_url is None
 
     @property
     def configuration_folders(self) -> tuple[Path, ...]:

@@ -22,6 +22,7 @@ from rag_resources.core.golden_changes import GoldenChange, Operation, count_cha
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import comparison_markdown
+from rag_resources.files import open_files
 from rag_resources.golden.files import import_golden
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.reporting.page import history_plot, hit_rates_plot, write_report
@@ -146,12 +147,11 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
     def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
         """Write what the evaluations say as a page, and show the main part of it."""
         application = rag.application
-        path = application.settings.evaluation_report
         with told_as_failure():
             report = read_report(
                 application.database, application.configurations, gate=application.settings.gate
             )
-            write_report(report, path)
+            path = write_report(report, open_files(application.settings.files_address))
         latest = [item.evaluation for item in report.configurations]
         return dg.MaterializeResult(
             metadata={

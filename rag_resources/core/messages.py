@@ -90,6 +90,9 @@ class Message:
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
     SETTINGS_HOME: Template
+    SETTINGS_FILES_URL: Template
+    FILES_UNUSABLE: Template
+    FILE_NOT_KEPT: Template
     SETTINGS_JSON: Template
     HOME_NOT_WRITABLE: Template
 
@@ -262,7 +265,7 @@ class Message:
     PASSAGES_FOUND: Template
     JOB_RETRIEVE: Template
     JOB_ARCHIVE: Template
-    FOLDER_NOT_WRITABLE: Template
+    ARCHIVE_WITHOUT_FILES: Template
     JOB_PURGE_EXPIRED: Template
     FIELD_QUESTION: Template
     FIELD_CONFIGURATION: Template

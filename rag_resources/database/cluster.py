@@ -18,6 +18,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.account import ServerAccount, short_hash
 from rag_resources.database.binaries import Binaries
 from rag_resources.database.tuning import folder_bytes, settings_text
+from rag_resources.files import write_atomically
 
 ROLE = "rag"
 INITDB_SECONDS = 300
@@ -231,25 +232,6 @@ def advice(log: str, data: Path) -> str:
         if any(sign in log for sign in signs):
             return message.format(data=data)
     return Message.SERVER_ADVICE_GENERIC
-
-
-def write_atomically(path: Path, text: str, *, mode: int) -> None:
-    """Write a whole file or leave the old one; it belongs to the owner of its folder."""
-    descriptor, name = -1, path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    try:
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), mode)
-            if os.geteuid() == 0:
-                owner = path.parent.stat()
-                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        name.replace(path)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
 
 
 def _locale_options(major: int, ctype: str) -> list[str]:

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rag_resources.database.cluster import write_atomically
+from rag_resources.files import write_atomically
 
 
 @dataclass(frozen=True)

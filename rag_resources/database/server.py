@@ -24,10 +24,11 @@ from rag_resources.core.errors import EmbeddedServerError, InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.database.account import choose_place, make_folder, server_account
 from rag_resources.database.binaries import Binaries, usable_binaries
-from rag_resources.database.cluster import ROLE, Cluster, advice, write_atomically
+from rag_resources.database.cluster import ROLE, Cluster, advice
 from rag_resources.database.ports import HOST, becomes_free, choose_port
 from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
+from rag_resources.files import write_atomically
 
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 5

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from rag_resources.core.errors import (
@@ -15,6 +14,7 @@ from rag_resources.core.golden_changes import GoldenChange, find_version
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection, Database
+from rag_resources.files import PRIVATE, write_atomically
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
@@ -79,9 +79,7 @@ def export_golden(database: Database, path: Path, *, moment: str | None = None) 
         {"entries": [entry.to_json() for entry in entries]}, ensure_ascii=False, indent=1
     )
     try:
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-            file.write(text + "\n")
-        Path(file.name).replace(path)
+        write_atomically(path, f"{text}\n", mode=PRIVATE)
     except OSError as error:
         raise InvalidSourceError(Message.FILE_NOT_WRITABLE.format(path=path)) from error
     return len(entries)

@@ -5,15 +5,13 @@ template escapes everything but our own drawings, and the page lets nothing run.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.files import Files
 from rag_resources.reporting.breakdowns import (
     batches_table,
     groups_tables,
@@ -66,28 +64,24 @@ def render_report(report: EvaluationReport) -> str:
     )
 
 
-def write_report(report: EvaluationReport, path: Path) -> None:
+def write_report(
+    report: EvaluationReport, files: Files, name: str = "reports/evaluation.html"
+) -> str:
     """Write the page to a file, all of it or nothing.
 
     Args:
         report: As read.
-        path: Of the file; its folder is made.
+        files: The place of the file.
+        name: Of the file.
+
+    Returns:
+        Where it is, for people.
 
     Raises:
         InvalidParameterError: It cannot be written.
     """
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            unfinished.write_text(render_report(report), "utf-8")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise InvalidParameterError(
-            Message.FILE_NOT_WRITABLE.format(path=path), path=path
-        ) from error
+    files.write(name, render_report(report).encode())
+    return files.where(name)
 
 
 def hit_rates_plot(report: EvaluationReport) -> "Figure":

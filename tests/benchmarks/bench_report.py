@@ -20,6 +20,7 @@ from rag_resources.core.types import NoteRecord
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.files import LocalFiles
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.reporting.page import write_report
 from rag_resources.reporting.reading import read_report
@@ -98,7 +99,7 @@ def measure(database: Database, path: Path, configurations: int) -> None:
         began, worked = time.perf_counter(), time.process_time()
         report = read_report(database, {})
         read = time.perf_counter()
-        write_report(report, path)
+        write_report(report, LocalFiles(path.parent), path.name)
         written = time.perf_counter()
         sys.stdout.write(
             f"{configurations} configurations: read and compared {read - began:.2f} s,"

@@ -22,6 +22,7 @@ from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.files import LocalFiles
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.reporting.page import render_report, write_report
 from rag_resources.reporting.reading import LEADING, read_report
@@ -640,14 +641,14 @@ def test_the_same_evaluations_give_the_same_page(
 def test_a_page_is_written_whole_or_not_at_all(database: Database, tmp_path: Path) -> None:
     report = read_report(database, {})
     path = tmp_path / "a" / "informe.html"
-    write_report(report, path)
+    assert write_report(report, LocalFiles(tmp_path), "a/informe.html") == str(path)
     assert path.read_text("utf-8").startswith("<!doctype html>")
     assert [item.name for item in path.parent.iterdir()] == ["informe.html"]
     (tmp_path / "carpeta").mkdir()
     with pytest.raises(InvalidParameterError, match="carpeta"):
-        write_report(report, tmp_path / "carpeta")
+        write_report(report, LocalFiles(tmp_path), "carpeta")
     with pytest.raises(InvalidParameterError, match="No se puede escribir"):
-        write_report(report, path / "dentro.html")
+        write_report(report, LocalFiles(path), "dentro.html")
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a", "carpeta"]
 
 

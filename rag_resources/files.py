@@ -1,0 +1,190 @@
+"""Files that the product writes: whole or not at all, for their owner alone.
+
+A URL names their place, a folder or an object store. Sources of notes, which are only read, are
+`ingestion`.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+PRIVATE = 0o600
+PRIVATE_FOLDER = 0o700
+RETRIES = 3
+RETRY_TIMEOUT = timedelta(seconds=60)
+
+
+class Files(Protocol):
+    """A place of files, each known by its name: a relative path with `/`."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, all of it or nothing, in place of the one there was.
+
+        Raises:
+            InvalidParameterError: The place cannot be written.
+        """
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file.
+
+        Raises:
+            InvalidParameterError: It is not there, or the place cannot be read.
+        """
+        ...
+
+    def where(self, name: str = "") -> str:
+        """Return where a file is, for people: a path, or a URL without credentials."""
+        ...
+
+
+def open_files(url: str) -> Files:
+    """Return the place that a URL names.
+
+    Args:
+        url: `file:///folder`, or `s3://bucket/prefix`, `gs://…`, `az://…`. Credentials of a store
+            come from the environment, under the names that its own tools use.
+
+    Raises:
+        InvalidParameterError: The URL names no such place.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return LocalFiles(Path(unquote(parts.path)))
+    return ObjectFiles(url)
+
+
+class LocalFiles(Files):
+    """Files of a folder, readable by their owner alone.
+
+    Args:
+        folder: Made with the first file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file and have it survive a power failure."""
+        path = self._folder / name
+        try:
+            _make_private(path.parent)
+            write_atomically(path, data, mode=PRIVATE)
+        except OSError as error:
+            raise InvalidParameterError(
+                Message.FILE_NOT_WRITABLE.format(path=path), path=path
+            ) from error
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        path = self._folder / name
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise InvalidParameterError(
+                Message.FILE_NOT_READABLE.format(path=path), path=path
+            ) from error
+
+    def where(self, name: str = "") -> str:
+        """Return the path of a file."""
+        return str(self._folder / name)
+
+
+class ObjectFiles(Files):
+    """Files of an object store, which shows a file only once it is whole.
+
+    Args:
+        url: Of bucket and prefix.
+
+    Raises:
+        InvalidParameterError: The URL or the settings of the store in the environment are wrong.
+    """
+
+    def __init__(self, url: str) -> None:
+        from obstore.store import from_url
+
+        self._url = url.rstrip("/")
+        with self._told():
+            self._store = from_url(
+                url, retry_config={"max_retries": RETRIES, "retry_timeout": RETRY_TIMEOUT}
+            )
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object."""
+        with self._told():
+            self._store.put(name, data)
+
+    def read(self, name: str) -> bytes:
+        """Get an object."""
+        with self._told():
+            return bytes(self._store.get(name).bytes())
+
+    def where(self, name: str = "") -> str:
+        """Return the URL of an object."""
+        return f"{self._url}/{name}" if name else self._url
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what is wrong in a word: what the store says may quote keys and signatures."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as error:
+            raise InvalidParameterError(
+                Message.FILES_UNUSABLE.format(url=self._url, reason=type(error).__name__),
+                url=self._url,
+            ) from error
+
+
+def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
+    """Write a whole file or leave the old one; it belongs to the owner of its folder.
+
+    Args:
+        path: Of the file, in a folder that is there.
+        data: Its content; a text is written as UTF-8.
+        mode: Of the file, whatever the umask.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    descriptor, name = -1, path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            if os.geteuid() == 0:
+                owner = path.parent.stat()
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        name.replace(path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Have the name of a new file survive a power failure, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
