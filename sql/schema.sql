@@ -38,6 +38,91 @@ CREATE FUNCTION text_sha256(t text) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN sha256(convert_to(t, 'UTF8'));
 
+-- A file whose sections are notes. Two addresses with the same text are one document.
+CREATE TABLE documents (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    tenant_id text NOT NULL DEFAULT 'default',
+    source text NOT NULL,
+    title text NOT NULL DEFAULT '',
+    -- As in the file's media type, e.g. application/pdf.
+    media_type text NOT NULL DEFAULT '',
+    -- Any key is a filter, through the notes of the document.
+    metadata jsonb NOT NULL DEFAULT '{}',
+    -- Where our copy of the file lies; null before it is downloaded.
+    file_url text,
+    file_bytes bigint CHECK (file_bytes >= 0),
+    file_sha256 bytea,
+    -- Of the file, read or not; null before extraction.
+    page_count integer CHECK (page_count >= 0),
+    -- Of the text of all pages; null before extraction.
+    text_sha256 bytea,
+    status text NOT NULL DEFAULT 'pending' CHECK (
+        status IN ('pending', 'downloading', 'extracting', 'chunking', 'embedding', 'completed', 'partial', 'failed')
+    ),
+    -- Decides the partition.
+    arrived_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+-- Prevents a scan of all documents for one month's partition.
+CREATE INDEX documents_arrival_idx ON documents (arrived_at DESC, id);
+-- Prevents a scan of all documents for one with the same text.
+CREATE INDEX documents_text_idx ON documents (tenant_id, text_sha256) WHERE text_sha256 IS NOT NULL;
+
+-- Where a document was found; what the next download sends along to spare it.
+CREATE TABLE document_addresses (
+    tenant_id text NOT NULL DEFAULT 'default',
+    source text NOT NULL,
+    -- A URL, or a path inside the source's folder.
+    address text NOT NULL,
+    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    etag text,
+    last_modified text,
+    checked_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, source, address)
+);
+-- What a document's addresses are read and deleted by.
+CREATE INDEX document_addresses_document_idx ON document_addresses (document_id);
+
+-- What a reader made of a page, or of a sheet of a workbook.
+CREATE TABLE document_pages (
+    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    page_number integer NOT NULL CHECK (page_number >= 1),
+    -- Of a workbook's page; null in other documents.
+    sheet text,
+    -- Which reader, and the hash of its code and settings: another hash makes the page stale.
+    reader text NOT NULL,
+    reader_hash text NOT NULL,
+    -- Whether the text was in the file, was recognised in a picture, or is missing.
+    route text NOT NULL CHECK (route IN ('text', 'ocr', 'none')),
+    text text NOT NULL,
+    -- What cleaning left out of the notes: [{"start": 0, "end": 12, "reason": "running_head"}], offsets into text.
+    removed jsonb NOT NULL DEFAULT '[]',
+    -- Words with their boxes, compressed by the reader; null if there are none.
+    words bytea,
+    -- Under 0.3 the page stays out of search.
+    quality double precision CHECK (quality BETWEEN 0 AND 1),
+    has_images boolean NOT NULL DEFAULT FALSE,
+    has_tables boolean NOT NULL DEFAULT FALSE,
+    has_multiple_columns boolean NOT NULL DEFAULT FALSE,
+    word_count integer NOT NULL DEFAULT 0 CHECK (word_count >= 0),
+    character_count integer GENERATED ALWAYS AS (char_length(text)) STORED,
+    extracted_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (document_id, page_number)
+);
+
+-- What could not be done; a success removes the row. The sentence is made from code and details where it is shown.
+CREATE TABLE document_failures (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    -- Null if the whole document failed.
+    page_number integer CHECK (page_number >= 1),
+    stage text NOT NULL CHECK (stage IN ('downloading', 'extracting', 'chunking', 'embedding')),
+    code text NOT NULL,
+    details jsonb NOT NULL DEFAULT '{}',
+    occurred_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE NULLS NOT DISTINCT (document_id, page_number, stage)
+);
+
 -- A legacy table has its own column "embedding" besides, which stays.
 CREATE TABLE notes (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -54,7 +139,12 @@ CREATE TABLE notes (
     updated_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz,
     chunked_at timestamptz,
-    chunking_hash text
+    chunking_hash text,
+    -- Of a note that is a section of a document: which one, and under which headings, outermost first.
+    document_id uuid REFERENCES documents (id) ON DELETE CASCADE,
+    section_index integer CHECK (section_index >= 0),
+    heading_path text[] NOT NULL DEFAULT '{}',
+    CONSTRAINT notes_section_check CHECK ((document_id IS NULL) = (section_index IS NULL))
 );
 
 -- Prevents two rows for one record of a source; legacy rows have no external id and never collide.
@@ -69,6 +159,9 @@ CREATE INDEX notes_tags_idx ON notes USING gin (tags);
 CREATE INDEX notes_metadata_idx ON notes USING gin (metadata jsonb_path_ops);
 -- Prevents a scan of a tenant's notes for the next one to expire, at every question.
 CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
+
+-- What a document's notes are read and deleted by.
+CREATE UNIQUE INDEX notes_document_idx ON notes (document_id, section_index) WHERE document_id IS NOT NULL;
 
 -- A note whose content changed must be chunked again, whoever changed it.
 CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$
@@ -97,6 +190,41 @@ $note_completed$;
 CREATE TRIGGER notes_completed BEFORE INSERT OR UPDATE OF content, created_at ON notes FOR EACH ROW
 WHEN (new.content IS NULL OR new.created_at IS NULL)
 EXECUTE FUNCTION note_completed();
+
+-- Runs of a note's characters that stand in a page: the same characters, from page_start on. White space that joins two
+-- runs belongs to none.
+CREATE TABLE note_spans (
+    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    start_char integer NOT NULL CHECK (start_char >= 0),
+    end_char integer NOT NULL,
+    document_id uuid NOT NULL,
+    page_number integer NOT NULL,
+    -- Offset into document_pages.text.
+    page_start integer NOT NULL CHECK (page_start >= 0),
+    -- Left, top, right, bottom in points (1/72 inch) from the page's upper left corner; null in a workbook.
+    box real[] CHECK (cardinality(box) = 4),
+    -- As B2 or B2:D2; null in a page.
+    cells text,
+    PRIMARY KEY (note_id, start_char),
+    FOREIGN KEY (document_id, page_number) REFERENCES document_pages (document_id, page_number) ON DELETE CASCADE,
+    CONSTRAINT note_spans_bounds_check CHECK (end_char > start_char)
+);
+-- What a page's runs are deleted by.
+CREATE INDEX note_spans_page_idx ON note_spans (document_id, page_number);
+
+-- The runs of a note whose content changed are gone: they would name other characters. As the owner: who may write
+-- notes need not know of it, nor of its schema.
+CREATE FUNCTION drop_note_spans() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $drop_note_spans$
+BEGIN
+    EXECUTE format('DELETE FROM %I.note_spans WHERE note_id = $1', tg_table_schema) USING new.id;
+    RETURN NULL;
+END
+$drop_note_spans$;
+
+CREATE TRIGGER notes_spans_by_update AFTER UPDATE OF content ON notes FOR EACH ROW
+WHEN (new.document_id IS NOT NULL AND new.content IS DISTINCT FROM old.content)
+EXECUTE FUNCTION drop_note_spans();
 
 -- The words of notes. Not a column of theirs: a note is updated whenever it is chunked, and every update of a row
 -- enters it into all indexes of its table anew.
@@ -344,7 +472,8 @@ DECLARE
     tracked text;
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'embedding_models', 'chunk_embeddings',
-                                   'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state'] LOOP
+                                   'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state',
+                                   'document_pages', 'note_spans'] LOOP
         EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
                        'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
         EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
@@ -381,7 +510,9 @@ CREATE TABLE golden_dataset (
     difficulty smallint NOT NULL CHECK (difficulty BETWEEN 1 AND 5),
     tags text[] NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now()
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    -- Ranges of relevant notes that answer: [{"note": uuid, "start": 120, "end": 187, "text": the characters there}].
+    places jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(places) = 'array')
 );
 
 -- What became of each question. Written by triggers of golden_dataset, and only added to.
@@ -509,7 +640,17 @@ CREATE TABLE evaluation_results (
     -- Answers that could not be made or judged; they take no part in the means.
     judge_failures integer,
     -- How the notes were chunked that it searched: one way, but for what was under way.
-    chunking_hashes text[] NOT NULL DEFAULT '{}'
+    chunking_hashes text[] NOT NULL DEFAULT '{}',
+    -- The metrics per passage, over the questions that name places; null if there is none.
+    passage_queries integer NOT NULL DEFAULT 0,
+    passage_hit_rate_at_1 double precision,
+    passage_hit_rate_at_3 double precision,
+    passage_hit_rate_at_5 double precision,
+    passage_hit_rate_at_10 double precision,
+    passage_mrr double precision,
+    passage_precision_at_10 double precision,
+    passage_recall_at_10 double precision,
+    passage_ndcg_at_10 double precision
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (configuration, created_at DESC, id);
 
@@ -536,6 +677,12 @@ CREATE TABLE evaluation_queries (
     unsupported_claims text[],
     -- Why there is no answer, or no judgement of it, in Spanish.
     judge_error text,
+    -- As the question named them, without their text; similarity says how well each was found again: null if it was
+    -- not.
+    places jsonb NOT NULL DEFAULT '[]',
+    first_relevant_passage_rank integer CHECK (first_relevant_passage_rank >= 1),
+    -- Null for a question that is not judged by passages.
+    passage_metrics jsonb,
     PRIMARY KEY (evaluation_id, golden_id)
 );
 

@@ -5,6 +5,7 @@ They generate valid values unless the name says otherwise; each test corrupts th
 
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import Any
@@ -24,10 +25,12 @@ from rag_resources.core.configuration import (
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
+from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.metrics import JudgedRanking
+from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.retrievers import RankedList, RetrieverName
-from rag_resources.core.text import Span, count_tokens
+from rag_resources.core.text import Span, count_tokens, is_blank
 from rag_resources.core.types import Candidate, Ranking
 from rag_resources.store.notes import note_id
 from tests.corpus import SOURCE, START, Draft
@@ -372,8 +375,32 @@ def timestamps() -> st.SearchStrategy[Any]:
     return st.datetimes(first, last, timezones=st.one_of(st.just(UTC), zones))
 
 
-def golden_entries() -> st.SearchStrategy[GoldenEntry]:
-    """A valid golden entry, tags and timestamps included."""
+def golden_note_content(note_id: UUID) -> str:
+    """Return the content of a relevant note of a generated entry: its own for every note."""
+    return f"🚂 Nota {note_id}.\r\nEmpieza aquí, sigue así y acaba así: {note_id.hex[::-1]}. 👩‍👩‍👧"
+
+
+@st.composite
+def golden_places(draw: Draw, note_ids: Sequence[UUID]) -> GoldenPlace:
+    """A place in one of the notes, on any border."""
+    note_id = draw(st.sampled_from(list(note_ids)))
+    content = golden_note_content(note_id)
+    place = draw(
+        spans_of(content).filter(lambda found: not is_blank(content[found.start : found.end]))
+    )
+    return GoldenPlace(note_id, place.start, place.end, content[place.start : place.end])
+
+
+@st.composite
+def golden_entries(draw: Draw) -> GoldenEntry:
+    """A valid golden entry, tags, timestamps and places included."""
+    entry = draw(_entries_without_places())
+    places = st.lists(golden_places(entry.relevant_note_ids), max_size=3, unique=True)
+    return replace(entry, places=tuple(draw(places)))
+
+
+@cache
+def _entries_without_places() -> st.SearchStrategy[GoldenEntry]:
     return st.builds(
         GoldenEntry,
         query=st.one_of(sentence_texts(max_words=6), visible_texts()).filter(
@@ -421,3 +448,11 @@ def judged_runs(min_size: int = 0) -> st.SearchStrategy[dict[str, JudgedRanking]
         min_size=min_size,
         max_size=8,
     )
+
+
+@st.composite
+def note_ranges(draw: Draw) -> NoteRange:
+    """A range of one of three notes of 40 characters, as a passage or a place."""
+    note_id = UUID(int=draw(st.integers(1, 3)))
+    start = draw(st.integers(0, 38))
+    return NoteRange(note_id, start, draw(st.integers(start + 1, 40)))

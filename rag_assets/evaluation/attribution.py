@@ -10,6 +10,7 @@ import dagster as dg
 
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
 from rag_resources.core.attribution import Flip, MonthBlame, blame_months
+from rag_resources.core.comparison import Comparison
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.evaluation.comparison import EvaluationComparison
@@ -29,7 +30,12 @@ def attribution_metadata(
     months = {note: name.month for note, name in found.notes.items()}
     blamed = blame_months(found.flips, months, materialized.keys())
     return {
-        "comparison": dg.MetadataValue.md(_metrics(found)),
+        "comparison": dg.MetadataValue.md(_metrics(found.comparison)),
+        **(
+            {"comparison_by_passage": dg.MetadataValue.md(_metrics(found.passages))}
+            if found.passages
+            else {}
+        ),
         "changes": dg.MetadataValue.md(_changes(found)),
         "months": dg.MetadataValue.md(_months(blamed, materialized)),
         "flips": dg.MetadataValue.md(_flips(found)),
@@ -86,7 +92,7 @@ def _did_something(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
     return not told or any(told)
 
 
-def _metrics(found: EvaluationComparison) -> str:
+def _metrics(comparison: Comparison) -> str:
     rows = (
         (
             METRIC_WORDS[item.metric],
@@ -97,7 +103,7 @@ def _metrics(found: EvaluationComparison) -> str:
             p_value_in_words(item.adjusted_p_value),
             VERDICT_WORDS[item.verdict],
         )
-        for item in found.comparison.metrics
+        for item in comparison.metrics
     )
     return markdown_table(Message.TABLE_COMPARISON, rows)
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from rag_resources.application import Application
-from rag_resources.core.evaluation import Summary
+from rag_resources.core.evaluation import PassageSummary, Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
@@ -41,6 +41,7 @@ def evaluation_metadata(evaluation: Evaluation, application: Application) -> dic
         "total_queries": summary.total_queries,
         "failed_queries": summary.failed_queries,
         "degraded_queries": summary.degraded_queries,
+        **_passage_metadata(summary.passages),
         **_judge_metadata(summary.judgements),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),
         "profile": dg.MetadataValue.md(
@@ -51,6 +52,14 @@ def evaluation_metadata(evaluation: Evaluation, application: Application) -> dic
             )
         ),
     }
+
+
+def _passage_metadata(passages: PassageSummary) -> dict[str, Any]:
+    """Return the metrics per passage; nothing if no question names a place, not means of 0."""
+    if not passages.queries:
+        return {}
+    means = {f"passage_{name}": passages.metrics[name] for name in _PLOTTED}
+    return {"passage_queries": passages.queries, **means}
 
 
 def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:

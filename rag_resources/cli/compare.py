@@ -12,7 +12,7 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
     from rag_resources.core.attribution import Flip
-    from rag_resources.core.comparison import NonInferiority
+    from rag_resources.core.comparison import Comparison, NonInferiority
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.evaluation.comparison import EvaluationComparison
 
@@ -56,7 +56,10 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
         Message.COLUMN_P_ADJUSTED,
         Message.COLUMN_VERDICT,
     )
-    screen.print(table(columns, _metric_rows(found), title=title))
+    screen.print(table(columns, _metric_rows(comparison), title=title))
+    if found.passages:
+        title = Message.COMPARE_PASSAGES_TITLE.format(queries=found.passages.queries)
+        screen.print(table(columns, _metric_rows(found.passages), title=title))
     say(Message.COMPARE_METHOD)
     say(inferiority_in_words(inferiority))
     if comparison.left_out:
@@ -65,7 +68,7 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
     _show_flips(found)
 
 
-def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
+def _metric_rows(comparison: "Comparison") -> list[Sequence[str]]:
     from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words
 
     return [
@@ -78,7 +81,7 @@ def _metric_rows(found: "EvaluationComparison") -> list[Sequence[str]]:
             p_value_in_words(item.adjusted_p_value),
             VERDICT_WORDS[item.verdict],
         )
-        for item in found.comparison.metrics
+        for item in comparison.metrics
     ]
 
 
@@ -143,19 +146,13 @@ def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> di
         "after": _evaluation(found.after),
         "queries": comparison.queries,
         "leftOut": comparison.left_out,
-        "metrics": [
-            {
-                "metric": item.metric,
-                "before": item.before,
-                "after": item.after,
-                "difference": item.difference,
-                "interval": list(item.interval),
-                "pValue": item.p_value,
-                "adjustedPValue": item.adjusted_p_value,
-                "verdict": item.verdict.value,
-            }
-            for item in comparison.metrics
-        ],
+        "metrics": _metrics_json(comparison),
+        "passages": {
+            "queries": found.passages.queries,
+            "metrics": _metrics_json(found.passages),
+        }
+        if found.passages
+        else None,
         "nonInferiority": {
             "state": inferiority.state.value,
             "interval": list(inferiority.interval),
@@ -167,6 +164,22 @@ def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> di
         ],
         "flips": [_flip(found, flip) for flip in found.flips],
     }
+
+
+def _metrics_json(comparison: "Comparison") -> list[dict[str, Any]]:
+    return [
+        {
+            "metric": item.metric,
+            "before": item.before,
+            "after": item.after,
+            "difference": item.difference,
+            "interval": list(item.interval),
+            "pValue": item.p_value,
+            "adjustedPValue": item.adjusted_p_value,
+            "verdict": item.verdict.value,
+        }
+        for item in comparison.metrics
+    ]
 
 
 def _evaluation(evaluation: "StoredEvaluation") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`rag evaluate`: the golden questions through a configuration."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10")
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
+PASSAGE_COLUMNS = (Message.COLUMN_BY_PASSAGE, Message.COLUMN_INTERVAL)
 GROUP_WORDS = {
     "category": Message.GROUP_CATEGORY,
     "difficulty": Message.GROUP_DIFFICULTY,
@@ -88,7 +89,10 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
     summary = evaluation.summary
     screen = console()
     title = Message.EVALUATE_TITLE.format(name=configuration, count=summary.total_queries)
-    screen.print(table(METRIC_COLUMNS, _metric_rows(summary), title=title))
+    by_passage = PASSAGE_COLUMNS if summary.passages.queries else ()
+    screen.print(table((*METRIC_COLUMNS, *by_passage), _metric_rows(summary), title=title))
+    if summary.passages.queries:
+        say(Message.EVALUATE_PASSAGES.format(count=summary.passages.queries))
     metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
     groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
     tags = _tags_by_size(summary)
@@ -113,18 +117,33 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
         say(Message.EVALUATE_NOT_STORED)
 
 
-def _metric_rows(summary: "Summary") -> list[tuple[str, str, str]]:
+def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
+    return [
+        (
+            label,
+            *_shown(name, summary.metrics, summary.per_query),
+            *(
+                _shown(name, summary.passages.metrics, summary.passages.per_query)
+                if summary.passages.queries
+                else ()
+            ),
+        )
+        for name, label in METRIC_WORDS.items()
+    ]
+
+
+def _shown(
+    name: str, means: Mapping[str, float], per_query: Mapping[str, Mapping[str, float]]
+) -> tuple[str, str]:
+    """Return a mean and, of a hit rate, its interval."""
     from rag_resources.core.gate import wilson_interval
 
-    rows = []
-    for name, label in METRIC_WORDS.items():
-        interval = ""
-        if name in HIT_RATES:
-            hits = sum(metrics[name] == 1 for metrics in summary.per_query.values())
-            wilson = wilson_interval(hits, summary.total_queries)
-            interval = f"{wilson.low:.3f}–{wilson.high:.3f}"
-        rows.append((label, f"{summary.metrics[name]:.3f}", interval))
-    return rows
+    interval = ""
+    if name in HIT_RATES:
+        hits = sum(metrics[name] == 1 for metrics in per_query.values())
+        wilson = wilson_interval(hits, len(per_query))
+        interval = f"{wilson.low:.3f}–{wilson.high:.3f}"
+    return f"{means[name]:.3f}", interval
 
 
 def _tags_by_size(summary: "Summary") -> list[str]:
@@ -184,6 +203,12 @@ def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str,
         "failedQueries": summary.failed_queries,
         "degradedQueries": summary.degraded_queries,
         "metrics": dict(summary.metrics),
+        "passages": {
+            "queries": summary.passages.queries,
+            "metrics": dict(summary.passages.metrics),
+        }
+        if summary.passages.queries
+        else None,
         "breakdown": {name: dict(values) for name, values in summary.breakdown.items()},
         "latency": _latency(summary.latency),
         "stages": {name: _latency(values) for name, values in summary.stages.items()},

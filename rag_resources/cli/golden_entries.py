@@ -40,6 +40,10 @@ Difficulty = Annotated[
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="ETIQUETA", help=Message.HELP_GOLDEN_TAG)
 ]
+Places = Annotated[
+    list[str] | None,
+    typer.Option("--place", metavar="NOTA=TEXTO", help=Message.HELP_GOLDEN_PLACE),
+]
 FromStdin = Annotated[bool, typer.Option("--stdin", help=Message.HELP_GOLDEN_STDIN)]
 
 
@@ -93,17 +97,22 @@ def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
     if as_json:
         write_json(entry.to_json())
         return
-    notes = (
-        names[note_id].name
+    shown = {
+        note_id: names[note_id].name
         if note_id in names
         else Message.GOLDEN_NOTE_GONE.format(note_id=note_id)
         for note_id in entry.relevant_note_ids
+    }
+    places = (
+        f"{shown[place.note_id]} [{place.start}–{place.end}] «{place.text}»"
+        for place in entry.places
     )
     rows = [
         (Message.COLUMN_ID, str(entry.golden_id)),
         (Message.COLUMN_QUESTION, entry.query),
         (Message.COLUMN_ANSWER, entry.expected_answer),
-        (Message.COLUMN_NOTES, "\n".join(notes)),
+        (Message.COLUMN_NOTES, "\n".join(shown.values())),
+        *([(Message.COLUMN_PLACES, "\n".join(places))] if entry.places else []),
         (Message.COLUMN_CATEGORY, entry.category),
         (Message.COLUMN_DIFFICULTY, str(entry.difficulty)),
         (Message.COLUMN_TAGS, ", ".join(entry.tags)),
@@ -120,12 +129,15 @@ def add(
     category: Category = None,
     difficulty: Difficulty = None,
     tags: Tags = None,
+    places: Places = None,
     from_stdin: FromStdin = False,
 ) -> None:
     """Add a question."""
     from rag_resources.golden.editing import add_entry
 
-    fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
+    fields = _fields(
+        query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
+    )
     with application() as opened:
         entry = add_entry(
             opened.database, fields, tenant=opened.settings.tenant, origin="rag golden add"
@@ -142,6 +154,7 @@ def update(
     category: Category = None,
     difficulty: Difficulty = None,
     tags: Tags = None,
+    places: Places = None,
     from_stdin: FromStdin = False,
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
@@ -150,7 +163,9 @@ def update(
     """Change a question, or say that it still holds."""
     from rag_resources.golden.editing import update_entry
 
-    fields = _fields(query, notes, answer, category, difficulty, tags, from_stdin=from_stdin)
+    fields = _fields(
+        query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
+    )
     if not fields and not reviewed:
         raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
     with application() as opened:
@@ -210,6 +225,7 @@ def _fields(
     category: str | None,
     difficulty: int | None,
     tags: list[str] | None,
+    places: list[str] | None,
     *,
     from_stdin: bool,
 ) -> dict[str, Any]:
@@ -221,6 +237,7 @@ def _fields(
         "category": category,
         "difficulty": difficulty,
         "tags": [tag for tag in tags if tag] if tags else None,
+        "places": [_place(place) for place in places if place] if places else None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if not from_stdin:
@@ -234,6 +251,14 @@ def _fields(
     if not isinstance(fields, dict):
         raise InvalidParameterError(Message.GOLDEN_STDIN_JSON)
     return fields
+
+
+def _place(option: str) -> dict[str, str]:
+    """Read `NOTE=TEXT`; the text may hold further signs."""
+    note, equals, text = option.partition("=")
+    if not (note.strip() and equals):
+        raise InvalidParameterError(Message.GOLDEN_PLACE_OPTION.format(value=option))
+    return {"note": note.strip(), "text": text}
 
 
 def _columns(entry: "GoldenEntry") -> tuple[str, ...]:

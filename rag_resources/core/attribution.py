@@ -19,6 +19,8 @@ class EvaluatedQuestion:
         rank: Of its first relevant note among those, 1-based; None if it is not there.
         metrics: By name.
         error: Why it failed; None if it did not.
+        passage_metrics: The same per passage; None for a question without a place to find.
+        places: What identifies the places it names, in any order.
     """
 
     golden_id: UUID
@@ -29,6 +31,8 @@ class EvaluatedQuestion:
     rank: int | None
     metrics: Mapping[str, float]
     error: str | None = None
+    passage_metrics: Mapping[str, float] | None = None
+    places: frozenset[tuple[str, int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

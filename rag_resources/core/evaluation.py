@@ -8,6 +8,7 @@ from uuid import UUID
 
 from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.metrics import (
     JudgedRanking,
@@ -15,6 +16,7 @@ from rag_resources.core.metrics import (
     per_query_metrics,
     percentile,
 )
+from rag_resources.core.passage_metrics import NoteRange, judge_passages, target_ranges
 from rag_resources.core.types import RetrievalResult
 
 
@@ -30,6 +32,9 @@ class QueryOutcome:
         degraded: Stages that were left out.
         error: Why it failed, in Spanish; None if it did not.
         context: The first of the results, as many as a user is given: what an answer is made from.
+        retrieved_passages: The passages of the results in their notes, best first, without the
+            sentences around them.
+        places: Those of the question, as found in the notes when it was asked.
     """
 
     golden: GoldenEntry
@@ -39,6 +44,8 @@ class QueryOutcome:
     degraded: tuple[str, ...] = ()
     error: str | None = None
     context: tuple[RetrievalResult, ...] = ()
+    retrieved_passages: tuple[NoteRange, ...] = ()
+    places: tuple[LocatedPlace, ...] = ()
 
     @property
     def key(self) -> str:
@@ -53,6 +60,12 @@ class QueryOutcome:
             retrieved=tuple(str(note_id) for note_id in self.retrieved_note_ids),
         )
 
+    @property
+    def judged_passages(self) -> JudgedRanking | None:
+        """Its passages in the same form; None for a question without a place to find."""
+        targets = target_ranges(self.golden.relevant_note_ids, self.places)
+        return judge_passages(self.retrieved_passages, targets) if targets else None
+
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
@@ -61,6 +74,26 @@ class Percentiles:
     p50_ms: float
     p95_ms: float
     p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSummary:
+    """The numbers of an evaluation per passage, over the questions with places.
+
+    Attributes:
+        metrics: Mean of each metric, failed questions as misses; all 0 without questions.
+        per_query: Each metric of each of those questions, by golden id.
+        first_ranks: 1-based rank of the first relevant passage, None if there is none.
+    """
+
+    metrics: Mapping[str, float]
+    per_query: Mapping[str, Mapping[str, float]]
+    first_ranks: Mapping[str, int | None]
+
+    @property
+    def queries(self) -> int:
+        """How many questions it is over."""
+        return len(self.per_query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +106,7 @@ class Summary:
         breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
             (`tag:salud`), with the number of questions under `queries`.
         stages: Percentiles per stage.
+        passages: The same metrics per passage.
         judgements: Of the answers; None if nothing was judged.
     """
 
@@ -85,12 +119,17 @@ class Summary:
     latency: Percentiles
     stages: Mapping[str, Percentiles]
     verdict: GateVerdict
+    passages: PassageSummary
     judgements: JudgeSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvaluation:
-    """A row of `evaluation_results`, as far as checks, tables and promotions need it."""
+    """A row of `evaluation_results`, as far as checks, tables and promotions need it.
+
+    Attributes:
+        passage_queries: Questions with places; without any, the metrics per passage are None.
+    """
 
     evaluation_id: UUID
     configuration: str
@@ -115,6 +154,11 @@ class StoredEvaluation:
     latency_p95_ms: float
     gate: str
     created_at: datetime
+    passage_queries: int = 0
+    passage_hit_rate_at_1: float | None = None
+    passage_hit_rate_at_5: float | None = None
+    passage_hit_rate_at_10: float | None = None
+    passage_mrr: float | None = None
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:
@@ -155,7 +199,18 @@ def summarize(
             for name in stage_names
         },
         verdict=judge(hits, len(outcomes), threshold=(gate or GateConfig()).hit_rate_at_10),
+        passages=_summarize_passages(outcomes),
         judgements=judgements,
+    )
+
+
+def _summarize_passages(outcomes: Sequence[QueryOutcome]) -> PassageSummary:
+    judged = {outcome.key: ranking for outcome in outcomes if (ranking := outcome.judged_passages)}
+    per_query = per_query_metrics(judged)
+    return PassageSummary(
+        metrics=mean_metrics(per_query),
+        per_query=per_query,
+        first_ranks={key: ranking.first_relevant_rank for key, ranking in judged.items()},
     )
 
 

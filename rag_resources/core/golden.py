@@ -13,6 +13,11 @@ from uuid import UUID
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.golden_places import (
+    GoldenPlace,
+    could_name_a_note,
+    read_places,
+)
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
@@ -35,6 +40,7 @@ class GoldenEntry:
     Attributes:
         golden_id: None until stored.
         relevant_note_ids: At least one, without repeats, in the order given.
+        places: Ranges of those notes that answer; none if the author named notes only.
     """
 
     query: str
@@ -46,6 +52,7 @@ class GoldenEntry:
     golden_id: UUID | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    places: tuple[GoldenPlace, ...] = ()
 
     @property
     def normalized_query(self) -> str:
@@ -53,8 +60,8 @@ class GoldenEntry:
         return normalize_query(self.query)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the exported form."""
-        return {
+        """Return the exported form; `places` only where there are any."""
+        row = {
             "id": str(self.golden_id) if self.golden_id else None,
             "query": self.query,
             "relevantNoteIds": [str(note_id) for note_id in self.relevant_note_ids],
@@ -65,6 +72,7 @@ class GoldenEntry:
             "createdAt": self.created_at.isoformat() if self.created_at else None,
             "updatedAt": self.updated_at.isoformat() if self.updated_at else None,
         }
+        return row | {"places": [p.to_json() for p in self.places]} if self.places else row
 
 
 @dataclass
@@ -78,25 +86,32 @@ class _Reading:
 
 
 def golden_hash(entries: Sequence[GoldenEntry]) -> str:
-    """Hash what an evaluation depends on: questions, relevant notes, categories, difficulties.
+    """Hash what an evaluation depends on.
 
-    Independent of the order of entries and of relevant notes.
+    That is questions, relevant notes, places, categories and difficulties, in any order.
+    Entries without places hash as they did before there were any. An edited note changes no hash:
+    places keep what they state.
     """
-    return canonical_hash(
-        sorted(
-            [
-                entry.normalized_query,
-                sorted(str(note_id) for note_id in entry.relevant_note_ids),
-                entry.category,
-                entry.difficulty,
-            ]
-            for entry in entries
-        )
-    )
+    return canonical_hash(sorted(_hashed(entry) for entry in entries))
+
+
+def _hashed(entry: GoldenEntry) -> list[Any]:
+    places = sorted([str(p.note_id), p.start, p.end, p.text] for p in entry.places)
+    return [
+        entry.normalized_query,
+        sorted(str(note_id) for note_id in entry.relevant_note_ids),
+        entry.category,
+        entry.difficulty,
+        *([places] if places else []),
+    ]
 
 
 def parse_golden(
-    raw: Any, *, origin: str, resolve_note: Callable[[str], UUID | None]
+    raw: Any,
+    *,
+    origin: str,
+    resolve_note: Callable[[str], UUID | None],
+    content_of: Callable[[UUID], str],
 ) -> list[GoldenEntry]:
     """Read a golden dataset, all of it or nothing.
 
@@ -105,6 +120,7 @@ def parse_golden(
             id (`relevantNoteIds`) or by external id (`relevantNotes`).
         origin: The file, for messages.
         resolve_note: The id of the note with a given id or external id; None if there is none.
+        content_of: The content of a note that `resolve_note` gave; asked for places only.
 
     Raises:
         InvalidGoldenDatasetError: With every bad entry named.
@@ -118,7 +134,7 @@ def parse_golden(
     first_seen: dict[str | UUID, int] = {}
     for position, row in enumerate(rows, start=1):
         reading = _Reading()
-        entry = _parse_entry(row, reading, resolve_note)
+        entry = _parse_entry(row, reading, resolve_note, content_of)
         if entry and entry.query:
             _refuse_repeats(entry, position, first_seen, reading)
             entries.append(entry)
@@ -130,14 +146,19 @@ def parse_golden(
     return entries
 
 
-def parse_entry(row: Any, *, resolve_note: Callable[[str], UUID | None]) -> GoldenEntry:
-    """Read one entry, given as in a file.
+def parse_entry(
+    row: Any,
+    *,
+    resolve_note: Callable[[str], UUID | None],
+    content_of: Callable[[UUID], str],
+) -> GoldenEntry:
+    """Read one entry, given as in a file; the arguments are those of `parse_golden`.
 
     Raises:
         InvalidGoldenDatasetError: With every bad field named.
     """
     reading = _Reading()
-    entry = _parse_entry(row, reading, resolve_note)
+    entry = _parse_entry(row, reading, resolve_note, content_of)
     if entry is None or reading.problems:
         raise InvalidGoldenDatasetError(Message.GOLDEN_ENTRY_INVALID, reading.problems)
     return entry
@@ -162,14 +183,21 @@ def _refuse_repeats(
 
 
 def _parse_entry(
-    row: Any, reading: _Reading, resolve_note: Callable[[str], UUID | None]
+    row: Any,
+    reading: _Reading,
+    resolve_note: Callable[[str], UUID | None],
+    content_of: Callable[[UUID], str],
 ) -> GoldenEntry | None:
     if not isinstance(row, Mapping):
         reading.add(Message.GOLDEN_NOT_AN_OBJECT)
         return None
+    query = _query(row, reading)
+    relevant = _relevant(row, reading, resolve_note)
+    places, problems = read_places(row.get("places"), relevant, resolve_note, content_of)
+    reading.problems.extend(problems)
     return GoldenEntry(
-        query=_query(row, reading),
-        relevant_note_ids=_relevant(row, reading, resolve_note),
+        query=query,
+        relevant_note_ids=relevant,
         expected_answer=_text(row, "expectedAnswer", Message.GOLDEN_NO_ANSWER, reading),
         category=_category(row, reading),
         difficulty=_difficulty(row, reading),
@@ -177,6 +205,7 @@ def _parse_entry(
         golden_id=_uuid(row, "id", reading),
         created_at=_timestamp(row, "createdAt", reading),
         updated_at=_timestamp(row, "updatedAt", reading),
+        places=places,
     )
 
 
@@ -215,16 +244,12 @@ def _relevant(
         return ()
     resolved: dict[UUID, None] = {}
     for name in names:
-        note_id = resolve_note(str(name)) if _could_name_a_note(name) else None
+        note_id = resolve_note(str(name)) if could_name_a_note(name) else None
         if note_id is None:
             reading.add(Message.GOLDEN_MISSING_NOTE.format(note=shown(name)))
         else:
             resolved[note_id] = None
     return tuple(resolved)
-
-
-def _could_name_a_note(name: object) -> bool:
-    return isinstance(name, str | int) and not _UNSTORABLE.search(str(name))
 
 
 def _category(row: Mapping[str, Any], reading: _Reading) -> str:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_duplicates import NearDuplicate, near_duplicates
+from rag_resources.core.golden_place_drift import QuestionPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 
@@ -100,6 +101,7 @@ class GoldenDrift:
         ceiling: Questions that every configuration gets right, in its first ten.
         floor: Questions that none does: hard ones, or wrong labels.
         judged: Questions that at least two configurations were asked as they are now.
+        places: Those that an edit of their note moved, changed or took away.
     """
 
     questions: int
@@ -111,6 +113,7 @@ class GoldenDrift:
     ceiling: tuple[GoldenEntry, ...] = ()
     floor: tuple[GoldenEntry, ...] = ()
     judged: int = 0
+    places: tuple[QuestionPlace, ...] = ()
 
     @property
     def deciding(self) -> int:
@@ -133,6 +136,7 @@ class GoldenDrift:
         lines = [
             *(_about_notes(Message.DRIFT_GONE, item) for item in self.gone),
             *(_about_notes(Message.DRIFT_EDITED, item) for item in self.edited),
+            *filter(None, (item.finding for item in self.places)),
         ]
         if self.mix and self.mix_shifted:
             lines.append(Message.DRIFT_MIX.format(**_mix_in_words(self.mix)))
@@ -174,6 +178,7 @@ class GoldenDrift:
             "questions": self.questions,
             "gone": [_notes_json(item) for item in self.gone],
             "edited": [_notes_json(item) for item in self.edited],
+            "places": [item.to_json() for item in self.places],
             "categoryMix": {
                 "before": dict(self.mix.before),
                 "now": dict(self.mix.now),
@@ -205,6 +210,7 @@ def measure_drift(
     categories_before: Mapping[str, float] | None = None,
     lexemes: Mapping[UUID, Set[str]] | None = None,
     outcomes: Sequence[Outcome] = (),
+    places: Sequence[QuestionPlace] = (),
 ) -> GoldenDrift:
     """Look at the whole dataset.
 
@@ -214,6 +220,7 @@ def measure_drift(
         categories_before: Questions by category of the evaluation to compare with.
         lexemes: The stems of every question, by golden id.
         outcomes: Of the latest evaluation of every configuration.
+        places: Of stored entries, those no longer where they are stated.
     """
     judged = _judged(entries, outcomes)
     return GoldenDrift(
@@ -228,6 +235,7 @@ def measure_drift(
         ceiling=tuple(entry for entry, hits in judged if all(hits)),
         floor=tuple(entry for entry, hits in judged if not any(hits)),
         judged=len(judged),
+        places=tuple(places),
     )
 
 

@@ -169,6 +169,15 @@ class Message:
     GOLDEN_CATEGORY: Template
     GOLDEN_DIFFICULTY: Template
     GOLDEN_FIELD: Template
+    GOLDEN_PLACE: Template
+    GOLDEN_PLACE_SHAPE: Template
+    GOLDEN_PLACE_NOTE: Template
+    GOLDEN_PLACE_BLANK: Template
+    GOLDEN_PLACE_ABSENT: Template
+    GOLDEN_PLACE_REPEATED: Template
+    GOLDEN_PLACE_RANGE: Template
+    GOLDEN_PLACE_LENGTH: Template
+    GOLDEN_PLACE_OPTION: Template
     GOLDEN_UNSTORABLE: Template
     GOLDEN_NOT_A_LIST: Template
     GOLDEN_NOT_AN_OBJECT: Template
@@ -301,6 +310,7 @@ class Message:
     COMPARE_FLIPS_SHOWN: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template
+    COMPARE_PASSAGES_TITLE: Template
     COLUMN_FIELD: Template
     COLUMN_BEFORE: Template
     COLUMN_AFTER: Template
@@ -343,6 +353,10 @@ class Message:
     INFERIORITY_UNDECIDED: Template
     COLUMN_CONFIGURATION: Template
     COLUMN_INTERVAL: Template
+    COLUMN_BY_PASSAGE: Template
+    COLUMN_PASSAGE_HIT_RATE: Template
+    COLUMN_PASSAGE_MRR: Template
+    COLUMN_PLACES: Template
     COLUMN_QUERIES: Template
     COLUMN_GATE: Template
 
@@ -669,6 +683,7 @@ class Message:
     HELP_GOLDEN_CATEGORY: Template
     HELP_GOLDEN_DIFFICULTY: Template
     HELP_GOLDEN_TAG: Template
+    HELP_GOLDEN_PLACE: Template
     HELP_GOLDEN_STDIN: Template
     HELP_GOLDEN_REVIEWED: Template
     HELP_GOLDEN_YES: Template
@@ -768,6 +783,9 @@ class Message:
     DRIFT_SUMMARY: Template
     DRIFT_GONE: Template
     DRIFT_EDITED: Template
+    DRIFT_PLACE_LOST: Template
+    DRIFT_PLACE_CHANGED: Template
+    DRIFT_PLACE_AMBIGUOUS: Template
     DRIFT_MIX: Template
     DRIFT_NEAR_DUPLICATE: Template
     DRIFT_FLOOR: Template
@@ -793,6 +811,7 @@ class Message:
     EVALUATE_TITLE: Template
     EVALUATE_TAGS_SHOWN: Template
     EVALUATE_LATENCY: Template
+    EVALUATE_PASSAGES: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
     EVALUATE_STORED: Template

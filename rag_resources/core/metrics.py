@@ -1,6 +1,7 @@
-"""Retrieval metrics over distinct notes, by `ir-measures`; latency percentiles.
+"""Retrieval metrics by `ir-measures`, over distinct notes or over passages; latency percentiles.
 
-Whether the numbers are good enough is `core.gate`. Properties 25 to 28.
+What makes a passage relevant is `core.passage_metrics`. Whether the numbers are good enough is
+`core.gate`. Properties 25 to 28.
 """
 
 import math
@@ -36,7 +37,7 @@ class JudgedRanking:
     """What one question retrieved, and what it should have.
 
     Attributes:
-        relevant: Ids of the relevant notes, at least one.
+        relevant: Ids of the relevant notes (or passages), at least one.
         retrieved: Ids of the notes of the results, best first; a note that occurs again is counted
             at its best rank only. Empty for a query that failed: it counts as a miss.
     """

@@ -141,6 +141,7 @@ class RetrievalResult:
         original_score: Before re-ranking; without it, in the first list that held the passage.
         rerank_score: Score of re-ranking, if it took place.
         causal_path: Entity ids, if the graph found it.
+        start_char: Offset of `content` in the note.
     """
 
     chunk_id: UUID
@@ -156,6 +157,12 @@ class RetrievalResult:
     created_at: datetime | None = None
     rerank_score: float | None = None
     causal_path: tuple[UUID, ...] = ()
+    start_char: int = 0
+
+    @property
+    def end_char(self) -> int:
+        """End of `content` in the note."""
+        return self.start_char + len(self.content)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store."""
@@ -170,6 +177,8 @@ class RetrievalResult:
             "metadata": {
                 "chunkIndex": self.chunk_index,
                 "matchedChunkBounds": list(self.matched_bounds),
+                "startChar": self.start_char,
+                "endChar": self.end_char,
                 "retrievalMethod": self.retrieval_method,
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,

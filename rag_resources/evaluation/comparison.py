@@ -33,6 +33,8 @@ class EvaluationComparison:
         flips: Questions that one found and the other did not.
         changes: Of the configuration, and of what both were run on (`MODEL_DIGEST`, …).
         notes: Every note that the flips speak of, if it is still there.
+        passages: The same metrics per passage, a family of tests of its own; None if the two have
+            no question in common that names the same places.
     """
 
     before: StoredEvaluation
@@ -41,6 +43,7 @@ class EvaluationComparison:
     flips: tuple[Flip, ...]
     changes: tuple[ConfigChange, ...]
     notes: Mapping[UUID, NoteName]
+    passages: Comparison | None = None
 
 
 def compare_by_name(
@@ -98,6 +101,7 @@ def compare_evaluations(
         tuple(found),
         tuple(_changes(before, after)),
         name_notes(connection, sorted(mentioned)),
+        _compare_passages(first, second),
     )
 
 
@@ -141,6 +145,28 @@ def comparable(before: Questions, after: Questions) -> tuple[Questions, Question
         for questions in (before, after)
     )
     return first, second
+
+
+def _compare_passages(before: Questions, after: Questions) -> Comparison | None:
+    first, second = _passage_metrics(before), _passage_metrics(after)
+    common = {
+        key for key in first.keys() & second.keys() if before[key].places == after[key].places
+    }
+    if not common:
+        return None
+    return compare(
+        {key: first[key] for key in common},
+        {key: second[key] for key in common},
+    )
+
+
+def _passage_metrics(questions: Questions) -> QueryMetrics:
+    """Return every metric per passage of the questions judged by passages."""
+    return {
+        key: question.passage_metrics
+        for key, question in questions.items()
+        if question.passage_metrics is not None
+    }
 
 
 def _named(connection: Connection, name: str) -> StoredEvaluation:

@@ -10,15 +10,17 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingErr
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
+from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
 from rag_resources.store.chunks import list_chunking_hashes
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import list_golden, locate_places
 from rag_resources.store.index_state import index_version
 from rag_resources.store.models import fetch_model
 
@@ -69,6 +71,7 @@ def evaluate(
     """
     with database.transaction() as connection:
         entries = list_golden(connection)
+        places = locate_places(connection, entries)
         version = index_version(connection)
         chunking = list_chunking_hashes(connection)
         model = fetch_model(connection, config.model)
@@ -84,7 +87,7 @@ def evaluate(
     outcomes = []
     profile = Profile()
     for entry in entries:
-        outcome = _ask(pipeline, entry, config)
+        outcome = _ask(pipeline, entry, config, places.get(str(entry.golden_id), ()))
         profile.record(outcome.latency_ms, outcome.stages, degraded=outcome.degraded, cached=False)
         outcomes.append(outcome)
         progress(1)
@@ -106,13 +109,18 @@ def evaluate(
     return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary())
 
 
-def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfig) -> QueryOutcome:
+def _ask(
+    pipeline: RetrievalPipeline,
+    entry: GoldenEntry,
+    config: RetrievalConfig,
+    places: tuple[LocatedPlace, ...] = (),
+) -> QueryOutcome:
     started = time.perf_counter()
     try:
         response = pipeline.retrieve(entry.query, config, distinct_notes=DEPTH, cached=False)
     except RagError as error:
         elapsed_ms = (time.perf_counter() - started) * 1000
-        return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message)
+        return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message, places=places)
     return QueryOutcome(
         golden=entry,
         retrieved_note_ids=tuple(result.note_id for result in response.results),
@@ -121,4 +129,9 @@ def _ask(pipeline: RetrievalPipeline, entry: GoldenEntry, config: RetrievalConfi
         degraded=response.degraded,
         error=response.error,
         context=response.results[: config.top_k.final],
+        retrieved_passages=tuple(
+            NoteRange(result.note_id, result.start_char, result.end_char)
+            for result in response.results
+        ),
+        places=places,
     )

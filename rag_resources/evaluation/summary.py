@@ -8,21 +8,24 @@ from rag_resources.core.gate import GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable, markdown_table
 
-_COMPARED = (
-    Message.COLUMN_CONFIGURATION,
-    *("@1", "@3", "@5", "@10"),
-    Message.COLUMN_INTERVAL,
-    *("MRR", "nDCG@10", "p50/p95 ms"),
-    Message.COLUMN_GATE,
-)
-
 
 def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = "") -> ReportTable:
-    """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k."""
+    """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k.
+
+    The columns per passage are there if any evaluation was judged by passages.
+    """
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
+    by_passage = any(item.passage_queries for item in ordered)
+    passages = (Message.COLUMN_PASSAGE_HIT_RATE, Message.COLUMN_PASSAGE_MRR) if by_passage else ()
     return ReportTable(
         title,
-        _COMPARED,
+        (
+            Message.COLUMN_CONFIGURATION,
+            *("@1", "@3", "@5", "@10"),
+            Message.COLUMN_INTERVAL,
+            *("MRR", "nDCG@10", *passages, "p50/p95 ms"),
+            Message.COLUMN_GATE,
+        ),
         tuple(
             (
                 item.configuration,
@@ -33,12 +36,18 @@ def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = ""
                 f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
                 f"{item.mrr:.3f}",
                 f"{item.ndcg_at_10:.3f}",
+                *(_passage_cells(item) if by_passage else ()),
                 f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
                 GATE_WORDS[item.gate],
             )
             for item in ordered
         ),
     )
+
+
+def _passage_cells(item: StoredEvaluation) -> tuple[str, str]:
+    rate, mrr = item.passage_hit_rate_at_10, item.passage_mrr
+    return "–" if rate is None else f"{rate:.3f}", "–" if mrr is None else f"{mrr:.3f}"
 
 
 def comparison_markdown(evaluations: Sequence[StoredEvaluation]) -> str:

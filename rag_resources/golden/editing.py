@@ -6,10 +6,17 @@ from typing import Any
 
 from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
 from rag_resources.core.golden import GoldenEntry, parse_entry
+from rag_resources.core.golden_places import could_name_a_note
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
-from rag_resources.store.golden import delete_golden, list_golden, lock_golden, write_golden
-from rag_resources.store.notes import find_note
+from rag_resources.store.golden import (
+    delete_golden,
+    list_golden,
+    lock_golden,
+    present_place,
+    write_golden,
+)
+from rag_resources.store.notes import find_note, note_content
 
 Fields = Mapping[str, Any]
 """Of an entry, as a file gives them."""
@@ -50,6 +57,9 @@ def update_entry(
 ) -> GoldenEntry:
     """Change some fields of a question, or none: it was looked at and still holds.
 
+    Places that are not given stay, as they stand in their notes now; those of notes that are no
+    longer relevant go. A place that is lost must be given anew.
+
     Args:
         database: Open.
         prefix: Of its id.
@@ -68,6 +78,8 @@ def update_entry(
         row = stored.to_json()
         if "relevantNotes" in fields:
             del row["relevantNoteIds"]
+        if stored.places and "places" not in fields:
+            row["places"] = _present_places(connection, stored, fields, tenant)
         others = [entry for entry in entries if entry is not stored]
         row |= {"updatedAt": datetime.now(UTC).isoformat(), **fields, "id": row["id"]}
         return _write(connection, row, others, tenant, origin)
@@ -80,6 +92,26 @@ def delete_entries(database: Database, entries: Sequence[GoldenEntry], *, origin
         delete_golden(connection, entries)
 
 
+def _present_places(
+    connection: Connection, stored: GoldenEntry, fields: Fields, tenant: str
+) -> list[dict[str, Any]]:
+    """Return the places of a stored entry as they stand now, in the form of a file."""
+    relevant = set(stored.relevant_note_ids)
+    names = fields.get("relevantNoteIds") or fields.get("relevantNotes")
+    if isinstance(names, list):
+        relevant = {
+            found
+            for name in names
+            if could_name_a_note(name)
+            and (found := find_note(connection, str(name), tenant=tenant))
+        }
+    return [
+        present_place(connection, place).to_json()
+        for place in stored.places
+        if place.note_id in relevant
+    ]
+
+
 def _write(
     connection: Connection,
     row: Fields,
@@ -88,7 +120,11 @@ def _write(
     origin: str,
 ) -> GoldenEntry:
     """Write one entry, in a transaction that called `lock_golden`, beside the others."""
-    entry = parse_entry(row, resolve_note=lambda name: find_note(connection, name, tenant=tenant))
+    entry = parse_entry(
+        row,
+        resolve_note=lambda name: find_note(connection, name, tenant=tenant),
+        content_of=lambda found: note_content(connection, found),
+    )
     for other in others:
         if entry.normalized_query == other.normalized_query or entry.golden_id == other.golden_id:
             repeated = Message.GOLDEN_REPEATED.format(golden_id=other.golden_id)

@@ -11,6 +11,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.golden import GoldenEntry, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
+from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection, Database
@@ -18,7 +19,7 @@ from rag_resources.files import PRIVATE, write_atomically
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
-from rag_resources.store.notes import find_note, note_id
+from rag_resources.store.notes import find_note, note_content, note_id
 
 SQUAD_DIFFICULTY = 3
 """SQuAD says nothing of difficulty: every question gets the middle one."""
@@ -86,7 +87,10 @@ def export_golden(database: Database, path: Path, *, moment: str | None = None) 
 
 
 def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[GoldenEntry]:
-    """Turn the questions of a SQuAD set into golden entries; all of them are factual."""
+    """Turn the questions of a SQuAD set into golden entries; all of them are factual.
+
+    Their places are their answers: `answer_start` of the file, as an offset into the note.
+    """
     return [
         GoldenEntry(
             query=question.query,
@@ -97,6 +101,15 @@ def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[Go
             category="factual",
             difficulty=SQUAD_DIFFICULTY,
             tags=("squad",),
+            places=tuple(
+                GoldenPlace(
+                    note_id(tenant, source, place.note_external_id),
+                    place.start,
+                    place.start + len(place.text),
+                    place.text,
+                )
+                for place in question.places
+            ),
         )
         for question in dataset.questions
         if not is_blank(question.query) and not is_blank(question.answer)
@@ -108,6 +121,7 @@ def _parse(connection: Connection, raw: Any, path: Path, tenant: str) -> list[Go
         raw,
         origin=str(path),
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
+        content_of=lambda found: note_content(connection, found),
     )
     if not entries:  # importing them would delete everything
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])

@@ -1,13 +1,16 @@
 """Reviews the stored golden dataset: what has drifted, and which notes its questions may lack."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_candidates import CANDIDATE_RANKS, find_candidates
 from rag_resources.core.golden_drift import GoldenDrift, measure_drift
-from rag_resources.database.pool import Database
+from rag_resources.core.golden_place_drift import QuestionPlace
+from rag_resources.database.pool import Connection, Database
 from rag_resources.store.comparison import name_notes
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import list_golden, locate_places
 from rag_resources.store.golden_review import (
     latest_outcomes,
     note_states,
@@ -21,13 +24,29 @@ from rag_resources.store.notes import fetch_notes
 def review_drift(database: Database) -> GoldenDrift:
     """Look at the whole dataset, of one moment."""
     with database.snapshot() as connection:
+        entries = list_golden(connection)
         return measure_drift(
-            list_golden(connection),
+            entries,
             notes=note_states(connection),
             categories_before=reference_categories(connection),
             lexemes=question_lexemes(connection),
             outcomes=latest_outcomes(connection),
+            places=_displaced(connection, entries),
         )
+
+
+def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[QuestionPlace]:
+    located = locate_places(connection, entries)
+    displaced = [
+        (entry, place)
+        for entry in entries
+        for place in located.get(str(entry.golden_id), ())
+        if not place.is_as_stated
+    ]
+    names = name_notes(connection, [place.stated.note_id for _, place in displaced])
+    return [
+        QuestionPlace(entry, place, names[place.stated.note_id].name) for entry, place in displaced
+    ]
 
 
 def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:

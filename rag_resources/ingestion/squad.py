@@ -39,13 +39,22 @@ class SquadQuestion:
         answer: The text that answers it in the first of its notes.
         note_external_ids: The notes that answer it, without repeats; several when the same
             question is asked of several.
-        answer_start_in_note: Offset of the answer in the content of the first note.
+        places: Where the notes answer it, the given answer first.
     """
 
     query: str
     answer: str
     note_external_ids: tuple[str, ...]
-    answer_start_in_note: int
+    places: tuple["SquadPlace", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SquadPlace:
+    """An answer where it stands: `note.content[start : start + len(text)] == text`."""
+
+    note_external_id: str
+    start: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +255,9 @@ def _question(raw: Any, place: str, passage: _Passage, note: NoteRecord) -> Squa
     for answer in answers:
         located = _locate(answer, passage, note.content)
         if located:
-            return SquadQuestion(cleaned, located[0], (note.external_id,), located[1])
+            text, start = located
+            at = SquadPlace(note.external_id, start, text)
+            return SquadQuestion(cleaned, text, (note.external_id,), (at,))
     raise InvalidRecordError(
         Message.SQUAD_ANSWER_OFFSET.format(field=place, answer=shown(_text_of(answers[0]))),
         question=query,
@@ -277,12 +288,15 @@ def _missing(field: str) -> InvalidRecordError:
 
 
 def _merge(questions: Sequence[SquadQuestion]) -> list[SquadQuestion]:
-    """Make one of the questions that are the same, with the notes of all."""
+    """Make one of the questions that are the same, with the notes and places of all."""
     merged: dict[str, SquadQuestion] = {}
     for question in questions:
         first = merged.setdefault(normalize_query(question.query), question)
         notes = dict.fromkeys(first.note_external_ids + question.note_external_ids)
-        merged[normalize_query(question.query)] = replace(first, note_external_ids=tuple(notes))
+        places = dict.fromkeys(first.places + question.places)
+        merged[normalize_query(question.query)] = replace(
+            first, note_external_ids=tuple(notes), places=tuple(places)
+        )
     return list(merged.values())
 
 

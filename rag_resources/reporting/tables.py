@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from rag_resources.core.comparison import HITS, Verdict
 from rag_resources.core.configuration import Role
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateState, wilson_interval
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.evaluation.summary import (
@@ -66,15 +67,27 @@ def moment(value: datetime) -> str:
 
 
 def configurations_table(report: EvaluationReport) -> PageTable:
-    """Every configuration with its hit rates, their intervals, and what its gate says."""
-    columns = (
+    """Every configuration with its hit rates, their intervals, and what its gate says.
+
+    The columns per passage are there if any configuration was judged by passages.
+    """
+    columns: tuple[str, ...] = (
         *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
         *("MRR", "nDCG@10", "p50 ms", "p95 ms"),
     )
+    by_passage = any(item.evaluation.passage_queries for item in report.configurations)
+    if by_passage:
+        columns += (Message.COLUMN_PASSAGE_HIT_RATE, Message.COLUMN_PASSAGE_MRR)
     return PageTable(
         Message.REPORT_CONFIGURATIONS_CAPTION,
         (Message.COLUMN_CONFIGURATION, Message.COLUMN_GATE, *columns),
-        tuple(_configuration_row(report, item) for item in report.configurations),
+        tuple(
+            (
+                *_configuration_row(report, item),
+                *(_passage_cells(item.evaluation) if by_passage else ()),
+            )
+            for item in report.configurations
+        ),
     )
 
 
@@ -193,6 +206,15 @@ def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) ->
         Cell(f"{mark} {GATE_WORDS[item.verdict.state]}", tone=tone),
         *(_hit_rate(rate, own.total_queries) for rate in rates),
         *map(Cell, values),
+    )
+
+
+def _passage_cells(own: StoredEvaluation) -> tuple[Cell, ...]:
+    if own.passage_hit_rate_at_10 is None or own.passage_mrr is None:
+        return Cell(ABSENT), Cell(ABSENT)
+    return (
+        _hit_rate(own.passage_hit_rate_at_10, own.passage_queries),
+        Cell(f"{own.passage_mrr:.3f}"),
     )
 
 

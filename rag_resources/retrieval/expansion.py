@@ -62,6 +62,7 @@ def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> Retriev
         rerank_score=item.rerank_score,
         title=note.title,
         created_at=note.created_at,
+        start_char=chunk.start_char,
     )
 
 

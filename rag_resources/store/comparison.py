@@ -57,6 +57,8 @@ def evaluated_questions(
             rank=row.first_relevant_rank,
             metrics=row.metrics,
             error=row.error,
+            passage_metrics=row.passage_metrics,
+            places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
         )
     return found
 

@@ -8,7 +8,13 @@ from uuid import UUID, uuid4
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary
+from rag_resources.core.evaluation import (
+    PassageSummary,
+    QueryOutcome,
+    StoredEvaluation,
+    Summary,
+)
+from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -72,6 +78,7 @@ def insert_evaluation(
         gate=summary.verdict.state.value,
         **_judge_columns(summary.judgements),
         **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
+        **_passage_columns(summary.passages),
     )
     queries().insert_evaluation_query(
         connection, [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
@@ -101,8 +108,20 @@ def stored_evaluation(row: Any) -> StoredEvaluation:
     return StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
 
 
+def _passage_columns(passages: PassageSummary) -> dict[str, Any]:
+    """Without a question that names places there is no mean, not one of 0."""
+    return {
+        "passage_queries": passages.queries,
+        **{
+            f"passage_{name}": passages.metrics[name] if passages.queries else None
+            for name in _SUMMARY_METRICS
+        },
+    }
+
+
 def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> dict[str, Any]:
     judged = outcome.judged
+    passage_metrics = summary.passages.per_query.get(outcome.key)
     return {
         "evaluation_id": evaluation_id,
         "golden_id": outcome.golden.golden_id,
@@ -117,7 +136,20 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "stage_latencies": Jsonb(dict(outcome.stages)),
         "degraded": list(outcome.degraded),
         "error": outcome.error,
+        "places": Jsonb([_place_row(place) for place in outcome.places]),
+        "first_relevant_passage_rank": summary.passages.first_ranks.get(outcome.key),
+        "passage_metrics": Jsonb(dict(passage_metrics)) if passage_metrics else None,
         **_answer_columns(summary.judgements, outcome),
+    }
+
+
+def _place_row(place: LocatedPlace) -> dict[str, Any]:
+    """Without the text: these rows are archived, and notes may be purged."""
+    return {
+        "note": str(place.stated.note_id),
+        "start": place.stated.start,
+        "end": place.stated.end,
+        "similarity": place.similarity,
     }
 
 

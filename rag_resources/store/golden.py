@@ -9,10 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+from psycopg.types.json import Jsonb
+
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_changes import GoldenChange, plan_changes
+from rag_resources.core.golden_places import (
+    GoldenPlace,
+    LocatedPlace,
+    locate,
+    place_from_json,
+    restate,
+)
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.notes import note_content
 
 NAMESPACE = UUID("0f0f6a32-4f0e-4f55-8b9b-7d7f5d6b5a21")
 """Namespace of the ids of questions imported without one: the same question, the same id."""
@@ -39,9 +49,40 @@ def list_golden(connection: Connection) -> list[GoldenEntry]:
             golden_id=row.id,
             created_at=row.created_at,
             updated_at=row.updated_at,
+            places=tuple(place_from_json(place) for place in row.places),
         )
         for row in queries().list_golden(connection)
     ]
+
+
+def locate_places(
+    connection: Connection, entries: Sequence[GoldenEntry]
+) -> dict[str, tuple[LocatedPlace, ...]]:
+    """Find the places of stored entries in their notes as they are now, by golden id as text.
+
+    A place in a note that is gone stays as it is stated: no passage can overlap it, as none can be
+    of the note. Entries without places are left out.
+    """
+    displaced = {
+        (row.golden_id, row.position): row.content for row in queries().displaced_places(connection)
+    }
+    return {
+        str(entry.golden_id): tuple(
+            locate(place, displaced[key])
+            if (key := (entry.golden_id, position)) in displaced
+            else LocatedPlace(place, place.start, place.end)
+            for position, place in enumerate(entry.places)
+        )
+        for entry in entries
+        if entry.places
+    }
+
+
+def present_place(connection: Connection, place: GoldenPlace) -> GoldenPlace:
+    """Return a place as it stands in its note now; as it is stated if it is lost."""
+    content = note_content(connection, place.note_id)
+    located = locate(place, content)
+    return place if located.is_lost else restate(located, content)
 
 
 def write_golden(
@@ -126,6 +167,7 @@ def _row(entry: GoldenEntry) -> dict[str, Any]:
         "tags": list(entry.tags),
         "created_at": entry.created_at,
         "updated_at": entry.updated_at,
+        "places": Jsonb([place.to_json() for place in entry.places]),
     }
 
 

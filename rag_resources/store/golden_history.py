@@ -12,6 +12,7 @@ from rag_resources.core.golden_changes import (
     RecordedChange,
     replay,
 )
+from rag_resources.core.golden_places import place_from_json
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -46,4 +47,6 @@ def _entry(row: Mapping[str, Any] | None) -> GoldenEntry | None:
         golden_id=UUID(row["id"]),
         created_at=datetime.fromisoformat(row["created_at"]),
         updated_at=datetime.fromisoformat(row["updated_at"]),
+        # Rows from before there were places have none.
+        places=tuple(place_from_json(place) for place in row.get("places", ())),
     )

@@ -144,6 +144,12 @@ def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, 
     return {row.id: Note(row.id, row.title, row.content, row.created_at) for row in rows}
 
 
+def note_content(connection: Connection, wanted: UUID) -> str:
+    """Return the content of a note; empty if it is gone."""
+    notes = fetch_notes(connection, [wanted])
+    return notes[wanted].content if wanted in notes else ""
+
+
 def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
     """Say which notes are dated outside a window; None if no note is."""
     rows = list(

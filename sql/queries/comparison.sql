@@ -20,11 +20,12 @@ UNION ALL
 -- Every question of some evaluations.
 -- params:  evaluation_ids uuid[]
 -- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
---          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error text or null
+--          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error text or null,
+--          passage_metrics jsonb or null, places jsonb
 -- index:   evaluation_queries_pkey
 SELECT
     q.evaluation_id, q.golden_id, q.query, q.category, q.relevant_note_ids, q.retrieved_note_ids, q.first_relevant_rank,
-    q.metrics, q.error
+    q.metrics, q.error, q.passage_metrics, q.places
 FROM evaluation_queries AS q WHERE q.evaluation_id = ANY(:evaluation_ids)
 ORDER BY q.evaluation_id, q.golden_id;
 

@@ -6,7 +6,9 @@ INSERT INTO evaluation_results (
     failed_queries, degraded_queries, hit_rate_at_1, hit_rate_at_3, hit_rate_at_5, hit_rate_at_10,
     hit_rate_at_10_low, hit_rate_at_10_high, mrr, precision_at_10, recall_at_10, ndcg_at_10,
     latency_p50_ms, latency_p95_ms, latency_p99_ms, stage_latencies, breakdown, gate,
-    faithfulness, answer_relevance, judge, judge_model, judge_version, answerer, judged_queries, judge_failures
+    faithfulness, answer_relevance, judge, judge_model, judge_version, answerer, judged_queries, judge_failures,
+    passage_queries, passage_hit_rate_at_1, passage_hit_rate_at_3, passage_hit_rate_at_5, passage_hit_rate_at_10,
+    passage_mrr, passage_precision_at_10, passage_recall_at_10, passage_ndcg_at_10
 )
 VALUES (
     :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version,
@@ -14,7 +16,9 @@ VALUES (
     :total_queries, :failed_queries, :degraded_queries, :hit_rate_at_1, :hit_rate_at_3, :hit_rate_at_5,
     :hit_rate_at_10, :hit_rate_at_10_low, :hit_rate_at_10_high, :mrr, :precision_at_10, :recall_at_10, :ndcg_at_10,
     :latency_p50_ms, :latency_p95_ms, :latency_p99_ms, :stage_latencies, :breakdown, :gate,
-    :faithfulness, :answer_relevance, :judge, :judge_model, :judge_version, :answerer, :judged_queries, :judge_failures
+    :faithfulness, :answer_relevance, :judge, :judge_model, :judge_version, :answerer, :judged_queries, :judge_failures,
+    :passage_queries, :passage_hit_rate_at_1, :passage_hit_rate_at_3, :passage_hit_rate_at_5, :passage_hit_rate_at_10,
+    :passage_mrr, :passage_precision_at_10, :passage_recall_at_10, :passage_ndcg_at_10
 );
 
 -- name: insert_evaluation_query*!
@@ -22,12 +26,14 @@ VALUES (
 INSERT INTO evaluation_queries (
     evaluation_id, golden_id, query, category, difficulty, relevant_note_ids, retrieved_note_ids,
     first_relevant_rank, metrics, latency_ms, stage_latencies, degraded, error,
-    answer, answer_note_ids, faithfulness, answer_relevance, unsupported_claims, judge_error
+    answer, answer_note_ids, faithfulness, answer_relevance, unsupported_claims, judge_error,
+    places, first_relevant_passage_rank, passage_metrics
 )
 VALUES (
     :evaluation_id, :golden_id, :query, :category, :difficulty, :relevant_note_ids, :retrieved_note_ids,
     :first_relevant_rank, :metrics, :latency_ms, :stage_latencies, :degraded, :error,
-    :answer, :answer_note_ids, :faithfulness, :answer_relevance, :unsupported_claims, :judge_error
+    :answer, :answer_note_ids, :faithfulness, :answer_relevance, :unsupported_claims, :judge_error,
+    :places, :first_relevant_passage_rank, :passage_metrics
 );
 
 -- name: latest_evaluation^

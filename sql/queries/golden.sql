@@ -2,11 +2,23 @@
 -- The golden dataset in a stable order.
 -- returns: all columns of golden_dataset but normalized_query
 SELECT
-    g.id, g.query, g.relevant_note_ids, g.expected_answer, g.category, g.difficulty, g.tags, g.created_at, g.updated_at
+    g.id, g.query, g.relevant_note_ids, g.expected_answer, g.category, g.difficulty, g.tags, g.created_at, g.updated_at,
+    g.places
 FROM golden_dataset AS g
 ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03
     g.id;
+
+-- name: displaced_places
+-- Places of golden questions whose text no longer stands where it is stated, with the present content of their notes.
+-- returns: golden_id uuid, position int (from 0), content text
+SELECT g.id AS golden_id, (p.number - 1)::integer AS position, n.content
+FROM golden_dataset AS g
+CROSS JOIN LATERAL jsonb_array_elements(g.places) WITH ORDINALITY AS p (place, number)
+INNER JOIN notes AS n ON n.id = (p.place ->> 'note')::uuid
+WHERE
+    substr(n.content, (p.place ->> 'start')::integer + 1, (p.place ->> 'end')::integer - (p.place ->> 'start')::integer)
+    <> p.place ->> 'text';
 
 -- name: lock_golden!
 -- One writer of the dataset at a time, by the lock that its triggers take.
@@ -18,13 +30,15 @@ SET CONSTRAINTS golden_dataset_normalized_query_key DEFERRED;
 
 -- name: insert_golden*!
 -- params:  golden_id uuid, query text, normalized_query text, relevant_note_ids uuid[], expected_answer text,
---          category text, difficulty int, tags text[], created_at timestamptz or null, updated_at timestamptz or null
+--          category text, difficulty int, tags text[], created_at timestamptz or null, updated_at timestamptz or null,
+--          places jsonb
 INSERT INTO golden_dataset (
-    id, query, normalized_query, relevant_note_ids, expected_answer, category, difficulty, tags, created_at, updated_at
+    id, query, normalized_query, relevant_note_ids, expected_answer, category, difficulty, tags, created_at, updated_at,
+    places
 )
 VALUES (
     :golden_id, :query, :normalized_query, :relevant_note_ids, :expected_answer, :category, :difficulty, :tags,
-    coalesce(:created_at::timestamptz, now()), coalesce(:updated_at::timestamptz, now())
+    coalesce(:created_at::timestamptz, now()), coalesce(:updated_at::timestamptz, now()), :places
 );
 
 -- name: update_golden*!
@@ -32,7 +46,7 @@ VALUES (
 UPDATE golden_dataset
 SET
     id = :golden_id, query = :query, normalized_query = :normalized_query, relevant_note_ids = :relevant_note_ids,
-    expected_answer = :expected_answer, category = :category, difficulty = :difficulty, tags = :tags,
+    expected_answer = :expected_answer, category = :category, difficulty = :difficulty, tags = :tags, places = :places,
     created_at = coalesce(:created_at::timestamptz, created_at), updated_at = coalesce(:updated_at::timestamptz, now())
 WHERE id = :stored_id;
 

@@ -57,7 +57,7 @@ from tests.benchmarks.quality_study import (
     named_variants,
     study,
 )
-from tests.benchmarks.quality_tables import METRICS, markdown, quality_tables, show
+from tests.benchmarks.quality_tables import METRICS, PASSAGE_METRICS, markdown, quality_tables, show
 
 EVERYTHING = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 SOURCE = "squad"
@@ -180,6 +180,10 @@ def _kept(summary: Summary) -> Measured:
         },
         summary.latency.p50_ms,
         summary.failed_queries + summary.degraded_queries,
+        {
+            UUID(key): {metric: values[metric] for metric in PASSAGE_METRICS}
+            for key, values in summary.passages.per_query.items()
+        },
     )
 
 

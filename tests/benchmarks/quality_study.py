@@ -44,11 +44,13 @@ class Measured:
         per_query: The metrics that are shown, of each question.
         p50_ms: Of a retrieval whose question was embedded before.
         impaired: Questions that failed, or whose search went without some stage.
+        passages: Metrics per passage of each question: its answer is its place.
     """
 
     per_query: QueryMetrics
     p50_ms: float
     impaired: int
+    passages: QueryMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,9 @@ METRICS = {
 }
 """What is shown, by its name in the code."""
 
+PASSAGE_METRICS = {"hit_rate_at_1": "@1 per passage", "mrr": "MRR@10 per passage"}
+"""The same of metrics per passage."""
+
 COMPARED_WORDS = tuple(METRICS[metric] for metric in COMPARED)
 FRONT_MARK = "◆"
 NO_MODEL = "–"
@@ -100,14 +103,22 @@ def _measured(length: Length, variants: Sequence[Variant]) -> Table:
         impaired += own.impaired
         points.append(Point(label, _mean(own.per_query, "mrr"), own.p50_ms))
         intervals = (with_interval(own.per_query, metric) for metric in METRICS)
-        rows[label] = [variant.name, variant.model or NO_MODEL, *intervals, f"{own.p50_ms:.0f}"]
+        passages = (with_interval(own.passages, metric) for metric in PASSAGE_METRICS)
+        rows[label] = [
+            variant.name,
+            variant.model or NO_MODEL,
+            *intervals,
+            *passages,
+            f"{own.p50_ms:.0f}",
+        ]
     for label in pareto_front(points):
         rows[label][-1] += f" {FRONT_MARK}"
     ordered = sorted(points, key=lambda point: (-point.quality, point.name))
     return Table(
         f"Quality with {length.title} ({length.notes:,} notes, {length.chunks:,} chunks)",
-        ("configuration", "model", *METRICS.values(), "p50 ms"),
+        ("configuration", "model", *METRICS.values(), *PASSAGE_METRICS.values(), "p50 ms"),
         [rows[point.name] for point in ordered],
+        "Per passage: a returned chunk (or whole note) that overlaps the answer. "
         "@1, @3 and @5 are Hit_Rate, too. Intervals of 95 %: Wilson's for hits, BCa bootstrap for "
         "means. p50 leaves out embedding the question, and is of this run alone; "
         f"{FRONT_MARK}: none is both better by MRR@10 and faster. Questions that failed or were "

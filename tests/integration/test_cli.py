@@ -842,6 +842,9 @@ def test_import_squad_brings_notes_and_questions(rag_db: Rag, tmp_path: Path) ->
     assert "NOTES_SOURCE= GOLDEN_SOURCE= make run" in outcome.out
     counts = rag_db("status", "--json").json["database"]
     assert (counts["notes"], counts["goldenQuestions"]) == (2, 1)
+    (question,) = rag_db("golden", "list", "--json").json["entries"]
+    (note,) = question["relevantNoteIds"]
+    assert question["places"] == [{"note": note, "start": 16, "end": 24, "text": "Fontibre"}]
     none = rag_db("import-squad", path, "--questions", "0")
     assert Message.SQUAD_NO_QUESTIONS in none.out
     assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1

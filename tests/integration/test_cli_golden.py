@@ -404,3 +404,102 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: str) -> None:
     assert outcome.out.startswith("Uso: rag golden")
     english = ("Usage", "Options", "Arguments", "Commands", "Show this", "required", "default:")
     assert not [word for word in english if word in outcome.out]
+
+
+# --- Places -----------------------------------------------------------------------------------
+
+
+def edit(database: Database, name: str, content: str) -> None:
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = %s WHERE external_id = %s", (content, name))
+
+
+def test_places_are_given_shown_replaced_and_taken_away(rag: Rag) -> None:
+    golden_id = added(rag, "--place", "gata=de gata")
+    note = str(note_id("default", "notes", "gata"))
+    place = {"note": note, "start": 8, "end": 15, "text": "de gata"}
+    assert rag("show", golden_id, "--json").json["places"] == [place]
+    assert "gata [8–15] «de gata»" in rag("show", golden_id).out
+    assert rag("update", golden_id, "--tag", "casa").code == 0
+    assert rag("show", golden_id, "--json").json["places"] == [place]
+    assert rag("update", golden_id, "--place", "gata=La nota").code == 0
+    assert [each["start"] for each in rag("show", golden_id, "--json").json["places"]] == [0]
+    # A place of a note that is no longer relevant goes with it.
+    assert rag("update", golden_id, "--note", "tren").code == 0
+    assert "places" not in rag("show", golden_id, "--json").json
+    assert rag("update", golden_id, "--place", "tren=tren").code == 0
+    assert rag("update", golden_id, "--place", "").code == 0
+    assert "places" not in rag("show", golden_id, "--json").json
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("gata", "--place «gata»"),
+        ("=gata", "--place «=gata»"),
+        ("gata=perro", "el texto «perro» no está en la nota"),
+        ("gata=a", "el texto «a» está 4 veces en la nota"),
+        ("tren=tren", "la nota «tren» no es una de las notas relevantes"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(rag: Rag, place: str, reason: str) -> None:
+    refused = rag("add", *OPTIONS, "--place", place)
+    assert (refused.code, reason in refused.err) == (2, True)
+    assert entries(rag) == []
+
+
+def test_a_file_with_places_comes_back_whole_with_its_history(rag: Rag, tmp_path: Path) -> None:
+    golden_id = added(rag, "--place", "gata=de gata")
+    file = tmp_path / "oro.json"
+    assert rag("export", file).code == 0
+    exported = json.loads(file.read_text())
+    assert rag("update", golden_id, "--place", "gata=La nota").code == 0
+    assert "cambiadas: 1" in rag("import", file).out
+    assert {"entries": entries(rag)} == exported
+    places = [
+        version["changes"][0]["after"]["places"][0]["start"]
+        for version in rag("history", "--json").json["versions"]
+    ]
+    assert places == [8, 0, 8]
+
+
+def test_an_edited_note_moves_its_places_and_drift_says_how_sure_that_is(
+    rag: Rag, database: Database, tmp_path: Path
+) -> None:
+    golden_id = added(rag, "--place", "gata=La nota de gata")
+    assert rag("drift", "--json").json["places"] == []
+
+    def moved() -> Any:
+        (found,) = rag("drift", "--json").json["places"]
+        return found["found"], found["similarity"], found["occurrences"]
+
+    edit(database, "gata", "Ayer. La nota de gata.")
+    assert moved() == ({"start": 6, "end": 21}, 1, 1)
+    assert "Notas relevantes editadas" in rag("drift").out
+    assert "El lugar" not in rag("drift").out
+
+    edit(
+        database, "gata", "La nota de  gata, y otra vez la nota. La nota de gata. La nota de gata."
+    )
+    assert moved()[1:] == (1, 2)
+    assert "está 2 veces en la nota gata" in rag("drift").out
+
+    edit(database, "gata", "Ayer. La nota de rata.")
+    assert moved() == ({"start": 6, "end": 21}, pytest.approx(14 / 15), 0)
+    assert "semejanza de 0.93" in rag("drift").out
+    file = tmp_path / "oro.json"
+    assert rag("export", file).code == 0
+    assert "cambiadas: 0" in rag("import", file).out  # an edit does not keep a backup out
+
+    assert rag("update", golden_id, "--reviewed").code == 0
+    (place,) = rag("show", golden_id, "--json").json["places"]
+    assert (place["start"], place["end"], place["text"]) == (6, 21, "La nota de rata")
+    assert "Por mirar: 0." in rag("drift").out
+
+    edit(database, "gata", "Nada.")
+    assert moved() == (None, None, 0)
+    assert "ya no está en la nota gata" in rag("drift").out
+    lost = rag("update", golden_id, "--reviewed")
+    assert (lost.code, "no está en la nota" in lost.err) == (2, True)
+    assert rag("update", golden_id, "--place", "gata=Nada").code == 0
+    assert "Por mirar: 0." in rag("drift").out

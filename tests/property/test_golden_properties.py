@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash, parse_golden
-from tests.strategies import golden_datasets, golden_entries
+from tests.strategies import golden_datasets, golden_entries, golden_note_content
 
 CATEGORIES = {"factual", "causal", "temporal", "comparative", "multi-part"}
 MISSING = UUID(int=0)
@@ -27,6 +27,10 @@ WRONG: dict[str, list[Any]] = {
     "tags": ["etiqueta", [1], {"a": 1}, ["a\0"], [LONE_SURROGATE]],
     "id": ["no-es-uuid", 12, ""],
     "createdAt": ["ayer", "2024-05-01T10:00:00", 20240501, ""],
+    "places": [
+        *("aquí", {"note": "a"}, [7], [{"text": "a"}], [{"note": str(MISSING), "text": "a"}]),
+        *([{"note": 1, "start": 0}], [{"note": 1, "start": -1, "end": 2}]),
+    ],
     "updatedAt": ["2024-13-01T00:00:00+00:00", "2024-05-01"],
 }
 """Values an entry must not have in a field."""
@@ -42,7 +46,9 @@ def resolve(name: str) -> UUID | None:
 
 
 def parse(raw: Any) -> list[GoldenEntry]:
-    return parse_golden(raw, origin="oro.json", resolve_note=resolve)
+    return parse_golden(
+        raw, origin="oro.json", resolve_note=resolve, content_of=golden_note_content
+    )
 
 
 def exported(entries: list[GoldenEntry]) -> list[dict[str, Any]]:

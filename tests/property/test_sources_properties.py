@@ -167,9 +167,13 @@ def test_squad_answers_are_in_their_notes(
     assert streamed == dataset.notes
     content = {note.external_id: note.content for note in dataset.notes}
     for question in dataset.questions:
-        start = question.answer_start_in_note
-        end = start + len(question.answer)
-        assert content[question.note_external_ids[0]][start:end] == question.answer
+        assert question.places[0].text == question.answer
+        assert {place.note_external_id for place in question.places} == {
+            *question.note_external_ids
+        }
+        for place in question.places:
+            end = place.start + len(place.text)
+            assert content[place.note_external_id][place.start : end] == place.text
 
 
 @given(st.binary(max_size=400))

@@ -1,5 +1,6 @@
 """Golden entries: what a file may hold, and how each bad entry is named."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -8,11 +9,14 @@ import pytest
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import GoldenEntry, golden_hash, parse_entry, parse_golden
+from rag_resources.core.golden_places import GoldenPlace
 from tests.strategies import uuid_number
 
 NOTES = {"viaje.md": uuid_number(1), "compra.md": uuid_number(2)}
 STORED = "tiene un carácter que no se puede guardar (NUL o medio carácter)"
 NOTES |= {str(note_id): note_id for note_id in NOTES.values()}
+CONTENTS = {uuid_number(1): "Salimos el lunes 3. Volvemos el lunes 10. 🚂", uuid_number(2): "Pan."}
+READING: Any = {"resolve_note": NOTES.get, "content_of": CONTENTS.__getitem__}
 
 ROW: dict[str, Any] = {
     "id": "00000000-0000-0000-0000-00000000000a",
@@ -39,7 +43,9 @@ ENTRY = GoldenEntry(
 
 
 def parse(raw: Any) -> list[GoldenEntry]:
-    return parse_golden(raw, origin="oro.json", resolve_note=NOTES.get)
+    return parse_golden(
+        raw, origin="oro.json", resolve_note=NOTES.get, content_of=CONTENTS.__getitem__
+    )
 
 
 def nested(depth: int) -> list[Any]:
@@ -65,15 +71,19 @@ def test_an_entry_is_read_whole() -> None:
 
 
 def test_a_single_entry_is_read_as_in_a_file_and_each_bad_field_is_named() -> None:
-    assert parse_entry(ROW, resolve_note=NOTES.get) == ENTRY
+    assert parse_entry(ROW, **READING) == ENTRY
     with pytest.raises(InvalidGoldenDatasetError, match="La pregunta no es válida") as caught:
-        parse_entry(ROW | {"difficulty": 6, "query": ""}, resolve_note=NOTES.get)
+        parse_entry(
+            ROW | {"difficulty": 6, "query": ""},
+            resolve_note=NOTES.get,
+            content_of=CONTENTS.__getitem__,
+        )
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
         "query",
         "difficulty",
     ]
     with pytest.raises(InvalidGoldenDatasetError) as caught:
-        parse_entry("¿Cuándo salimos?", resolve_note=NOTES.get)
+        parse_entry("¿Cuándo salimos?", **READING)
     assert caught.value.problems == ["no es un objeto JSON"]
 
 
@@ -93,6 +103,42 @@ def test_an_entry_is_exported_as_it_is_imported() -> None:
         "createdAt": "2024-05-01T08:00:00+00:00",
         "updatedAt": "2024-05-02T10:00:00+00:00",
     }
+
+
+def test_an_entry_with_places_is_exported_with_them_and_read_again() -> None:
+    row = ROW | {"places": [{"note": "viaje.md", "text": "el lunes 3"}]}
+    (entry,) = parse([row])
+    assert entry.places == (GoldenPlace(uuid_number(1), 8, 18, "el lunes 3"),)
+    exported = entry.to_json()
+    assert exported["places"] == [
+        {"note": str(uuid_number(1)), "start": 8, "end": 18, "text": "el lunes 3"}
+    ]
+    assert parse([exported]) == [entry]
+
+
+def test_the_hash_of_entries_without_places_is_what_it_was_before_there_were_any() -> None:
+    """The values were computed before: evaluations stored with them stay comparable."""
+    other = GoldenEntry("¿Qué?", (uuid_number(1), uuid_number(2)), "A", "causal", 1)
+    assert golden_hash([]) == "4f53cda18c2baa0c"
+    assert golden_hash([ENTRY]) == "805829735d5f1781"
+    assert golden_hash([ENTRY, other]) == "880c8750b507c10a"
+
+
+def test_every_part_of_a_place_counts_in_the_hash_but_not_their_order() -> None:
+    note = uuid_number(1)
+    first, second = GoldenPlace(note, 0, 4, "casa"), GoldenPlace(note, 8, 12, "gata")
+    entry = replace(ENTRY, places=(first, second))
+    assert golden_hash([replace(ENTRY, places=(second, first))]) == golden_hash([entry])
+    others = [
+        (),
+        (first,),
+        (first, replace(second, start=9, end=13)),
+        (first, replace(second, text="rata")),
+        (first, replace(second, note_id=uuid_number(2))),
+    ]
+    hashes = {golden_hash([replace(ENTRY, places=places)]) for places in others}
+    assert len(hashes) == len(others)
+    assert golden_hash([entry]) not in hashes
 
 
 def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
@@ -173,7 +219,9 @@ def test_no_note_is_looked_up_by_a_name_that_none_can_have() -> None:
     asked: list[str] = []
     with pytest.raises(InvalidGoldenDatasetError):
         parse_golden(
-            [ROW | {"relevantNoteIds": ["a\0", None, 7]}], origin="x", resolve_note=asked.append
+            [ROW | {"relevantNoteIds": ["a\0", None, 7]}],
+            origin="x",
+            **READING | {"resolve_note": asked.append},
         )
     assert asked == ["7"]
 

@@ -205,6 +205,7 @@ def test_everything_found_is_in_the_json() -> None:
         "questions": 8,
         "gone": [{"id": ids[0], "query": "¿Pregunta 0?", "notes": ["gata.md"]}],
         "edited": [],
+        "places": [],
         "categoryMix": {
             "before": {"causal": 1.0},
             "now": {"factual": 1.0},

@@ -724,9 +724,13 @@ class TestSquad:
         assert dataset.rejected == []
         assert [q.answer for q in dataset.questions] == ["Turia", "puerto"]
         for question in dataset.questions:
-            start = question.answer_start_in_note
-            end = start + len(question.answer)
-            assert content[question.note_external_ids[0]][start:end] == question.answer
+            assert question.places[0].text == question.answer
+            assert {place.note_external_id for place in question.places} == {
+                *question.note_external_ids
+            }
+            for place in question.places:
+                end = place.start + len(place.text)
+                assert content[place.note_external_id][place.start : end] == place.text
 
     def test_equal_questions_are_one_with_all_their_notes(self, tmp_path: Path) -> None:
         path = write(tmp_path / "q.json", squad(ARTICLE))
@@ -812,7 +816,7 @@ class TestSquad:
         dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
         assert dataset.notes[0].content == "ab c"
         assert dataset.notes[0].metadata["nulCharactersRemoved"] == 1
-        assert dataset.questions[0].answer_start_in_note == 3
+        assert dataset.questions[0].places[0].start == 3
 
     @pytest.mark.parametrize(
         ("text", "reason"),

@@ -22,6 +22,7 @@ RESULT = RetrievalResult(
     created_at=MOMENT,
     rerank_score=0.25,
     causal_path=(ENTITY,),
+    start_char=120,
 )
 BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), "semantic", 1.0)
 
@@ -38,6 +39,8 @@ def test_a_result_says_all_of_itself_in_json() -> None:
         "metadata": {
             "chunkIndex": 4,
             "matchedChunkBounds": [7, 15],
+            "startChar": 120,
+            "endChar": 128,
             "retrievalMethod": "semantic+fulltext",
             "originalScore": 0.5,
             "rerankScore": 0.25,

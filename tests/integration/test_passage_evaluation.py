@@ -1,0 +1,192 @@
+"""Evaluations per passage: places of golden questions against what retrieval really returns."""
+
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_places import GoldenPlace
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.comparison import compare_by_name
+from rag_resources.evaluation.runner import Evaluation, evaluate
+from rag_resources.evaluation.summary import comparison_markdown
+from rag_resources.reporting.reading import read_report
+from rag_resources.reporting.tables import configurations_table
+from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.golden import write_golden
+from tests.corpus import SMALL, Corpus, Draft
+
+WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
+NOTES = RetrievalConfig(strategy="fulltext", model="hash_model", unit="notes")
+LONG = (
+    "La gata se llama Maite y le gusta el sol de la tarde. "
+    "El ascensor de la escalera lleva averiado desde el lunes pasado. "
+    "La gata se escapó por la ventana del patio de luces. "
+    "El técnico vendrá a repararlo cuando le manden la pieza nueva. "
+    "La gata volvió sola, sucia y con hambre, tres días después."
+)
+ANSWER = "por la ventana"
+QUESTION = "¿Por dónde se escapó la gata por la ventana del patio?"
+OTHER = "¿Qué gata volvió sola, sucia y con hambre?"
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    """A note of several passages, and one that tells of something else."""
+    made = Corpus(database)
+    made.fill([Draft(LONG), Draft("Compré una bomba para la furgoneta.")])
+    return made
+
+
+def ask_about(corpus: Corpus, *places: GoldenPlace) -> None:
+    """Two questions over the first note; the first has places."""
+    entries = [
+        GoldenEntry(QUESTION, (note(corpus),), "Por la ventana.", "factual", 1, places=places),
+        GoldenEntry(OTHER, (note(corpus),), "La nuestra.", "factual", 1),
+    ]
+    with corpus.database.transaction() as connection:
+        write_golden(connection, entries, replace=True)
+
+
+def note(corpus: Corpus) -> UUID:
+    found: UUID = corpus.fetch("SELECT id FROM notes WHERE external_id = '0'")[0].id
+    return found
+
+
+def place(corpus: Corpus, text: str = ANSWER) -> GoldenPlace:
+    start = LONG.index(text)
+    return GoldenPlace(note(corpus), start, start + len(text), text)
+
+
+def run(corpus: Corpus, name: str = "palabras", config: RetrievalConfig = WORDS) -> Evaluation:
+    return evaluate(corpus.database, corpus.pipeline(), name, config)
+
+
+def test_every_passage_says_where_in_its_note_it_stands(corpus: Corpus) -> None:
+    found = corpus.ask(QUESTION, WORDS).results
+    assert len(found) > 1
+    for result in found:
+        assert result.start_char > 0 or LONG.startswith(result.content)
+        if result.note_id == note(corpus):
+            assert LONG[result.start_char : result.end_char] == result.content
+
+
+def test_a_passage_that_overlaps_the_place_is_a_hit_and_is_stored(corpus: Corpus) -> None:
+    ask_about(corpus, place(corpus))
+    evaluation = run(corpus)
+    passages = evaluation.summary.passages
+    assert passages.queries == 1
+    outcome, other = sorted(evaluation.outcomes, key=lambda each: each.golden.query)
+    first = outcome.retrieved_passages[0]
+    assert ANSWER in LONG[first.start : first.end]
+    assert passages.metrics["mrr"] == 1
+    assert other.judged_passages is None
+    (row,) = corpus.fetch("SELECT * FROM evaluation_results")
+    assert (row.passage_queries, row.passage_mrr, row.passage_hit_rate_at_10) == (1, 1, 1)
+    rows = corpus.fetch("SELECT * FROM evaluation_queries ORDER BY query")
+    asked, unplaced = rows
+    stated = place(corpus)
+    assert asked.places == [
+        {"note": str(stated.note_id), "start": stated.start, "end": stated.end, "similarity": 1}
+    ]
+    assert (asked.first_relevant_passage_rank, asked.passage_metrics["mrr"]) == (1, 1)
+    assert (unplaced.places, unplaced.passage_metrics) == ([], None)
+    assert unplaced.first_relevant_passage_rank is None
+
+
+def test_per_passage_is_harder_than_per_note(corpus: Corpus) -> None:
+    """The best passage is of the right note and not the one that answers."""
+    ask_about(corpus, place(corpus, "tres días después"))
+    summary = run(corpus).summary
+    assert summary.metrics["hit_rate_at_1"] == 1
+    assert summary.passages.metrics["hit_rate_at_1"] == 0
+    assert 0 < summary.passages.metrics["mrr"] < 1
+
+
+def test_a_whole_note_that_is_returned_holds_its_places(corpus: Corpus) -> None:
+    ask_about(corpus, place(corpus, "tres días después"))
+    assert run(corpus, config=NOTES).summary.passages.metrics["hit_rate_at_1"] == 1
+
+
+def test_chunking_anew_moves_no_place(corpus: Corpus) -> None:
+    ask_about(corpus, place(corpus))
+    before = run(corpus).summary
+    cut = corpus.fetch("SELECT start_char FROM chunks")
+    corpus.index(ChunkingConfig(max_tokens=40, overlap_tokens=0, min_tokens=0))
+    assert corpus.fetch("SELECT start_char FROM chunks") != cut
+    after = run(corpus)
+    for summary in (before, after.summary):
+        assert summary.passages.metrics["hit_rate_at_10"] == 1
+    (rank,) = after.summary.passages.first_ranks.values()
+    asked = next(each for each in after.outcomes if each.places)
+    found = asked.retrieved_passages[(rank or 0) - 1]
+    assert ANSWER in LONG[found.start : found.end]
+    assert all(each.is_as_stated for outcome in after.outcomes for each in outcome.places)
+
+
+def test_an_edit_moves_a_place_for_the_evaluation_and_its_doubt_is_stored(corpus: Corpus) -> None:
+    ask_about(corpus, place(corpus, "La gata se escapó por la ventana"))
+    edited = "Primero, lo de siempre. " + LONG.replace("la ventana", "una ventana")
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = %s WHERE id = %s", (edited, note(corpus)))
+    corpus.index(SMALL)
+    evaluation = run(corpus)
+    assert evaluation.summary.passages.metrics["hit_rate_at_1"] == 1
+    rows = corpus.fetch("SELECT places FROM evaluation_queries WHERE places <> '[]'")
+    [[stored]] = [row.places for row in rows]
+    assert 0.8 <= stored["similarity"] < 1
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = 'Nada.' WHERE id = %s", (note(corpus),))
+    corpus.index(SMALL)
+    assert run(corpus).summary.passages.queries == 0
+
+
+def test_evaluations_are_compared_by_passage_where_their_places_are_the_same(
+    corpus: Corpus,
+) -> None:
+    ask_about(corpus, place(corpus, "tres días después"))
+    run(corpus)
+    run(corpus, "notas", NOTES)
+    with corpus.database.snapshot() as connection:
+        found = compare_by_name(connection, "palabras", "notas")
+    assert found.comparison.queries == 2
+    assert found.passages
+    assert found.passages.queries == 1
+    hits, mrr, _ = found.passages.metrics
+    assert (mrr.after, hits.after) == (1, 1)
+    assert mrr.before < 1
+
+    ask_about(corpus, place(corpus))
+    run(corpus, "notas", NOTES)
+    with corpus.database.snapshot() as connection:
+        found = compare_by_name(connection, "palabras", "notas", common_only=True)
+    assert found.comparison.queries == 2
+    assert found.passages is None
+
+
+def test_tables_have_columns_per_passage_where_anything_was_judged_so(corpus: Corpus) -> None:
+    ask_about(corpus)
+    run(corpus, "antes")
+    with corpus.database.transaction() as connection:
+        table = comparison_markdown(latest_evaluations(connection))
+    assert "por pasaje" not in table
+    assert "por pasaje" not in str(configurations_table(read_report(corpus.database, {})))
+    ask_about(corpus, place(corpus))
+    run(corpus, "después")
+    with corpus.database.transaction() as connection:
+        table = comparison_markdown(latest_evaluations(connection))
+    assert "@10 por pasaje" in table
+    page = configurations_table(read_report(corpus.database, {}))
+    assert page.columns[-2:] == ("@10 por pasaje", "MRR por pasaje")
+    cells = {row[0].text: [cell.text for cell in row[-2:]] for row in page.rows}
+    assert cells == {"antes": ["–", "–"], "después": ["1.000", "1.000"]}
+
+
+def test_a_note_that_is_gone_is_a_miss_per_note_and_per_passage(corpus: Corpus) -> None:
+    ask_about(corpus, place(corpus))
+    with corpus.database.transaction() as connection:
+        connection.execute("DELETE FROM notes WHERE id = %s", (note(corpus),))
+    summary = run(corpus).summary
+    assert summary.passages.queries == 1
+    assert summary.passages.metrics["hit_rate_at_10"] == summary.metrics["hit_rate_at_10"] == 0
