@@ -1,5 +1,8 @@
 """The transformer of multilingual-e5-small in float32 numpy: packed tokens in, mean states out.
 
+For platforms that OpenVINO has no package for (macOS on Intel), and what `e5_openvino` is tested
+against.
+
 Speed comes from three things: the tokens of all windows share one matrix per linear layer, so no
 padding is computed; GELU is vectorised passes over a block that fits the cache, 7x faster than
 `scipy.special.erf`; and 4-bit word embeddings are dequantised only for the tokens that occur.
@@ -99,6 +102,7 @@ class E5Encoder:
     """
 
     def __init__(self, weights: Weights) -> None:
+        self.runtime = f"numpy {np.__version__}, f32"
         self.hidden = weights.hidden
         self._n_heads = weights.n_heads
         self._words = weights.rows_4bit("emb.word")
@@ -138,6 +142,9 @@ class E5Encoder:
         sums: FloatArray = np.add.reduceat(x, starts, axis=0)
         sums /= np.asarray(lengths, dtype=np.float32)[:, None]
         return sums
+
+    def after_fork(self) -> None:
+        """Nothing to do: it has no threads."""
 
     def _embed(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> FloatArray:
         unique, inverse = np.unique(ids, return_inverse=True)

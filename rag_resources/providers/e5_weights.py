@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import struct
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,10 @@ class Weights:
             return dequantise(self._blocks(count, offset)).reshape(-1)
         return self._image[offset : offset + 4 * count].view(np.float32)
 
+    def count(self, name: str) -> int:
+        """Count the numbers of a tensor."""
+        return self._tensors[name][1]
+
     def matrix(self, name: str, n_inputs: int) -> FloatArray:
         """Read a linear layer's weights as `(n_inputs, n_outputs)` float32, ready for `x @ w`."""
         return np.ascontiguousarray(self.vector(name).reshape(-1, n_inputs).T)
@@ -127,8 +132,12 @@ def weights_path() -> Path:
     raise ModelMissingError(message, package=_PACKAGE, file=_FILE_NAME)
 
 
+@cache
 def file_digest(*paths: Path) -> str:
-    """Return the first 16 hex digits of the SHA-256 of the files' bytes, in the order given."""
+    """Return the first 16 hex digits of the SHA-256 of the files' bytes, in the order given.
+
+    A file is read once in the life of the process.
+    """
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:

