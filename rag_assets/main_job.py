@@ -20,11 +20,11 @@ from rag_assets.runs.liveness import living
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden

@@ -24,10 +24,10 @@ from rag_assets.keys import CHUNKS, embeddings_key
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
-from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.holds import current_hold

@@ -1,9 +1,10 @@
 """Everything the assets use: pure core, store, providers, retrieval, evaluation, resources.
 
-Imports point down; `docs/architecture.md` draws the layers. Importing the package gives the codes
-of `core.messages` their wording, since the core reads no files.
+Imports point down; `docs/architecture.md` draws the layers. Importing the package gives the core
+the data of the language, since the core reads no files.
 """
 
-from rag_resources.languages.messages import bind
+from rag_resources.languages import messages, rules
 
-bind()
+messages.bind()
+rules.bind()

@@ -16,9 +16,10 @@ from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, mat
 from rag_assets.runs.partitions import batches, monthly, span
 from rag_assets.runs.pools import DATABASE_WRITES, model_pool
 from rag_assets.runs.progress import MonthProgress
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.indexing.chunk import chunk_window, chunking_hash
+from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings

@@ -9,12 +9,12 @@ from rag_assets.configured import Configured
 from rag_assets.evaluation.metadata import evaluation_metadata
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateState
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import gate_in_words
-from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.indexing.verify import (
     MIN_COSINE,
     find_broken_notes,

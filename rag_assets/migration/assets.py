@@ -8,9 +8,9 @@ import dagster as dg
 
 from rag_assets.keys import OWNERS, embeddings_key
 from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
-from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.migration.status import summary, tables
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource

@@ -58,7 +58,7 @@ def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
 
 def _read(url: str, settings: "Settings") -> "MigrationStatus | None":
     """Read the status; None if the schema is not there, or not up to date."""
-    from rag_resources.indexing.chunk import chunking_hash
+    from rag_resources.core.chunking_version import chunking_hash
     from rag_resources.store.migration_status import read_migration_status
 
     with existing_database(url) as database:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.rules import rules
 from rag_resources.core.text import Span, content_sha256, count_tokens, is_blank, sentences
 from rag_resources.core.types import Chunk
 
@@ -18,7 +19,7 @@ TokenCounter = Callable[[str], int]
 # A clause ends after these marks, or before a conjunction. Each run of white space is tried once,
 # from its beginning: to begin anywhere in it would take the square of its length.
 _CLAUSE_BORDER = re.compile(
-    r"(?<=[;:,—])\s+|(?<!\s)\s++(?=(?:y|e|o|u|pero|sino|aunque|porque|pues|que|mientras|cuando|donde|como|si)\s)",
+    rf"(?<=[;:,—])\s+|(?<!\s)\s++(?=(?:{'|'.join(rules().sentences.conjunctions)})\s)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\S+")

@@ -1,11 +1,14 @@
 """The contextual prefix of a chunk: which note it comes from and which part of it it is.
 
+Its wording is in `languages/es/rules/prefix.toml`: it is embedded, so it is part of the algorithm
+(`core.chunking_version`) and no message.
+
 Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 20.
 """
 
 from collections.abc import Sequence
 
-from rag_resources.core.messages import Message
+from rag_resources.core.rules import rules
 from rag_resources.core.text import sentences
 from rag_resources.core.types import Chunk
 
@@ -30,13 +33,12 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     Names the summary, "Parte i de n", what the neighbours open with, and the section (first,
     middle, last).
     """
-    parts: list[str] = [
-        Message.CONTEXT_PART.format(part=index + 1, parts=len(chunks), summary=summary)
-    ]
+    wording = rules().prefix
+    parts = [wording.part.format(part=index + 1, parts=len(chunks), summary=summary)]
     if index > 0:
-        parts.append(Message.CONTEXT_PREVIOUS.format(topic=_topic(chunks[index - 1])))
+        parts.append(wording.previous.format(topic=_topic(chunks[index - 1])))
     if index < len(chunks) - 1:
-        parts.append(Message.CONTEXT_NEXT.format(topic=_topic(chunks[index + 1])))
+        parts.append(wording.next.format(topic=_topic(chunks[index + 1])))
     parts.append(_section(index, len(chunks)))
     return " ".join(parts)
 
@@ -56,9 +58,10 @@ def contextual_text(prefix: str, content: str) -> str:
 
 
 def _section(index: int, count: int) -> str:
+    wording = rules().prefix
     if index == 0:
-        return Message.CONTEXT_FIRST
-    return Message.CONTEXT_LAST if index == count - 1 else Message.CONTEXT_MIDDLE
+        return wording.first
+    return wording.last if index == count - 1 else wording.middle
 
 
 def _topic(chunk: Chunk) -> str:

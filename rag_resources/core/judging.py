@@ -6,10 +6,12 @@ is `evaluation.judge`. docs/decisions.md has how far the embedded one agrees wit
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
 from rag_resources.core.answers import Answer, sentence_texts
+from rag_resources.core.rules import rules
+from rag_resources.core.versions import version_of
 from rag_resources.core.wording import (
     content,
     is_negated,
@@ -19,14 +21,19 @@ from rag_resources.core.wording import (
     word_set,
 )
 
-RULES_VERSION = "embedded-1"
-"""Changes with the rules below and their thresholds."""
 MIN_SHARE = 0.8
 """Of a claim's new words, what its evidence must hold."""
 MIN_COSINE = 0.5
 """Between a claim and its evidence, of use_multilingual's vectors."""
 FULL_COSINE = 0.5
 """Between question and answer: from here on an answer is relevant in full, at half it may be."""
+
+RULES_VERSION = version_of(
+    "embedded-1",
+    [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
+    first="bacd34b7117c6c10",
+)
+"""Of the rules below, the words they compare and the thresholds."""
 
 _CLAUSE_BORDER = re.compile(r"[;:—]")
 

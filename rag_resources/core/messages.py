@@ -101,12 +101,6 @@ class Message:
     CHUNKS_NOT_STORED: Template
     IN_OTHER_HANDS: Template
     MODEL_CHANGED: Template
-    CONTEXT_PART: Template
-    CONTEXT_PREVIOUS: Template
-    CONTEXT_NEXT: Template
-    CONTEXT_FIRST: Template
-    CONTEXT_MIDDLE: Template
-    CONTEXT_LAST: Template
 
     # ingestion.toml
     SOURCE_MISSING: Template

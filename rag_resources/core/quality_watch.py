@@ -14,6 +14,7 @@ from uuid import UUID
 from scipy.stats import binomtest
 
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 ALPHA = 0.05
 """Chance at most that a migration that changes nothing is ever stopped for a drop of a model."""
@@ -156,4 +157,4 @@ def judge_batch(
         )
     else:
         reasons.append(Message.BATCH_WITHOUT_BASELINE)
-    return BatchVerdict(not is_under and not is_worse, "; ".join(reasons), level, drop)
+    return BatchVerdict(not is_under and not is_worse, joined("; ", reasons), level, drop)

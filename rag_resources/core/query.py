@@ -1,15 +1,17 @@
 """What a question asks for: its intent and the questions inside it, by rules, without a model.
 
-A language model's opinion of the intent, and made-up answers, are `retrieval.transform`.
+The words that tell are in `languages/es/rules/questions.toml`. A language model's opinion of the
+intent, and made-up answers, are `retrieval.transform`.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from rag_resources.core.rules import rules
 from rag_resources.core.text import normalize_query
 
 MAX_QUERY_CHARS = 2_000
@@ -59,56 +61,18 @@ class TransformedQuery:
 # --- Intent -----------------------------------------------------------------------------------
 
 
-def _whole_words(*lists: str) -> re.Pattern[str]:
-    """Match any of the expressions of lists separated by " / ", as whole words."""
-    expressions = [one.strip() for listed in lists for one in listed.split(" / ")]
+_RULES = rules().questions
+
+
+def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
+    """Match any of some expressions, as whole words."""
     return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
 
 
-# Matched against `_folded` text: small letters, no accents (an ñ is an n), single spaces.
-# Here the words of a question ask nothing. A bare "que", "como" or "cuando" elsewhere does count,
-# since people leave out accents, although it can be a conjunction or a relative pronoun.
-_IDIOMS = _whole_words(
-    "mientras que / ya que / asi que / puesto que / sino que / siempre que / cada vez que",
-    "a menos que / salvo que / mas que nada / antes que nada / mas o menos / (?:al|por lo) menos",
-    "(?:hay|habia|habra|hubo) que / (?:da|das|dan|dio|dar|dieron|daba) la razon",
-    r"(?:ten(?:go|emos|eis|er|ia\w*|dr\w+)|tiene[ns]?|tuv\w+) (?:que|(?:toda )?(?:la )?razon)",
-    "asi como / tal (?:y )?como / tal cual / lo cual / como siempre / como si",
-    "en cuanto al? / un[oa]s cuant[oa]s",
-    # In front of, and to face up to.
-    r"(?:esta\w*|hay|habia|queda\w*|viv\w+|sent\w+|justo|en|de|hac\w+|hizo|hicimos) frente al?",
-)
-
+# Matched against `_folded` text.
+_IDIOMS = _whole_words(_RULES.idioms)
 # In the order in which they are tried. Property 17.
-_KEYWORDS: Mapping[Intent, re.Pattern[str]] = {
-    Intent.CAUSAL: _whole_words(
-        r"por que / como (?:es|fue) que / a que se deb\w+ / se deb(?:e|en|io|ieron|ia|ian) al?",
-        "causas? / caus(?:ar|an|o|aba|aron|antes?|ad[oa]s?) / motivos? / razon(?:es)?",
-        "provoc(?:a|an|ar|o|aba|aron|ad[oa]s?) / que origin(?:o|aron) / que hizo que",
-        "consecuencias? / que efectos? / por culpa / a raiz de / debido al?",
-    ),
-    Intent.TEMPORAL: _whole_words(
-        "cuando / fechas? / (?:ultima|primera) vez / (?:antes|despues) (?:del?|que)",
-        "que (?:dia|ano|hora|semana|momento|epoca|siglo|decada)s? / que mes(?:es)?",
-        "(?:hace|cada) cuant[oa]s? / cuanto tiempo / cuanto hace(?! falta)",
-        "cuant[oa]s (?:horas|dias|semanas|meses|anos) hace",
-    ),
-    Intent.COMPARATIVE: _whole_words(
-        r"diferencias? / se diferencian? / compara\w* / comparemos / versus / vs / frente al?",
-        "semejanzas? / similitud(?:es)? / se parecen / en que se (?:parece|distinguen?)",
-        r"(?:mejor|peor|mayor|menor|igual) que / tan \w+ como",
-        "(?:distint[oa]|diferente)(?: del?|s? (?:al?|que))",
-        # Not "qué más" (what else), "más de un año", nor "el libro más largo que he leído".
-        r"(?<!que )(?<!quien )(?<!algo )(?<!nada )(?<!nadie )(?:mas|menos)(?! de\b)"
-        r"(?: \w+){0,3} que"
-        r"(?! (?:no|se|me|te|les?|nos|he|ha|hemos|han|hay|habia\w*|existen?|tengo|tenemos)\b)",
-        # "¿Quién cocina mejor, mi madre o mi tía?"
-        r"(?:mejor|peor|mayor|menor|(?:mas|menos) \w+)(?: \w+){0,4},(?: \w+){1,6} o",
-    ),
-    Intent.FACTUAL: _whole_words(
-        "que / quien(?:es)? / a?donde / cual(?:es)? / cuant[oa]s? / cuan / como"
-    ),
-}
+_KEYWORDS = {Intent(name): _whole_words(words) for name, words in _RULES.intents.items()}
 
 
 def classify(query: str) -> Intent:
@@ -143,12 +107,23 @@ def _folded(text: str) -> str:
 _ENCLOSED = re.compile(
     r"""«[^«»]*»|“[^“”]*”|"[^"]*"|\([^()]*\)|https?://\S*[^\s?.,;]""", re.IGNORECASE
 )
-_ALSO = r"(?:tambi(?:é|e\u0301?)n|adem(?:á|a\u0301?)s)"
+
+
+def _accents_optional(word: str) -> str:
+    """Match a word with its accents, composed or not, or without."""
+    return "".join(
+        f"(?:{letter}|{bare[0]}{bare[1]}?)" if len(bare) > 1 else letter
+        for letter, bare in ((letter, unicodedata.normalize("NFD", letter)) for letter in word)
+    )
+
+
+_AND = f"(?:{'|'.join(_RULES.joiners['and'])})"
+_ALSO = f"(?:{'|'.join(map(_accents_optional, _RULES.joiners['also']))})"
 _END = r"(?![\w\u0300-\u036f])"
 _BORDER = re.compile(
     rf"""
-      (?P<joiner> ; \s* (?: [ye]{_END} (?: [\s,]+ {_ALSO}{_END} )? | {_ALSO}{_END} ) ,?
-                | (?<!\w) [ye] [\s,]+ {_ALSO}{_END} ,? )
+      (?P<joiner> ; \s* (?: {_AND}{_END} (?: [\s,]+ {_ALSO}{_END} )? | {_ALSO}{_END} ) ,?
+                | (?<!\w) {_AND} [\s,]+ {_ALSO}{_END} ,? )
     | (?P<closing> \? [?!]* )
     | (?= ¿ )
     """,
@@ -157,7 +132,7 @@ _BORDER = re.compile(
 _DANGLING = " \t\r\n\u00a0,;:-–—"
 _MARKS = _DANGLING + "¿?¡!."
 # They ask for a yes to what was said before.
-_TAGS = frozenset({"no", "verdad", "cierto", "vale", "eh"})
+_TAGS = frozenset(_RULES.tags)
 
 
 def decompose(query: str) -> tuple[str, ...]:

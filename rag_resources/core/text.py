@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from sentencex import get_sentence_boundaries
 
+from rag_resources.core.rules import rules
+
 CHARS_PER_TOKEN = 4
 """Characters per token of the estimate used everywhere unless a model brings a tokenizer."""
 
@@ -25,16 +27,14 @@ _BLOCK_ENDS = ("\n\n", "\n", ". ")
 
 # Abbreviations at the end of a text. After the opening ones, titles and references, a sentence goes
 # on whatever follows; the others may close it: it goes on only before a small letter or a digit.
+_RULES = rules().sentences
 _ABBREVIATION = re.compile(
-    r"(?<!\w)(?:(?P<opening>sr|sra|srta|sres|dr|dra|d|dña|prof|excmo|excma|ilmo|ilma|arq|lic|art|arts|cap|pág|págs|"
-    r"núm|núms|n|vol|fig|tel|teléf|avda|av|apdo|ref|vid|cf|vs|p|pp|ej|ee|rr|ff)|"
-    r"etc|aprox|máx|mín|izq|izda|dcha|dto|dpto|uds|ud|hnos|cía|uu|hh|aa|[a-z]|min|seg|h|kg|km|"
-    r"ene|feb|mar|abr|jun|jul|ago|sept|sep|oct|nov|dic)\.$",
+    rf"(?<!\w)(?:(?P<opening>{'|'.join(_RULES.opening)})|{'|'.join(_RULES.closing)})\.$",
     re.IGNORECASE,
 )
 _ABBREVIATION_CHARS = 12
 """More than the longest of them, its full stop and the character before."""
-_GOES_ON = re.compile(r"^[ºª«(\s]*[a-záéíóúüñàèìòùç0-9ºª]")
+_GOES_ON = re.compile(rf"^[ºª«(\s]*[{_RULES.small_letters}0-9ºª]")
 _LINE_BREAK = re.compile(r"[\r\n]")
 
 

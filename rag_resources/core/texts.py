@@ -1,11 +1,13 @@
 """Texts that know what they say: a code of the catalogue, and the values in it.
 
 A text is a string, in Spanish, so it can be shown as it is. `languages.render` makes it anew in
-another language where it is shown. `to_json` stores the code and the values, never the sentence.
+another language where it is shown. `to_stored` keeps the code and the values, never the sentence.
 The codes are in `core.messages`, the wording is in `languages`.
 """
 
+import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 JOINED = "JOINED"
@@ -75,3 +77,70 @@ def _reworded_value(value: Any, wording: Mapping[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_reworded_value(item, wording) for item in value)
     return value
+
+
+# --- What is stored ---------------------------------------------------------------------------
+
+
+def to_stored(text: str) -> dict[str, Any]:
+    """Return what is stored of a text: `code` and `values`, or `text` for other people's words.
+
+    It is JSON that PostgreSQL takes, without NUL and lone surrogates. `from_stored` reads it.
+    """
+    if isinstance(text, Text):
+        return {
+            "code": text.code,
+            "values": {name: _to_json(value) for name, value in text.values.items()},
+        }
+    return {"text": _storable(text)}
+
+
+def from_stored(stored: Mapping[str, Any], wording: Mapping[str, str]) -> str:
+    """Return the text that was stored, in the wording of today.
+
+    Args:
+        stored: What `to_stored` made.
+        wording: Templates by code. A code that it lacks, or whose placeholders are others by now,
+            is told with its values.
+    """
+    if "text" in stored:
+        return str(stored["text"])
+    code = stored["code"]
+    values = {name: _from_json(value, wording) for name, value in stored["values"].items()}
+    if code == JOINED:
+        return joined(values["separator"], values["items"])
+    try:
+        return Text(wording[code].format(**values), code, values)
+    except (KeyError, ValueError, TypeError):
+        told = ", ".join(f"{name}: {value}" for name, value in values.items())
+        return Text(f"{code} ({told})" if told else code, code, values)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Text):
+        return to_stored(value)
+    if isinstance(value, bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, datetime):
+        return {"datetime": value.isoformat()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    return _storable(str(value))
+
+
+def _from_json(value: Any, wording: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return tuple(_from_json(item, wording) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    if "datetime" in value:
+        return datetime.fromisoformat(value["datetime"])
+    return from_stored(value, wording)
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -246,7 +246,7 @@ class ModelInfo:
         name: Short name; also the asset key `embeddings/<name>`, so letters, digits and `_` only.
         dimension: Components of a vector.
         provider: Where it runs: `embedded` or `ollama`.
-        digest: Identifies the weights; a change means other vectors.
+        digest: Identifies the weights and the prefixes; a change means other vectors.
         similarity_threshold: Cosine under which a passage counts as unrelated, for this model.
         max_sequence_tokens: Model tokens one text may have before it is windowed or cut.
     """

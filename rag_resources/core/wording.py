@@ -1,11 +1,14 @@
 """What two Spanish texts share: stems of content words, numbers, names, negations.
 
-For comparing short texts without a model; search has PostgreSQL's stemming and BM25.
+For comparing short texts without a model; search has PostgreSQL's stemming and BM25. The words are
+in `languages/es/rules/words.toml`.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable
+
+from rag_resources.core.rules import rules
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -15,37 +18,12 @@ _FIGURE = re.compile(r"\w")
 _OPENING = " ¿¡«\"'“("
 
 
-def _listed(words: str) -> list[str]:
-    return words.split()
-
-
-# All folded. Words of questions are among them: an answer repeats the others.
-_STOP_WORDS = frozenset(
-    _listed(
-        "a al algo ante asi aun aunque cada como con cual cuales cuando cuanta cuantas cuanto"
-        " cuantos de del desde donde e el ella ellas ellos en entre era eran es esa ese eso esta"
-        " estaba estan este esto estos estas esas esos fue fueron ha habia hace han hasta hay he"
-        " hemos la las le les lo los mas me mi mis muy nos o para pero poco por porque pues que"
-        " quien quienes se segun ser si sido sobre son su sus tambien tan te tenia tiene tienen"
-        " todo todos toda todas tras tu tus u un una uno unos unas y ya yo"
-    )
-)
-_NEGATIONS = frozenset(_listed("no ni nunca jamas tampoco nadie nada ningun ninguna ninguno sin"))
-_NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        _listed(
-            "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
-            " dieciseis diecisiete dieciocho diecinueve veinte"
-        ),
-        start=2,
-    )
-} | {
-    word: str(10 * number)
-    for number, word in enumerate(
-        _listed("treinta cuarenta cincuenta sesenta setenta ochenta noventa cien"), start=3
-    )
-}
+_RULES = rules().words
+_STOP_WORDS = frozenset(_RULES.stop.split())
+_NEGATIONS = frozenset(_RULES.negations.split())
+_UNITS = {word: str(number) for number, word in enumerate(_RULES.numbers.split(), start=2)}
+_TENS = {word: str(10 * number) for number, word in enumerate(_RULES.tens.split(), start=3)}
+_NUMBER_WORDS = _UNITS | _TENS
 
 
 def fold(text: str) -> str:

@@ -9,7 +9,8 @@ from uuid import UUID
 import psycopg
 
 from rag_resources.core.chunking import chunk_note
-from rag_resources.core.configuration import ChunkingConfig, canonical_hash
+from rag_resources.core.chunking_version import chunking_hash
+from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_prefix, contextual_topics, summarize
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
 from rag_resources.core.text import is_blank
@@ -49,11 +50,6 @@ class ChunkReport:
 
 def no_progress(_: int) -> None:
     """Report nothing."""
-
-
-def chunking_hash(config: ChunkingConfig) -> str:
-    """Identify a way of chunking; notes chunked under another one are chunked again."""
-    return canonical_hash(config.model_dump(mode="json"))
 
 
 def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from rag_resources.core import messages
-from rag_resources.core.texts import reworded
+from rag_resources.core.texts import from_stored, reworded
 from rag_resources.languages.files import LANGUAGES, names, read
 
 
@@ -38,3 +39,8 @@ def render(text: str, language: str) -> str:
     """
     base = language.replace("_", "-").split("-")[0].lower()
     return reworded(text, wording(base)) if base in LANGUAGES else str(text)
+
+
+def restored(stored: Mapping[str, Any]) -> str:
+    """Return a stored text in Spanish, as `core.texts.to_stored` kept it; `render` takes it on."""
+    return from_stored(stored, wording(LANGUAGES[0]))

@@ -21,12 +21,14 @@ from rag_resources.providers.e5_openvino import OpenVinoEncoder, padded_length
 from rag_resources.providers.e5_tokenizer import E5Tokenizer
 from rag_resources.providers.e5_weights import Weights, file_digest, read_weights, weights_path
 from rag_resources.providers.inputs import clean
+from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
 from rag_resources.providers.workers import limit_blas_threads, worker_threads
 
 _NAME = "e5_small"
 _DIMENSION = 384
+_PREFIXES = Prefixes(query="query: ", passage="passage: ")
 _MAX_SEQUENCE_TOKENS = 512
 # e5's cosines are squeezed: relevant passages average 0.90, irrelevant ones 0.74 (measured on
 # XQuAD-es), so the usual 0.5 would exclude nothing.
@@ -130,12 +132,12 @@ class E5Embedder(Embedder):
 
     @cached_property
     def info(self) -> ModelInfo:
-        """The model, with the digest of its weight file (reads 72 MB, once)."""
+        """The model, with the digest of its weight file and prefixes (reads 72 MB, once)."""
         return ModelInfo(
             name=_NAME,
             dimension=_DIMENSION,
             provider="embedded",
-            digest=file_digest(weights_path()),
+            digest=digest_with_prefixes(file_digest(weights_path()), _NAME, _PREFIXES),
             similarity_threshold=_SIMILARITY_THRESHOLD,
             max_sequence_tokens=_MAX_SEQUENCE_TOKENS,
         )
@@ -155,11 +157,11 @@ class E5Embedder(Embedder):
             ModelMissingError: The weight file is not installed.
             ProviderError: The weight file cannot be read.
         """
-        return self._embed("passage: ", texts)
+        return self._embed(_PREFIXES.passage, texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed questions, prefixed by "query: ". Same result and errors as `embed_passages`."""
-        return self._embed("query: ", texts)
+        return self._embed(_PREFIXES.query, texts)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the model tokens of each text, without prefix, start or end token."""

@@ -17,6 +17,7 @@ from rag_resources.providers.ollama_client import (
     OllamaClient,
     OllamaModel,
 )
+from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
 
@@ -99,7 +100,11 @@ class OllamaEmbedder(OllamaModel, Embedder):
                 name=short_name(self._client.model),
                 dimension=dimension,
                 provider="ollama",
-                digest=digest,
+                digest=digest_with_prefixes(
+                    digest,
+                    self._client.model,
+                    Prefixes(self._query_prefix, self._passage_prefix),
+                ),
                 similarity_threshold=self._similarity_threshold,
                 max_sequence_tokens=context_tokens,
             )

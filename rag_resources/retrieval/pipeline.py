@@ -30,6 +30,7 @@ from rag_resources.core.text import Span
 from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.pool import Database
+from rag_resources.languages.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.registry import EMBEDDED_MODELS
@@ -109,7 +110,10 @@ class RetrievalPipeline:
         self._breakers = breakers or Breakers(_breaker)
         self._cached_embedders: dict[str, Embedder] = {}
         self._warm: set[str] = set()
-        models = {"notes": note_model, "language": language_model.name if language_model else ""}
+        models = {
+            "notes": note_model,
+            "language": f"{language_model.name} {prompts_version()}" if language_model else "",
+        }
         self._answers = AnswerCache(database, caches.answers, models) if caches else None
         self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
         self._finder = Finder(database, self._breakers)

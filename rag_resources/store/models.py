@@ -42,7 +42,7 @@ def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
     a lock. Otherwise some tables are locked against writers until the caller commits.
 
     Raises:
-        ProviderError: A model of that name has other weights or another dimension.
+        ProviderError: A model of that name has other weights, prefixes or dimension.
         IndexingError: Others do not let go of those tables.
     """
     if not _is_registered(connection, info, embeds_chunks=embeds_chunks):

@@ -17,10 +17,10 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.indexing.chunk import chunking_hash
 from tests.crash.content import Content, content, differences, temporary_tables
 from tests.crash.corpus import NEW, Expected, prepare
 from tests.crash.observer import Observer

@@ -7,9 +7,9 @@ from itertools import cycle
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.retrievers import RankedList
 from rag_resources.database.pool import Connection, Database
-from rag_resources.indexing.chunk import chunking_hash
 from rag_resources.store.ranked_lists import ListRequest
 from rag_resources.store.search import SearchScope, search
 from tests.crash.corpus import FIRST_MODEL, NEW, SECOND_MODEL, TENANT, Expected

@@ -8,10 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import IndexingError
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Database
-from rag_resources.indexing.chunk import build_chunks, chunking_hash
+from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model

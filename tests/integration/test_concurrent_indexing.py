@@ -11,13 +11,14 @@ from uuid import UUID
 import pytest
 from pgvector import HalfVector
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
 from rag_resources.core.types import Note, NoteRecord, Vectors
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
-from rag_resources.indexing.chunk import build_chunks, chunk_window, chunking_hash
+from rag_resources.indexing.chunk import build_chunks, chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.indexing.chunk import chunking_hash
 from tests.crash.content import content, differences
 from tests.crash.corpus import FIRST_MODEL, NEW, prepare
 from tests.crash.harness import KILLS_A_CORPUS, choose_kills, crash

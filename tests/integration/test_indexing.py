@@ -18,6 +18,7 @@ import pytest
 from pgvector import HalfVector
 from psycopg import sql
 
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import (
@@ -30,7 +31,7 @@ from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Chunk, ModelInfo, Note, NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.database.queries import statement
-from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window, chunking_hash
+from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store

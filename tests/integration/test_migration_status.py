@@ -16,6 +16,7 @@ import structlog
 from PIL import Image
 
 from rag_resources.cli import main
+from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
@@ -24,7 +25,7 @@ from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import Evaluation
-from rag_resources.indexing.chunk import chunk_window, chunking_hash
+from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch

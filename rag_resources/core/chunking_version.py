@@ -1,0 +1,81 @@
+"""Which algorithm made a chunk: the rules of sentences, the tokenizer and the contextual prefix.
+
+`chunking_hash` stands beside every chunked note. A note whose hash is another is chunked again and
+the months that hold such notes are stale. The hash covers the settings and the algorithm:
+
+- the data: `languages/es/rules/sentences.toml`, `prefix.toml`, and the limits below;
+- what comes out for `_PROBE`, so a change of the code, or of the library that finds sentences,
+  counts too;
+- `REVISION`. Raise it by 1 after a change of the code that the probe does not show.
+
+The first algorithm is left out of the hash, so databases that it filled stay valid. After a change
+on purpose, say in `tests/unit/test_versions.py` which algorithm is the present one.
+"""
+
+from dataclasses import asdict
+from functools import cache
+from uuid import UUID
+
+from rag_resources.core.chunking import chunk_note
+from rag_resources.core.configuration import ChunkingConfig, canonical_hash
+from rag_resources.core.contextual import (
+    SUMMARY_CHARS,
+    TOPIC_CHARS,
+    contextual_prefix,
+    contextual_text,
+    contextual_topics,
+    summarize,
+)
+from rag_resources.core.rules import rules
+from rag_resources.core.text import CHARS_PER_TOKEN
+
+REVISION = 1
+"""Of the code of `core.text`, `core.chunking` and `core.contextual`."""
+
+FIRST_ALGORITHM = "c430be49407932f5"
+"""What made all chunks before algorithms had a version."""
+
+_PROBE = """# Acta del 3 de marzo
+
+El Sr. Núñez llegó a las 9.30 h. con la Dra. A. Ruiz. ¿Quién más vino? ¡Nadie! «Vendré… quizá»,
+dijo Ana. Costó 1.250,50 € aprox. y se pagó en mar. de 2024, etc. Véase la pág. 12 del vol. II.
+
+- Primera tarea: revisar el contrato; segunda, avisar a EE. UU. y a la S. A. de siempre, porque el \
+plazo acaba cuando acabe el mes y nadie lo ha firmado todavía, aunque Luis dijo que lo haría como \
+siempre, sin leerlo, mientras los demás esperaban donde les dijeron, pero con prisa.
+- https://ejemplo.es/una/direccion/muy/larga/que/no/tiene/espacios/y/no/cabe/en/un/fragmento/solo
+
+Q\u00a0. "Nada", escribió. Cafe\u0301 y te\u0301 👩\u200d💻; fin"""
+_PROBE_CONFIG = ChunkingConfig(max_tokens=24, overlap_tokens=6, min_tokens=8)
+
+
+def chunking_hash(config: ChunkingConfig) -> str:
+    """Identify a way of chunking: the settings and the algorithm."""
+    settings = config.model_dump(mode="json")
+    current = algorithm()
+    if current == FIRST_ALGORITHM:
+        return canonical_hash(settings)
+    return canonical_hash({**settings, "algorithm": current})
+
+
+@cache
+def algorithm() -> str:
+    """Identify the algorithm, by its data and by what it makes of a probe."""
+    chunks = chunk_note(UUID(int=0), _PROBE, _PROBE_CONFIG)
+    summary = summarize("Acta", _PROBE)
+    return canonical_hash(
+        {
+            "revision": REVISION,
+            "sentences": asdict(rules().sentences),
+            "prefix": asdict(rules().prefix),
+            "limits": [CHARS_PER_TOKEN, SUMMARY_CHARS, TOPIC_CHARS],
+            "probe": [
+                [
+                    chunk.start_char,
+                    contextual_text(contextual_prefix(summary, chunks, index), chunk.content),
+                    contextual_topics(summary, chunks, index),
+                ]
+                for index, chunk in enumerate(chunks)
+            ],
+        }
+    )

@@ -1,0 +1,11 @@
+"""The rules of Spanish that the core works by: sentences, words, questions, contextual prefix."""
+
+from rag_resources.core import rules
+from rag_resources.languages.files import LANGUAGES, names, read
+
+
+def bind() -> None:
+    """Give the core its rules."""
+    language = LANGUAGES[0]
+    files = names(language, "rules")
+    rules.bind({name.removesuffix(".toml"): read(language, f"rules/{name}") for name in files})

@@ -1,0 +1,128 @@
+"""What identifies an algorithm: the same for the same data, another after any change of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rag_resources.answers.answerers import EXTRACTIVE_VERSION
+from rag_resources.core import chunking_version
+from rag_resources.core import rules as bound
+from rag_resources.core.chunking_version import FIRST_ALGORITHM, algorithm, chunking_hash
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.judging import RULES_VERSION
+from rag_resources.core.rules import rules
+from rag_resources.core.versions import version_of
+from rag_resources.languages.prompts import prompt
+from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
+from rag_resources.providers.registry import OLLAMA_PREFIXES
+
+PRESENT_ALGORITHM = "c430be49407932f5"
+"""If a test says that this has changed, all chunks and vectors of every user will be made again.
+
+Is that what you want? Then write the new value here, and a line into CHANGELOG.md. If you moved
+data or renamed a field, and the chunks of the sample stay the same, set `FIRST_ALGORITHM` instead.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Any:
+    yield
+    monkeypatch.undo()
+    algorithm.cache_clear()
+
+
+def with_rules(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> str:
+    """The hash of the defaults under other rules."""
+    monkeypatch.setattr(bound, "_bound", [replace(rules(), **changed)])
+    algorithm.cache_clear()
+    return chunking_hash(ChunkingConfig())
+
+
+def test_the_algorithm_is_the_one_that_was_meant() -> None:
+    assert algorithm() == PRESENT_ALGORITHM
+
+
+def test_databases_of_before_are_not_stale() -> None:
+    """The first algorithm hashes as it did before algorithms had a version."""
+    assert algorithm() == FIRST_ALGORITHM
+    assert chunking_hash(ChunkingConfig()) == "931d5a9ce0581dcf"
+    assert chunking_hash(ChunkingConfig(max_tokens=256)) != "931d5a9ce0581dcf"
+    assert RULES_VERSION == "embedded-1"
+    assert EXTRACTIVE_VERSION == "extractive-1"
+    assert (
+        digest_with_prefixes(
+            "d1", "nomic-embed-text", Prefixes("search_query: ", "search_document: ")
+        )
+        == "d1"
+    )
+
+
+@pytest.mark.parametrize("field", ["part", "previous", "next", "first", "middle", "last"])
+def test_the_wording_of_the_prefix_counts(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    before = chunking_hash(ChunkingConfig())
+    worded = replace(rules().prefix, **{field: getattr(rules().prefix, field) + " "})
+    assert with_rules(monkeypatch, prefix=worded) != before
+
+
+@pytest.mark.parametrize("field", ["opening", "closing", "small_letters", "conjunctions"])
+def test_the_rules_of_sentences_count(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    before = chunking_hash(ChunkingConfig())
+    fewer = replace(rules().sentences, **{field: getattr(rules().sentences, field)[1:]})
+    assert with_rules(monkeypatch, sentences=fewer) != before
+
+
+def test_the_tokenizer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both its constant and what it makes of the probe."""
+    before = algorithm()
+    monkeypatch.setattr("rag_resources.core.text.CHARS_PER_TOKEN", 5)
+    algorithm.cache_clear()
+    assert algorithm() != before
+
+
+def test_another_segmenter_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an upgrade of the library: it shows in what becomes of the probe."""
+    before = algorithm()
+
+    def one_sentence(language: str, text: str) -> list[dict[str, int]]:
+        return [{"start_index": 0, "end_index": len(text)}]
+
+    monkeypatch.setattr("rag_resources.core.text.get_sentence_boundaries", one_sentence)
+    algorithm.cache_clear()
+    assert algorithm() != before
+
+
+def test_a_revision_of_the_code_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = chunking_hash(ChunkingConfig())
+    monkeypatch.setattr(chunking_version, "REVISION", chunking_version.REVISION + 1)
+    algorithm.cache_clear()
+    assert chunking_hash(ChunkingConfig()) != before
+
+
+def test_other_prefixes_are_another_model() -> None:
+    """A model without prefixes of its own, and with an Ollama tag and registry, too."""
+    for name, prefixes in OLLAMA_PREFIXES.items():
+        model = f"registry.io/me/{name}:latest"
+        assert digest_with_prefixes("d1", model, Prefixes(*prefixes)) == "d1"
+    assert digest_with_prefixes("d1", "some-model", Prefixes()) == "d1"
+    changed = digest_with_prefixes("d1", "nomic-embed-text", Prefixes("search_query: ", ""))
+    assert changed != "d1"
+    assert changed != digest_with_prefixes("d1", "nomic-embed-text", Prefixes("", "search_query: "))
+
+
+def test_a_version_shows_a_change_of_its_data() -> None:
+    first = version_of("rules-1", {"words": ["a"]}, first="")
+    assert first.startswith("rules-1+")
+    assert version_of("rules-1", {"words": ["a", "b"]}, first="") != first
+
+
+def test_a_prompt_is_known_by_its_words() -> None:
+    """What is stored with the results of before still names the same prompts."""
+    assert prompt("answer").version == "answer-5a08c60b"
+    assert prompt("judge").version == "judge-8b113096"
+    assert replace(prompt("judge"), task="").version != "judge-8b113096"
+    assert {prompt(name).name for name in ("intent", "hypothetical", "rerank")} == {
+        "intent",
+        "hypothetical",
+        "rerank",
+    }
