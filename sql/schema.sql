@@ -686,25 +686,6 @@ CREATE TABLE evaluation_queries (
     PRIMARY KEY (evaluation_id, golden_id)
 );
 
-CREATE TABLE entities (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    tenant_id text NOT NULL DEFAULT 'default',
-    name text NOT NULL,
-    kind text NOT NULL DEFAULT '',
-    UNIQUE (tenant_id, name, kind)
-);
-
-CREATE TABLE relationships (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    source_id uuid NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
-    target_id uuid NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
-    relationship_type text NOT NULL,
-    chunk_id uuid REFERENCES chunks (id) ON DELETE CASCADE,
-    confidence double precision NOT NULL DEFAULT 1 CHECK (confidence BETWEEN 0 AND 1),
-    UNIQUE NULLS NOT DISTINCT (source_id, target_id, relationship_type, chunk_id)
-);
-CREATE INDEX relationships_target_idx ON relationships (target_id);
-
 -- The history of what serves; the newest row is what serves now.
 CREATE TABLE promotions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -140,7 +140,6 @@ class RetrievalResult:
         retrieval_method: The lists that found it, joined by "+".
         original_score: Before re-ranking; without it, in the first list that held the passage.
         rerank_score: Score of re-ranking, if it took place.
-        causal_path: Entity ids, if the graph found it.
         start_char: Offset of `content` in the note.
     """
 
@@ -156,7 +155,6 @@ class RetrievalResult:
     title: str = ""
     created_at: datetime | None = None
     rerank_score: float | None = None
-    causal_path: tuple[UUID, ...] = ()
     start_char: int = 0
 
     @property
@@ -182,7 +180,7 @@ class RetrievalResult:
                 "retrievalMethod": self.retrieval_method,
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,
-                "causalPath": [str(entity) for entity in self.causal_path] or None,
+                "causalPath": None,  # Of the promised shape; there is no graph yet.
             },
         }
 

@@ -150,7 +150,6 @@ RESPONSE = RetrievalResponse(
             retrieval_method="semantic+fulltext",
             original_score=1 / 3,
             created_at=datetime(2025, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
-            causal_path=(UUID(int=3),),
         ),
     ),
     query="¿Qué vi?",

@@ -312,6 +312,7 @@ def test_the_questions_of_any_evaluation_can_be_exported(
     assert len(changes) == 3
     assert export_golden(database, path, moment="2") == 1
     assert export_golden(database, path) == 2
+    assert path.stat().st_mode & 0o777 == 0o600, "questions and answers are their owner's"
 
 
 def test_a_moment_before_the_history_is_refused(database: Database, tmp_path: Path) -> None:

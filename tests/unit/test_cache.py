@@ -375,7 +375,6 @@ RESULTS = st.builds(
     title=STORED,
     created_at=st.none() | timestamps(),
     rerank_score=st.none() | FLOATS,
-    causal_path=st.lists(st.uuids(), max_size=3).map(tuple),
 )
 RESPONSES = st.builds(
     RetrievalResponse,

@@ -6,7 +6,7 @@ from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from tests.strategies import uuid_number
 
-CHUNK, NOTE, ENTITY = (uuid_number(number) for number in (1, 2, 3))
+CHUNK, NOTE = (uuid_number(number) for number in (1, 2))
 MOMENT = datetime(2025, 3, 1, 12, tzinfo=UTC)
 RESULT = RetrievalResult(
     chunk_id=CHUNK,
@@ -21,7 +21,6 @@ RESULT = RetrievalResult(
     title="Título",
     created_at=MOMENT,
     rerank_score=0.25,
-    causal_path=(ENTITY,),
     start_char=120,
 )
 BARE = RetrievalResult(CHUNK, NOTE, "a", "a", 1.0, 0, (0, 1), "semantic", 1.0)
@@ -44,7 +43,7 @@ def test_a_result_says_all_of_itself_in_json() -> None:
             "retrievalMethod": "semantic+fulltext",
             "originalScore": 0.5,
             "rerankScore": 0.25,
-            "causalPath": [str(ENTITY)],
+            "causalPath": None,
         },
     }
 
