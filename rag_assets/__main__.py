@@ -1,9 +1,11 @@
 """`python -m rag_assets run|ui`: the main job, and Dagster's webserver and daemon."""
 
 import sys
+from collections.abc import Iterable
 
 import typer
 
+from rag_resources.cli.output import note
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -19,7 +21,7 @@ def run() -> None:
     from rag_assets.instance import prepare
 
     settings = load_settings()
-    prepare(settings)
+    _tell(prepare(settings, migrating=True))
     from rag_assets.main_job import main_job
 
     main_job(settings)
@@ -31,10 +33,15 @@ def ui() -> None:
     from rag_assets.instance import prepare
 
     settings = load_settings()
-    prepare(settings)
+    _tell(prepare(settings))
     from rag_assets.webserver import serve
 
     raise typer.Exit(serve(settings))
+
+
+def _tell(notices: Iterable[str]) -> None:
+    for notice in notices:
+        note(notice)
 
 
 def main() -> None:

@@ -197,10 +197,11 @@ class Application:
 
 @contextmanager
 def open_application(settings: Settings, *, min_connections: int = 1) -> Iterator[Application]:
-    """Open the database the settings name, migrated, and close it at the end.
+    """Open the database that the settings name, and close it at the end.
 
     Raises:
-        DatabaseError: It cannot be started, reached or migrated.
+        SchemaMismatchError: Its schema is not the one of this product.
+        DatabaseError: It cannot be started or reached.
     """
     database = open_database(settings, min_connections=min_connections)
     try:

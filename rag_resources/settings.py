@@ -22,9 +22,10 @@ from rag_resources.core.errors import InvalidConfigurationError, InvalidParamete
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
+from rag_resources.packaged import packaged
 
-SAMPLE = Path(__file__).resolve().parent.parent / "rag_assets" / "sample"
-CONFIGURATIONS = SAMPLE.parent / "configurations"
+SAMPLE = packaged("rag_assets", "sample")
+CONFIGURATIONS = packaged("rag_assets", "configurations")
 FILES_SCHEMES = ("file", "s3", "gs", "az")
 
 
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     Attributes:
         rag_home: The one folder of all state.
         database_url: The application's own PostgreSQL; None starts the embedded one.
+        dagster_home: The folder of Dagster's instance; None takes one in `rag_home`.
         dagster_pg_url: Dagster's own database; None puts it on the same server.
         rag_postgres_bin: A folder of PostgreSQL binaries for the embedded server.
         rag_postgres_port: Its port; None takes a free one.
@@ -106,6 +108,7 @@ class Settings(BaseSettings):
 
     rag_home: Annotated[Path, BeforeValidator(lambda value: value or ".rag")] = Path(".rag")
     database_url: SecretStr | None = None
+    dagster_home: OptionalPath = None
     dagster_pg_url: SecretStr | None = None
     rag_postgres_bin: OptionalPath = None
     rag_postgres_port: OptionalPort = None
@@ -142,7 +145,9 @@ class Settings(BaseSettings):
             return given
         return {**given, "notes_source": SAMPLE / "notes", "golden_source": SAMPLE / "golden.json"}
 
-    @field_validator("rag_home", "notes_source", "golden_source", "rag_configurations")
+    @field_validator(
+        "rag_home", "dagster_home", "notes_source", "golden_source", "rag_configurations"
+    )
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         try:
@@ -151,9 +156,9 @@ class Settings(BaseSettings):
             raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
 
     @property
-    def dagster_home(self) -> Path:
-        """Dagster's own folder."""
-        return self.rag_home / "dagster"
+    def instance_folder(self) -> Path:
+        """The folder of Dagster's instance and its `dagster.yaml`."""
+        return self.dagster_home or self.rag_home / "dagster"
 
     @property
     def files_address(self) -> str:

@@ -23,6 +23,7 @@ from rag_resources.cli import (
     server,
     status,
 )
+from rag_resources.cli.output import say
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -31,9 +32,23 @@ from rag_resources.logs import log_to_stderr
 app = group("rag", Message.HELP_RAG)
 
 
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from rag_resources.database.schema import schema_version
+    from rag_resources.packaged import product_version
+
+    say(Message.CLI_VERSION.format(version=product_version(), schema=schema_version()))
+    raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help=Message.HELP_DEBUG)] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help=Message.HELP_VERSION, callback=_show_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Take the global options; `main` looks at them before anything can fail."""
 

@@ -7,7 +7,7 @@ import typer
 
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
 from rag_resources.cli.session import read_settings
-from rag_resources.cli.status import existing_database, find_server
+from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -41,35 +41,34 @@ def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
     """Say how far the migration has come, without starting or changing anything."""
     settings = read_settings()
     server, url = find_server(settings)
-    found = _read(url, settings) if url else None
+    schema = schema_of(url) if url else None
+    found = _read(url, settings) if url and schema and not schema.problem else None
     if found and plot:
         _write_plot(found, settings, plot)
     if as_json:
-        state = "ready" if found else "schemaMissing" if url else "stopped"
+        state = "ready" if found else f"schema{schema.state.capitalize()}" if schema else "stopped"
         contents = _as_json(found, settings) if found else dict.fromkeys(_KEYS) | {"months": []}
         write_json({"database": state} | {key: contents[key] for key in _KEYS})
     elif found:
         _show(found, settings)
-    elif url:
-        say(Message.SERVER_SCHEMA_MISSING)
+    elif schema and schema.problem:
+        say(schema.problem)
     else:
         say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
 
 
-def _read(url: str, settings: "Settings") -> "MigrationStatus | None":
-    """Read the status; None if the schema is not there, or not up to date."""
+def _read(url: str, settings: "Settings") -> "MigrationStatus":
+    """Read the status of a database whose schema is ours."""
     from rag_resources.core.chunking_version import chunking_hash
+    from rag_resources.database.pool import Database
     from rag_resources.store.migration_status import read_migration_status
 
-    with existing_database(url) as database:
-        if database is None:
-            return None
-        with database.snapshot() as connection:
-            return read_migration_status(
-                connection,
-                settings.embedding_models,
-                chunking_hash=chunking_hash(settings.chunking),
-            )
+    with Database(url) as database, database.snapshot() as connection:
+        return read_migration_status(
+            connection,
+            settings.embedding_models,
+            chunking_hash=chunking_hash(settings.chunking),
+        )
 
 
 def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:

@@ -1,7 +1,6 @@
 """`rag status`: what runs, what the database holds, what serves."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
@@ -11,7 +10,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.evaluation import StoredEvaluation
-    from rag_resources.database.pool import Database
+    from rag_resources.database.schema import Schema
     from rag_resources.settings import Settings
     from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
@@ -21,17 +20,18 @@ def status(as_json: JsonOption = False) -> None:
     """Say what there is, without starting or changing anything."""
     settings = read_settings()
     server, url = find_server(settings)
-    found = _read(url) if url else None
+    problem = schema_of(url).problem if url else None
+    found = _read(url) if url and not problem else None
     models = found.with_configured(settings.all_models) if found else []
     if as_json:
         contents = _as_json(found, models) if found else None
-        write_json({"server": server, "database": contents})
+        write_json({"server": server, "database": contents, "problem": problem})
         return
     _show_server(server)
     if found:
         _show_database(found, models)
-    elif url:
-        say(Message.SERVER_SCHEMA_MISSING)
+    elif problem:
+        say(problem)
 
 
 def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
@@ -56,31 +56,22 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     return described, own_url
 
 
-@contextmanager
-def existing_database(url: str) -> "Iterator[Database | None]":
-    """Open a database as it is; None if its schema is not there, or not up to date."""
+def schema_of(url: str) -> "Schema":
+    """Read which schema a database has."""
     from rag_resources.database.migrations import connect
+    from rag_resources.database.schema import read_schema
+
+    with connect(url) as connection:
+        return read_schema(connection)
+
+
+def _read(url: str) -> "DatabaseStatus":
+    """Read the counts of a database whose schema is ours."""
     from rag_resources.database.pool import Database
-    from rag_resources.store.status import has_schema
-
-    with connect(url) as plain:
-        is_current = has_schema(plain)
-    if not is_current:
-        yield None
-        return
-    with Database(url) as database:
-        yield database
-
-
-def _read(url: str) -> "DatabaseStatus | None":
-    """Read the counts; None likewise."""
     from rag_resources.store.status import read_status
 
-    with existing_database(url) as database:
-        if database is None:
-            return None
-        with database.transaction() as connection:
-            return read_status(connection)
+    with Database(url) as database, database.transaction() as connection:
+        return read_status(connection)
 
 
 def _show_server(server: dict[str, Any]) -> None:

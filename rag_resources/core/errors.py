@@ -17,6 +17,7 @@ the offending values for the log.
     │   ├── DatabaseUnavailableError     it does not answer
     │   ├── DatabaseTimeoutError         a statement took longer than it may
     │   ├── DatabaseNotReadyError        it lacks what we need: extension, version, rights
+    │   ├── SchemaMismatchError          its schema is missing, older or newer than the product's
     │   └── EmbeddedServerError          our own server cannot be started
     ├── ProviderError            an embedding or language model is not usable
     │   ├── ProviderUnavailableError     it does not answer, or answers with a server error
@@ -133,6 +134,10 @@ class DatabaseTimeoutError(DatabaseError):
 
 class DatabaseNotReadyError(DatabaseError):
     """The database answers but lacks what we need: extension, version or rights."""
+
+
+class SchemaMismatchError(DatabaseError):
+    """The schema of the database is missing, older or newer than this product's."""
 
 
 class EmbeddedServerError(DatabaseError):

@@ -95,6 +95,10 @@ class Message:
     FILE_NOT_KEPT: Template
     SETTINGS_JSON: Template
     HOME_NOT_WRITABLE: Template
+    INSTANCE_FILE_REPLACED: Template
+    INSTANCE_FILE_OWN: Template
+    INSTANCE_FILE_MOVED: Template
+    INSTANCE_FILE_UNUSABLE: Template
 
     # indexing.toml
     BLANK_NOTE: Template
@@ -599,6 +603,9 @@ class Message:
     VECTOR_NOT_INSTALLED: Template
     VECTOR_TOO_OLD: Template
     DATABASE_DISK_FULL: Template
+    SCHEMA_MISSING: Template
+    SCHEMA_OLDER: Template
+    SCHEMA_NEWER: Template
     MIGRATION_LOCKED: Template
     MIGRATION_TABLE_IN_USE: Template
     MIGRATION_NAME_TAKEN: Template
@@ -630,6 +637,8 @@ class Message:
     CLI_LOADING: Template
     HELP_RAG: Template
     HELP_DEBUG: Template
+    HELP_VERSION: Template
+    CLI_VERSION: Template
     HELP_JSON: Template
     HELP_UP: Template
     HELP_DOWN: Template
@@ -697,7 +706,6 @@ class Message:
     SERVER_OWN_DATABASE: Template
     SERVER_SCHEMA_CURRENT: Template
     SERVER_SCHEMA_APPLIED: Template
-    SERVER_SCHEMA_MISSING: Template
     SERVER_DOWN: Template
     SERVER_ALREADY_DOWN: Template
     SERVER_NOT_OURS: Template

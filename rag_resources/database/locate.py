@@ -1,7 +1,8 @@
-"""Which database the application uses: the user's own or the embedded one, up and migrated."""
+"""Which database the application uses: the user's own or the embedded one, which is started."""
 
-from rag_resources.database.migrations import migrate, parse_url
+from rag_resources.database.migrations import connect, parse_url
 from rag_resources.database.pool import Database
+from rag_resources.database.schema import check_schema
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import Settings
 
@@ -39,13 +40,15 @@ def dagster_url(settings: Settings) -> str:
 
 
 def open_database(settings: Settings, *, min_connections: int = 1) -> Database:
-    """Return an open pool over the application's database, migrated.
+    """Return an open pool over the application's database, whose schema is left as it is.
 
     Raises:
-        DatabaseError: It cannot be started, reached or migrated.
+        SchemaMismatchError: Its schema is not the one of this product.
+        DatabaseError: It cannot be started or reached.
     """
     url = database_url(settings)
-    migrate(url)
+    with connect(url) as connection:
+        check_schema(connection)
     return Database(url, min_connections=min_connections).open()
 
 

@@ -10,6 +10,7 @@ from yoyo import get_backend, read_migrations
 from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailableError
 from rag_resources.core.messages import Message
 from rag_resources.database.queries import SQL, queries
+from rag_resources.database.schema import check_can_migrate
 
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
@@ -32,12 +33,14 @@ def migrate(dsn: str) -> list[str]:
 
     Raises:
         DatabaseUnavailableError: The server does not answer, or another process is migrating.
+        SchemaMismatchError: A newer version of the product has migrated it.
         DatabaseNotReadyError: It lacks the extension, the version or the rights, or has tables in
             our way; the message says what to do.
     """
     with connect(dsn) as connection:
         try:
             _wait_for_turn(connection)
+            check_can_migrate(connection)
             _preflight(connection)
             return _apply_missing(dsn)
         except (

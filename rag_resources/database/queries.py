@@ -1,13 +1,14 @@
 """The named queries of `sql/queries`, loaded once; the only way SQL reaches Python."""
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import aiosql
 from psycopg import sql
 
-SQL = Path(__file__).resolve().parents[2] / "sql"
+from rag_resources.packaged import packaged
+
+SQL = packaged("rag_resources", "sql")
 
 
 @cache

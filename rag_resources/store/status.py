@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import SQL, queries
+from rag_resources.database.queries import queries
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion
 
@@ -53,14 +53,6 @@ class DatabaseStatus:
         known = {model.name: model for model in self.models}
         missing = [ModelStatus(name) for name in names if name not in known]
         return [*known.values(), *missing]
-
-
-def has_schema(connection: Connection) -> bool:
-    """Whether all our migrations were applied: what is to be read is all there."""
-    if not queries().has_schema_log(connection):
-        return False
-    applied = {migration for (migration,) in queries().list_applied_migrations(connection)}
-    return applied.issuperset(path.stem for path in (SQL / "migrations").glob("*.sql"))
 
 
 def read_status(connection: Connection) -> DatabaseStatus:

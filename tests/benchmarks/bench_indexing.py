@@ -14,7 +14,8 @@ from pathlib import Path
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
-from rag_resources.database.locate import embedded_server, open_database
+from rag_resources.database.locate import database_url, embedded_server, open_database
+from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
@@ -72,6 +73,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         Path(home).chmod(0o755)  # or a root's server keeps its data elsewhere
         settings = load_settings(rag_home=Path(home))
+        migrate(database_url(settings))
         with open_database(settings) as database:
             for model in settings.embedding_models:
                 embedder = TimedEmbedder(build_embedder(model))

@@ -44,7 +44,7 @@ def run_job(job: str, options: Mapping[str, Any]) -> None:
     from rag_assets.instance import prepare  # the definitions read the environment
 
     settings = load_settings()
-    prepare(settings)
+    prepare(settings, migrating=True)
     import dagster as dg
 
     from rag_assets.definitions import defs

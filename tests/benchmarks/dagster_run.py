@@ -47,7 +47,7 @@ def measure_run(home: Path) -> RunCost:
         asset_check_selection=set(),
     )
     try:
-        prepare(settings)
+        prepare(settings, migrating=True)
 
         def run() -> float:
             begun = time.perf_counter()

@@ -56,13 +56,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def dagster_template(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+def dagster_template(
+    server: EmbeddedServer, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """Name of an empty Dagster storage that tests clone: creating one takes seconds."""
     name = "template_dagster"
     server.ensure_database(name)
     with environment(
         RAG_HOME=str(tmp_path_factory.mktemp("template")),
-        DATABASE_URL=server.dsn("template_rag"),
+        DATABASE_URL=server.dsn(template_database),
         DAGSTER_PG_URL=server.dsn(name),
     ):
         prepare(load_settings())

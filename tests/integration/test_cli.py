@@ -25,6 +25,7 @@ from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse, TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
@@ -898,8 +899,10 @@ def test_looking_at_a_database_does_not_change_it(
     try:
         outcome = rag("status")
         assert outcome.code == 0
-        assert Message.SERVER_SCHEMA_MISSING in outcome.out
-        assert rag("status", "--json").json["database"] is None
+        missing = Message.SCHEMA_MISSING.format(expected=schema_version())
+        assert missing in outcome.out
+        assert (shown := rag("status", "--json").json)["database"] is None
+        assert shown["problem"] == missing
         with psycopg.connect(url) as connection:
             assert connection.execute(tables).fetchone() == (0,)
         first = rag("up")

@@ -23,6 +23,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window
@@ -370,7 +371,8 @@ def test_a_database_without_our_schema_is_left_alone(
     url = create_database()
     monkeypatch.setenv("DATABASE_URL", url)
     said = rag("--plot", tmp_path / "p.png")
-    assert (said.code, said.out.strip()) == (0, Message.SERVER_SCHEMA_MISSING)
+    missing = Message.SCHEMA_MISSING.format(expected=schema_version())
+    assert (said.code, said.out.strip()) == (0, missing)
     result = json.loads(rag("--json").out)
     assert list(result) == KEYS
     assert (result["database"], result["months"]) == ("schemaMissing", [])
@@ -383,7 +385,10 @@ def test_a_database_without_our_schema_is_left_alone(
 def test_a_database_that_is_behind_is_left_alone(rag: Rag, database: Database) -> None:
     """Another version of the program is yet to migrate it."""
     execute(database, "DELETE FROM _yoyo_migration WHERE migration_id = '0011_embedding_work'")
-    assert rag().out.strip() == Message.SERVER_SCHEMA_MISSING
+    said = rag().out.strip()
+    assert said.startswith(f"La base de datos tiene el esquema {schema_version()} y este programa")
+    assert "faltan: 0011_embedding_work. " in said
+    assert json.loads(rag("--json").out)["database"] == "schemaOlder"
 
 
 def test_a_server_that_is_down_is_not_started(

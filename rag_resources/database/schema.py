@@ -1,0 +1,104 @@
+"""Which schema a database has, and whether this version of the product can use it as it is.
+
+Bringing it up to date is `migrations`, and only for who asks for that: `rag up` and `make run`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+import psycopg
+
+from rag_resources.core.errors import SchemaMismatchError
+from rag_resources.core.messages import Message
+from rag_resources.database.queries import SQL, queries
+from rag_resources.packaged import product_version
+
+Connection = psycopg.Connection[Any]
+
+
+class SchemaState(StrEnum):
+    """How the schema of a database relates to the one that this product uses."""
+
+    CURRENT = "current"
+    MISSING = "missing"
+    OLDER = "older"
+    NEWER = "newer"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The schema of a database.
+
+    Attributes:
+        state: Against that of this product.
+        version: Its latest migration; None if it has none.
+        pending: Migrations of this product that it lacks, in order.
+    """
+
+    state: SchemaState
+    version: str | None
+    pending: tuple[str, ...]
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from being used, both versions named, and how to go on; None if nothing."""
+        names = {"found": self.version, "expected": schema_version(), "product": product_version()}
+        match self.state:
+            case SchemaState.CURRENT:
+                return None
+            case SchemaState.MISSING:
+                return Message.SCHEMA_MISSING.format(**names)
+            case SchemaState.OLDER:
+                return Message.SCHEMA_OLDER.format(pending=", ".join(self.pending), **names)
+            case SchemaState.NEWER:
+                return Message.SCHEMA_NEWER.format(**names)
+
+
+@cache
+def known_migrations() -> tuple[str, ...]:
+    """Return the names of this product's migrations, in order."""
+    return tuple(sorted(path.stem for path in (SQL / "migrations").glob("*.sql")))
+
+
+def schema_version() -> str:
+    """Return the schema that this product uses, called after its latest migration."""
+    return known_migrations()[-1]
+
+
+def read_schema(connection: Connection) -> Schema:
+    """Read which migrations a database has had."""
+    known = known_migrations()
+    applied: set[str] = set()
+    if queries().has_schema_log(connection):
+        applied = {migration for (migration,) in queries().list_applied_migrations(connection)}
+    pending = tuple(migration for migration in known if migration not in applied)
+    if not applied:
+        return Schema(SchemaState.MISSING, None, pending)
+    if not applied.issubset(known):
+        return Schema(SchemaState.NEWER, max(applied), pending)
+    return Schema(SchemaState.OLDER if pending else SchemaState.CURRENT, max(applied), pending)
+
+
+def check_schema(connection: Connection) -> None:
+    """Refuse a database whose schema is not the one of this product; nothing is changed.
+
+    Raises:
+        SchemaMismatchError: There is none, or an older or newer one; it says how to go on.
+    """
+    _refuse(read_schema(connection), {SchemaState.CURRENT})
+
+
+def check_can_migrate(connection: Connection) -> None:
+    """Refuse to migrate a database that a newer version of the product has migrated.
+
+    Raises:
+        SchemaMismatchError: Its schema is newer.
+    """
+    _refuse(read_schema(connection), set(SchemaState) - {SchemaState.NEWER})
+
+
+def _refuse(schema: Schema, accepted: set[SchemaState]) -> None:
+    if schema.problem and schema.state not in accepted:
+        raise SchemaMismatchError(schema.problem, found=schema.version, expected=schema_version())

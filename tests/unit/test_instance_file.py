@@ -1,0 +1,121 @@
+"""`dagster.yaml` of a Dagster home: whose it is, and what becomes of it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rag_assets.instance_file import (
+    DEFAULT,
+    EARLIER_DEFAULTS,
+    MOVED_MODULES,
+    RECORD,
+    digest,
+    provide_instance_file,
+)
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+ROOT = Path(__file__).parents[2]
+EARLIER = ROOT / "tests" / "data" / "dagster_defaults"
+OWN = "storage:\n  sqlite:\n    base_dir: /tmp/mine\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the file of a home is."""
+    return tmp_path / "dagster" / "dagster.yaml"
+
+
+def provide(path: Path) -> list[str]:
+    return provide_instance_file(path.parent, home=path.parent.parent)
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_the_default_is_written_where_there_is_none(path: Path) -> None:
+    """And nothing happens at the next start."""
+    assert provide(path) == []
+    assert path.read_bytes() == DEFAULT.read_bytes()
+    first = path.stat().st_mtime_ns
+    assert provide(path) == []
+    assert path.stat().st_mtime_ns == first
+
+
+def test_a_file_of_the_users_own_is_never_touched(path: Path) -> None:
+    written(path, OWN)
+    for _ in range(2):
+        assert provide(path) == []
+        assert path.read_text("utf-8") == OWN
+
+
+def test_a_default_that_somebody_changed_is_the_users_own(path: Path) -> None:
+    provide(path)
+    changed = path.read_text("utf-8").replace("max_concurrent_runs: 4", "max_concurrent_runs: 8")
+    written(path, changed)
+    assert provide(path) == []
+    assert path.read_text("utf-8") == changed
+
+
+def test_a_newer_default_is_told_once_and_not_forced(path: Path) -> None:
+    """To who has a file of their own; it names both files."""
+    written(path, OWN)
+    (path.parent.parent / RECORD).write_text(digest(b"an older default"), "utf-8")
+    assert provide(path) == [Message.INSTANCE_FILE_OWN.format(path=path, default=DEFAULT)]
+    assert provide(path) == []
+    assert path.read_text("utf-8") == OWN
+
+
+def test_an_older_default_that_nobody_changed_is_replaced(path: Path) -> None:
+    """Recognised by the digest recorded when it was written."""
+    older = "telemetry:\n  enabled: false\n"
+    written(path, older)
+    (path.parent.parent / RECORD).write_text(digest(older.encode()), "utf-8")
+    assert provide(path) == [Message.INSTANCE_FILE_REPLACED.format(path=path)]
+    assert path.read_bytes() == DEFAULT.read_bytes()
+    assert provide(path) == []
+
+
+def test_the_defaults_of_earlier_versions_are_recognised(path: Path) -> None:
+    """They were written before digests were recorded; `tests/data` keeps a copy of each."""
+    copies = [copy.read_bytes() for copy in EARLIER.glob("*.yaml")]
+    assert {digest(copy) for copy in copies} == EARLIER_DEFAULTS
+    path.parent.mkdir()
+    for copy in copies:
+        path.write_bytes(copy)
+        is_current = copy == DEFAULT.read_bytes()
+        notices = [] if is_current else [Message.INSTANCE_FILE_REPLACED.format(path=path)]
+        assert provide(path) == notices
+        assert path.read_bytes() == DEFAULT.read_bytes()
+
+
+@pytest.mark.parametrize("old", MOVED_MODULES)
+def test_a_module_that_has_moved_is_told_with_the_remedy(path: Path, old: str) -> None:
+    """Before Dagster fails to import it; with the remedy applied the file is accepted."""
+    text = f"run_launcher:\n  module: {old}\n  class: Any\n# mine\n"
+    written(path, text)
+    with pytest.raises(InvalidParameterError) as refused:
+        provide(path)
+    assert f"{old} → {MOVED_MODULES[old]}" in refused.value.message
+    assert str(path) in refused.value.message
+    assert path.read_text("utf-8") == text
+    written(path, text.replace(old, MOVED_MODULES[old]))
+    assert provide(path) == []
+
+
+def test_the_default_names_modules_that_are_there() -> None:
+    default = yaml.safe_load(DEFAULT.read_text("utf-8"))
+    for part in ("run_coordinator", "run_launcher"):
+        module = ROOT.joinpath(*default[part]["module"].split(".")).with_suffix(".py")
+        assert f"class {default[part]['class']}" in module.read_text("utf-8")
+
+
+def test_a_home_that_cannot_be_used_is_told(path: Path) -> None:
+    path.parent.write_text("a file in the place of the folder", "utf-8")
+    with pytest.raises(InvalidParameterError) as refused:
+        provide(path)
+    assert refused.value.message == Message.INSTANCE_FILE_UNUSABLE.format(path=path)
