@@ -4,20 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import dagster as dg
 
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
-from rag_resources.core.attribution import Flip, MonthBlame, blame_months
-from rag_resources.core.comparison import Comparison
-from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.attribution import MonthBlame, blame_months
+from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.evaluation.comparison import EvaluationComparison
-from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words, value_in_words
+from rag_resources.evaluation.comparison_tables import changes_table, flips_table, metrics_table
 
 SHOWN_FLIPS = 50
-SHOWN_NEWCOMERS = 3
 _PAGE = 500
 _WORK = frozenset({"inserted", "updated", "migrated", "vectors"})
 
@@ -29,16 +26,19 @@ def attribution_metadata(
     materialized = materialized_months(instance, found)
     months = {note: name.month for note, name in found.notes.items()}
     blamed = blame_months(found.flips, months, materialized.keys())
+    changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)
     return {
-        "comparison": dg.MetadataValue.md(_metrics(found.comparison)),
+        "comparison": dg.MetadataValue.md(metrics_table(found.comparison).markdown()),
         **(
-            {"comparison_by_passage": dg.MetadataValue.md(_metrics(found.passages))}
+            {"comparison_by_passage": dg.MetadataValue.md(metrics_table(found.passages).markdown())}
             if found.passages
             else {}
         ),
-        "changes": dg.MetadataValue.md(_changes(found)),
+        "changes": dg.MetadataValue.md(
+            changes.markdown() if changes.rows else Message.COMPARE_NO_CHANGES
+        ),
         "months": dg.MetadataValue.md(_months(blamed, materialized)),
-        "flips": dg.MetadataValue.md(_flips(found)),
+        "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
         "lost": len(found.comparison.lost),
         "gained": len(found.comparison.gained),
     }
@@ -92,32 +92,6 @@ def _did_something(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
     return not told or any(told)
 
 
-def _metrics(comparison: Comparison) -> str:
-    rows = (
-        (
-            METRIC_WORDS[item.metric],
-            f"{item.before:.3f}",
-            f"{item.after:.3f}",
-            f"{item.difference:+.3f}",
-            f"{item.interval.low:+.3f} … {item.interval.high:+.3f}",
-            p_value_in_words(item.adjusted_p_value),
-            VERDICT_WORDS[item.verdict],
-        )
-        for item in comparison.metrics
-    )
-    return markdown_table(Message.TABLE_COMPARISON, rows)
-
-
-def _changes(found: EvaluationComparison) -> str:
-    if not found.changes:
-        return Message.COMPARE_NO_CHANGES
-    rows = (
-        (item.field, value_in_words(item.before), value_in_words(item.after))
-        for item in found.changes
-    )
-    return markdown_table(Message.TABLE_CHANGES, rows)
-
-
 def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[str]]) -> str:
     if not materialized:
         return Message.MONTHS_NONE
@@ -129,23 +103,3 @@ def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[st
         for item in items
     )
     return markdown_table(Message.TABLE_BLAME, rows)
-
-
-def _flips(found: EvaluationComparison) -> str:
-    if not found.flips:
-        return Message.FLIPS_NONE
-    rows = (_flip(found, flip) for flip in found.flips[:SHOWN_FLIPS])
-    return markdown_table(Message.TABLE_FLIPS, rows)
-
-
-def _flip(found: EvaluationComparison, flip: Flip) -> tuple[str, ...]:
-    ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
-    own = _names(found, flip.after.relevant)
-    instead = _names(found, flip.newcomers[:SHOWN_NEWCOMERS])
-    return flip.after.query, ranks, own, instead or "–"
-
-
-def _names(found: EvaluationComparison, note_ids: Sequence[UUID]) -> str:
-    return ", ".join(
-        found.notes[note].name if note in found.notes else str(note) for note in note_ids
-    )

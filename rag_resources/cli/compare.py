@@ -1,19 +1,20 @@
 """`rag compare`: two evaluations, question by question."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import typer
 
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
 from rag_resources.cli.session import application
-from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rag_resources.core.attribution import Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
     from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.core.tables import ReportTable
     from rag_resources.evaluation.comparison import EvaluationComparison
 
 SHOWN_FLIPS = 20
@@ -39,6 +40,11 @@ def compare(
 
 
 def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
+    from rag_resources.evaluation.comparison_tables import (
+        changes_table,
+        flips_table,
+        metrics_table,
+    )
     from rag_resources.evaluation.summary import inferiority_in_words
 
     comparison, screen = found.comparison, console()
@@ -47,81 +53,29 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
         after=_titled(found.after),
         queries=comparison.queries,
     )
-    columns = (
-        Message.COLUMN_METRIC,
-        Message.COLUMN_BEFORE,
-        Message.COLUMN_AFTER,
-        Message.COLUMN_DIFFERENCE,
-        Message.COLUMN_INTERVAL,
-        Message.COLUMN_P_ADJUSTED,
-        Message.COLUMN_VERDICT,
-    )
-    screen.print(table(columns, _metric_rows(comparison), title=title))
+    screen.print(_table(metrics_table(comparison, title=title)))
     if found.passages:
         title = Message.COMPARE_PASSAGES_TITLE.format(queries=found.passages.queries)
-        screen.print(table(columns, _metric_rows(found.passages), title=title))
+        screen.print(_table(metrics_table(found.passages, title=title)))
     say(Message.COMPARE_METHOD)
     say(inferiority_in_words(inferiority))
     if comparison.left_out:
         note(Message.COMPARE_LEFT_OUT.format(count=comparison.left_out))
-    _show_changes(found)
-    _show_flips(found)
-
-
-def _metric_rows(comparison: "Comparison") -> list[Sequence[str]]:
-    from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words
-
-    return [
-        (
-            METRIC_WORDS[item.metric],
-            f"{item.before:.3f}",
-            f"{item.after:.3f}",
-            f"{item.difference:+.3f}",
-            f"{item.interval.low:+.3f} … {item.interval.high:+.3f}",
-            p_value_in_words(item.adjusted_p_value),
-            VERDICT_WORDS[item.verdict],
-        )
-        for item in comparison.metrics
-    ]
-
-
-def _show_changes(found: "EvaluationComparison") -> None:
-    from rag_resources.evaluation.summary import value_in_words
-
-    if not found.changes:
+    changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)
+    if changes.rows:
+        screen.print(_table(changes))
+    else:
         say(Message.COMPARE_NO_CHANGES)
-        return
-    columns = (Message.COLUMN_FIELD, Message.COLUMN_BEFORE, Message.COLUMN_AFTER)
-    rows = [
-        (item.field, value_in_words(item.before), value_in_words(item.after))
-        for item in found.changes
-    ]
-    console().print(table(columns, rows))
-
-
-def _show_flips(found: "EvaluationComparison") -> None:
-    lost, gained = len(found.comparison.lost), len(found.comparison.gained)
+    lost, gained = len(comparison.lost), len(comparison.gained)
     say(Message.COMPARE_FLIPS.format(lost=lost, gained=gained))
-    if not found.flips:
-        return
-    columns = (
-        Message.COLUMN_QUESTION,
-        Message.COLUMN_RANK,
-        Message.COLUMN_RELEVANT_NOTES,
-        Message.COLUMN_INSTEAD,
-    )
-    rows = [
-        (
-            flip.after.query,
-            f"{_rank(flip.before.rank)} → {_rank(flip.after.rank)}",
-            ", ".join(_names(found, flip.after.relevant)),
-            ", ".join(_names(found, flip.newcomers[:SHOWN_NEWCOMERS])) or "–",
-        )
-        for flip in found.flips[:SHOWN_FLIPS]
-    ]
-    console().print(table(columns, rows, prose=True))
-    if len(rows) < len(found.flips):
-        say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(rows)))
+    if flips.rows:
+        screen.print(_table(flips))
+    if len(flips.rows) < len(found.flips):
+        say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(flips.rows)))
+
+
+def _table(item: "ReportTable") -> "Table":
+    return table(item.columns, item.rows, title=item.title, prose=item.is_prose)
 
 
 def _titled(evaluation: "StoredEvaluation") -> str:
@@ -129,14 +83,6 @@ def _titled(evaluation: "StoredEvaluation") -> str:
     return Message.COMPARE_EVALUATION.format(
         configuration=evaluation.configuration, created_at=evaluation.created_at
     )
-
-
-def _names(found: "EvaluationComparison", notes: Sequence[UUID]) -> list[str]:
-    return [found.notes[key].name if key in found.notes else str(key) for key in notes]
-
-
-def _rank(rank: int | None) -> str:
-    return str(rank) if rank else "–"
 
 
 def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> dict[str, Any]:
@@ -191,12 +137,14 @@ def _evaluation(evaluation: "StoredEvaluation") -> dict[str, Any]:
 
 
 def _flip(found: "EvaluationComparison", flip: "Flip") -> dict[str, Any]:
+    from rag_resources.evaluation.comparison_tables import note_names
+
     return {
         "goldenId": str(flip.after.golden_id),
         "query": flip.after.query,
         "category": flip.after.category,
         "rankBefore": flip.before.rank,
         "rankAfter": flip.after.rank,
-        "relevantNotes": _names(found, flip.after.relevant),
-        "newcomers": _names(found, flip.newcomers),
+        "relevantNotes": note_names(found, flip.after.relevant),
+        "newcomers": note_names(found, flip.newcomers),
     }

@@ -337,10 +337,7 @@ class Message:
     HELP_EXPERIMENT_FILE: Template
     COMPARE_SENTENCE: Template
     COMPARE_SENTENCE_NO_EVIDENCE: Template
-    TABLE_COMPARISON: Template
-    TABLE_CHANGES: Template
     TABLE_BLAME: Template
-    TABLE_FLIPS: Template
     MONTHS_NONE: Template
     FLIPS_NONE: Template
     VERDICT_BETTER: Template

@@ -14,8 +14,9 @@ class ReportTable:
     is_prose: bool = False
 
     def markdown(self) -> str:
-        """Return it in Markdown, its title in bold."""
-        return f"**{self.title}**\n\n{markdown_table(self.columns, self.rows)}"
+        """Return it in Markdown, its title, if it has one, in bold."""
+        title = f"**{self.title}**\n\n" if self.title else ""
+        return title + markdown_table(self.columns, self.rows)
 
 
 def markdown_table(columns: str | Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -6,7 +6,7 @@ from rag_resources.core.comparison import Comparison, Inferiority, NonInferiorit
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
-from rag_resources.core.tables import ReportTable, markdown_table
+from rag_resources.core.tables import ReportTable
 
 
 def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = "") -> ReportTable:
@@ -54,8 +54,7 @@ def comparison_markdown(evaluations: Sequence[StoredEvaluation]) -> str:
     """Return the table in Markdown."""
     if not evaluations:
         return Message.NO_EVALUATIONS
-    table = comparison_table(evaluations)
-    return markdown_table(table.columns, table.rows)
+    return comparison_table(evaluations).markdown()
 
 
 GATE_WORDS = {
