@@ -22,12 +22,14 @@ from rag_resources.core.configuration import (
     TopKConfig,
     TransformationConfig,
 )
+from rag_resources.core.documents import Page, Removal, Section
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.passage_metrics import NoteRange
+from rag_resources.core.places import Box, NoteSpan
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.text import Span, count_tokens, is_blank
@@ -456,3 +458,40 @@ def note_ranges(draw: Draw) -> NoteRange:
     note_id = UUID(int=draw(st.integers(1, 3)))
     start = draw(st.integers(0, 38))
     return NoteRange(note_id, start, draw(st.integers(start + 1, 40)))
+
+
+# --- Documents --------------------------------------------------------------------------------
+
+
+@st.composite
+def documents(draw: Draw) -> tuple[dict[int, Page], list[Section]]:
+    """Pages of lines, some of them removed, and sections that run on over pages.
+
+    A line of a page may be joined to the one before by white space, or by nothing as a word that
+    was hyphenated is.
+    """
+    line = sentence_texts(max_words=4).filter(lambda text: bool(text.strip()))
+    pages: dict[int, Page] = {}
+    drafts: list[tuple[str, list[NoteSpan]]] = [("", [])]
+    for number in range(1, draw(st.integers(1, 4)) + 1):
+        text, removed = "", []
+        for text_line in draw(st.lists(line, max_size=5)):
+            start = len(text) + bool(text)
+            text = f"{text}\n{text_line}" if text else text_line
+            kind = draw(st.sampled_from(["joined", "joined", "joined", "new", "removed"]))
+            if kind == "removed":
+                removed.append(Removal(start, len(text), "running_head"))
+                continue
+            if kind == "new":
+                drafts.append(("", []))
+            note, spans = drafts[-1]
+            note += draw(st.sampled_from([" ", "\n", "\r\n\r\n", ""]))
+            box = Box(72, 10.0 * len(spans), 500, 10.0 * len(spans) + 9)
+            spans.append(NoteSpan(len(note), len(note) + len(text_line), number, start, box))
+            drafts[-1] = (note + text_line, spans)
+        pages[number] = Page(number, text, removed=tuple(removed))
+    sections = [
+        Section(index, ("Plan", f"Apartado {index}"), text, tuple(spans))
+        for index, (text, spans) in enumerate(draft for draft in drafts if draft[1])
+    ]
+    return pages, sections

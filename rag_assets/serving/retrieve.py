@@ -11,6 +11,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.resources import RagResource
+from rag_resources.retrieval.notices import place_in_words
 
 PASSAGE_CHARS = 240
 
@@ -104,6 +105,8 @@ def _row(rank: int, result: RetrievalResult) -> tuple[object, ...]:
             before=result.original_score, score=result.rerank_score
         )
         method = f"{method}; {scores}"
+    if result.place:
+        method = f"{place_in_words(result.place)}; {method}"
     title, passage = _cut(result.title, 60), _cut(result.content, PASSAGE_CHARS)
     return rank, f"{result.score:.4f}", date, title, passage, method
 

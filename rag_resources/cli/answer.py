@@ -62,6 +62,8 @@ def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
     from rich.panel import Panel
     from rich.text import Text
 
+    from rag_resources.retrieval.notices import place_in_words
+
     created = f"{result.created_at:%Y-%m-%d}" if result.created_at else ""
     heading = (f"{rank}", f"{result.score:.3f}", created, clean(result.title))
     found = result.retrieval_method
@@ -69,11 +71,13 @@ def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
         found += " · " + Message.RETRIEVED_RERANKED.format(
             before=result.original_score, score=result.rerank_score
         )
+    if result.place:
+        found = f"{place_in_words(result.place)} · {found}"
     return Panel(
         _passage(result, marks=marks),
         title=Text(" · ".join(part for part in heading if part)),
         title_align="left",
-        subtitle=Text(found, style="dim"),
+        subtitle=Text(clean(found), style="dim"),
         subtitle_align="right",
     )
 

@@ -117,6 +117,7 @@ class Message:
     RECORD_NOT_UTF8: Template
     RECORD_TOO_LARGE: Template
     RECORD_BLANK: Template
+    SECTION_SPAN: Template
     RECORD_NO_CONTENT: Template
     RECORD_NOT_TEXT: Template
     RECORD_SURROGATE: Template
@@ -799,6 +800,8 @@ class Message:
     RETRIEVED_SUB_QUERIES: Template
     RETRIEVED_HYPOTHETICAL: Template
     RETRIEVED_RERANKED: Template
+    PLACE_PAGE: Template
+    PLACE_CELLS: Template
     INTENT_FACTUAL: Template
     INTENT_CAUSAL: Template
     INTENT_TEMPORAL: Template

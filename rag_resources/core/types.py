@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_resources.core.places import DocumentPlace
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.retrievers import RankedList
 
@@ -141,6 +142,7 @@ class RetrievalResult:
         original_score: Before re-ranking; without it, in the first list that held the passage.
         rerank_score: Score of re-ranking, if it took place.
         start_char: Offset of `content` in the note.
+        place: Where in its document it stands; None for a note that is no section of one.
     """
 
     chunk_id: UUID
@@ -156,6 +158,7 @@ class RetrievalResult:
     created_at: datetime | None = None
     rerank_score: float | None = None
     start_char: int = 0
+    place: DocumentPlace | None = None
 
     @property
     def end_char(self) -> int:
@@ -163,7 +166,11 @@ class RetrievalResult:
         return self.start_char + len(self.content)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form of the command line, HTTP and the store."""
+        """Return the camelCase form of the command line, HTTP and the store.
+
+        The metadata has a `place` only if the passage has one.
+        """
+        place = {"place": self.place.to_json()} if self.place else {}
         return {
             "chunkId": str(self.chunk_id),
             "noteId": str(self.note_id),
@@ -181,6 +188,7 @@ class RetrievalResult:
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,
                 "causalPath": None,  # Of the promised shape; there is no graph yet.
+                **place,
             },
         }
 

@@ -63,6 +63,7 @@ def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> Retriev
         title=note.title,
         created_at=note.created_at,
         start_char=chunk.start_char,
+        place=passage.place,
     )
 
 

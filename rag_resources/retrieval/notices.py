@@ -1,4 +1,4 @@
-"""What a user is told of a retrieval in which something failed. Property 36.
+"""What a user reads of a retrieval: what failed in it (property 36), where a passage stands.
 
 What else can be read of it, in `degraded` and in the log, is `retrieval.stages`.
 """
@@ -11,6 +11,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.core.places import DocumentPlace
 from rag_resources.core.retrievers import KINDS, RetrieverName
 
 # Without them something is not found; the other stages only change the order or what is shown.
@@ -47,3 +48,16 @@ def messages(
     ):
         told.append(Message.PARTIAL_RESULTS)
     return tuple(told)
+
+
+def place_in_words(place: DocumentPlace) -> str:
+    """Say on which page or in which cells a passage stands, and under which headings."""
+    parts = [
+        Message.PLACE_PAGE.format(page=each.page)
+        if each.sheet is None
+        else Message.PLACE_CELLS.format(sheet=each.sheet, cells=", ".join(each.cells))
+        for each in place.places
+    ]
+    return " · ".join(
+        (", ".join(parts), *([" › ".join(place.heading_path)] if place.heading_path else []))
+    )

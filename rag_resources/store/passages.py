@@ -3,15 +3,17 @@
 Finding them is `store.search`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
 
+from rag_resources.core.places import DocumentPlace, places_of
 from rag_resources.core.types import Chunk, Note, Vectors
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.documents import fetch_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +22,18 @@ class Passage:
 
     Attributes:
         chunk: A whole note is a chunk from its first to its last character, with the note's id.
+        place: Where in its document the chunk stands; None for a note that is no section of one.
     """
 
     chunk: Chunk
     note: Note
+    place: DocumentPlace | None = None
 
 
 def fetch_passages(
     connection: Connection, found: Sequence[tuple[UUID, UUID]]
 ) -> dict[UUID, Passage]:
-    """Read what was found, in one round trip.
+    """Read what was found, in one round trip; in two if some of it stands in documents.
 
     Args:
         connection: Any.
@@ -45,6 +49,7 @@ def fetch_passages(
     )
     notes: dict[UUID, Note] = {}
     passages = {}
+    sections: dict[UUID, _Section] = {}
     for row in rows:  # The first row of a note has its content.
         if row.note_id not in notes:
             notes[row.note_id] = Note(row.note_id, row.title, row.note_content, row.created_at)
@@ -56,7 +61,35 @@ def fetch_passages(
                 row.id, row.note_id, row.chunk_index, row.start_char, row.end_char, row.content
             )
         passages[row.id] = Passage(chunk, note)
-    return passages
+        if row.document_id:
+            sections[row.id] = _Section(row.document_id, tuple(row.heading_path))
+    return passages | _placed(connection, passages, sections) if sections else passages
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """What the note of a passage is a section of."""
+
+    document_id: UUID
+    heading_path: tuple[str, ...]
+
+
+def _placed(
+    connection: Connection,
+    passages: Mapping[UUID, Passage],
+    sections: Mapping[UUID, _Section],
+) -> dict[UUID, Passage]:
+    """Return the passages that stand in documents with their places, by chunk id."""
+    chunks = [passages[chunk_id].chunk for chunk_id in sections]
+    ranges = [(chunk.note_id, chunk.start_char, chunk.end_char) for chunk in chunks]
+    placed = {}
+    for chunk, spans in zip(chunks, fetch_spans(connection, ranges), strict=True):
+        places = places_of(spans, chunk.start_char, chunk.end_char)
+        if places:
+            section = sections[chunk.chunk_id]
+            place = DocumentPlace(section.document_id, section.heading_path, places)
+            placed[chunk.chunk_id] = replace(passages[chunk.chunk_id], place=place)
+    return placed
 
 
 def fetch_result_vectors(

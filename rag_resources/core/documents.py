@@ -1,0 +1,183 @@
+"""Documents as their readers give them: pages, and the sections that become notes.
+
+Where a passage stands is `core.places`; the rows are `store.documents`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, BinaryIO, Protocol
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.places import NoteSpan
+from rag_resources.core.text import Span, is_blank
+
+
+class Route(StrEnum):
+    """How the text of a page was had."""
+
+    TEXT = "text"
+    OCR = "ocr"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A range of a page's text that cleaning left out of the sections.
+
+    Attributes:
+        reason: A code, such as `running_head` or `page_number`.
+    """
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a reader made of a page, or of a sheet of a workbook.
+
+    Attributes:
+        number: From 1.
+        text: All of it, what was removed included; empty where `route` is `none`.
+        sheet: Name of the sheet; None on a page.
+        words: Words with their boxes, in the reader's own compressed form.
+        quality: In [0, 1]; None if it was not judged.
+    """
+
+    number: int
+    text: str
+    route: Route = Route.TEXT
+    sheet: str | None = None
+    removed: tuple[Removal, ...] = ()
+    words: bytes | None = None
+    quality: float | None = None
+    has_images: bool = False
+    has_tables: bool = False
+    has_multiple_columns: bool = False
+
+    @property
+    def word_count(self) -> int:
+        """Words between white space."""
+        return len(self.text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class PageFailure:
+    """A page that could not be read; the others are.
+
+    Attributes:
+        code: Of the message; the sentence is made where it is shown.
+        details: The message's values.
+    """
+
+    number: int
+    code: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document that becomes a note.
+
+    Attributes:
+        index: From 0, in the order of the document.
+        heading_path: Headings it stands under, outermost first, its own last.
+        text: The note's content.
+        spans: Where its characters stand, in order; between two there is white space only.
+    """
+
+    index: int
+    heading_path: tuple[str, ...]
+    text: str
+    spans: tuple[NoteSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that was read.
+
+    Attributes:
+        address: Its URL, or its path inside the source's folder; unique within the source.
+        media_type: As in `application/pdf`.
+        file_sha256: Of its bytes.
+        arrived_at: Aware; decides the partition.
+    """
+
+    address: str
+    title: str
+    media_type: str
+    file_sha256: bytes
+    arrived_at: datetime
+    page_count: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DocumentReader(Protocol):
+    """Reads the pages of a kind of file.
+
+    Attributes:
+        name: For people.
+        reader_hash: Of its code and settings: with another hash its pages are stale.
+    """
+
+    name: str
+    reader_hash: str
+
+    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
+        """Give every page in order, read or failed.
+
+        Raises:
+            InvalidSourceError: Nothing of the file can be read.
+        """
+        ...
+
+
+def check_section(section: Section, pages: Mapping[int, Page]) -> None:
+    """Refuse a section whose runs do not say where its text stands. Properties 45, 46.
+
+    Raises:
+        InvalidParameterError: Runs overlap or are out of order, lie outside the section or the
+            page, hold other characters than the page, or leave out some that are no white space.
+    """
+    last = 0
+    for span in section.spans:
+        page = pages.get(span.page)
+        if (
+            page is None
+            or not last <= span.start < span.end <= len(section.text)
+            or not is_blank(section.text[last : span.start])
+            or page.text[span.page_start : span.page_end] != section.text[span.start : span.end]
+        ):
+            raise InvalidParameterError(
+                Message.SECTION_SPAN.format(section=section.index, start=span.start, end=span.end)
+            )
+        last = span.end
+    if not is_blank(section.text[last:]):
+        end = len(section.text)
+        raise InvalidParameterError(
+            Message.SECTION_SPAN.format(section=section.index, start=last, end=end)
+        )
+
+
+def unaccounted(page: Page, sections: Sequence[Section]) -> tuple[Span, ...]:
+    """Return what of a page is in no section and not removed, white space apart. Property 46."""
+    taken = [
+        *(
+            (span.page_start, span.page_end)
+            for s in sections
+            for span in s.spans
+            if span.page == page.number
+        ),
+        *((removal.start, removal.end) for removal in page.removed),
+        (len(page.text), len(page.text)),
+    ]
+    missing, last = [], 0
+    for start, end in sorted(taken):
+        if start > last and not is_blank(page.text[last:start]):
+            missing.append(Span(last, start))
+        last = max(last, end)
+    return tuple(missing)

@@ -1,0 +1,214 @@
+"""Documents in the database: results that know their place, and what goes with a document."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner
+
+from rag_resources.cli.main import app
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.documents import Document, Page, PageFailure, Section
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.places import NoteSpan
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.store.documents import (
+    delete_document,
+    insert_document,
+    write_pages,
+    write_sections,
+)
+from rag_resources.store.index_state import index_version
+from rag_resources.store.notes import note_id, upsert_notes
+from tests.corpus import SMALL, SOURCE, START, Corpus
+
+WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
+QUESTION = "¿Cuántas viviendas públicas promete el plan?"
+
+
+class LineReader:
+    """Reads a text whose pages are parted by form feeds; a page that says so cannot be read."""
+
+    name = "lines"
+    reader_hash = "1"
+
+    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
+        """Give the pages."""
+        for number, text in enumerate(file.read().decode().split("\f"), start=1):
+            yield PageFailure(number, "UNREADABLE") if text == "?" else Page(number, text)
+
+
+PAGES = {
+    1: Page(1, "El plan promete construir cien mil viviendas públicas. Serán de alquiler"),
+    2: Page(2, "y estarán en manos de los municipios. Otra cosa es el transporte."),
+}
+HOUSING = (
+    "El plan promete construir cien mil viviendas públicas. Serán de alquiler y estarán en manos "
+    "de los municipios."
+)
+SECTIONS = [
+    Section(
+        0,
+        ("Plan", "Vivienda"),
+        HOUSING,
+        (
+            NoteSpan(0, 72, 1, 0),
+            NoteSpan(73, len(HOUSING), 2, 0),
+        ),
+    ),
+    Section(1, ("Plan", "Transporte"), "Otra cosa es el transporte.", (NoteSpan(0, 27, 2, 38),)),
+]
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    """A document of two sections on two pages, and a note that is no document's."""
+    made = Corpus(database)
+    records = [
+        *(NoteRecord(f"plan/{each.index}", "", each.text, START) for each in SECTIONS),
+        NoteRecord("diario", "", "Hoy he leído el plan de viviendas.", START),
+    ]
+    document = Document(
+        "plan.pdf", "Plan", "application/pdf", b"\1" * 32, datetime(2025, 2, 1, tzinfo=UTC), 3
+    )
+    with database.transaction() as connection:
+        upsert_notes(connection, records, tenant="ana", source=SOURCE)
+        document_id = insert_document(connection, document, tenant="ana", source=SOURCE)
+        read = [*PAGES.values(), PageFailure(3, "UNREADABLE", {"page": 3})]
+        write_pages(connection, document_id, read, reader=LineReader())
+        write_sections(connection, document_id, sections(), PAGES)
+    made.index(SMALL)
+    return made
+
+
+def sections() -> dict[UUID, Section]:
+    return {note_id("ana", SOURCE, f"plan/{each.index}"): each for each in SECTIONS}
+
+
+def document(corpus: Corpus) -> UUID:
+    found: UUID = corpus.fetch("SELECT id FROM documents")[0].id
+    return found
+
+
+def test_a_passage_of_a_document_says_where_it_stands_and_others_say_nothing(
+    corpus: Corpus,
+) -> None:
+    found = corpus.ask(QUESTION, WORDS, top_k=10).results
+    assert {result.place is None for result in found} == {True, False}
+    for result in found:
+        metadata = result.to_json()["metadata"]
+        if result.note_id not in sections():
+            assert "place" not in metadata
+            continue
+        section = sections()[result.note_id]
+        assert section.text[result.start_char : result.end_char] == result.content
+        assert metadata["place"]["documentId"] == str(document(corpus))
+        assert metadata["place"]["headings"] == list(section.heading_path)
+        pages = [part["page"] for part in metadata["place"]["parts"]]
+        expected = [
+            number
+            for number in (1, 2)
+            if any(
+                span.page == number
+                and span.start < result.end_char
+                and result.start_char < span.end
+                for span in section.spans
+            )
+        ]
+        assert pages == expected
+
+
+def test_a_whole_note_stands_on_all_of_its_pages(corpus: Corpus) -> None:
+    notes = WORDS.model_copy(update={"unit": "notes"})
+    (found,) = (
+        each for each in corpus.ask(QUESTION, notes).results if "municipios" in each.content
+    )
+    assert found.place
+    assert [place.page for place in found.place.places] == [1, 2]
+
+
+def test_the_command_shows_the_place(
+    corpus: Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("TENANT", "ana")
+    monkeypatch.setenv("COLUMNS", "160")
+    call = ["retrieve", "transporte", "--strategy", "fulltext"]
+    shown = CliRunner().invoke(app, call)
+    assert shown.exit_code == 0
+    assert "pág. 2 · Plan › Transporte" in shown.stdout
+    written = json.loads(CliRunner().invoke(app, [*call, "--json"]).stdout)
+    assert written["results"][0]["metadata"]["place"]["headings"] == ["Plan", "Transporte"]
+
+
+def test_an_edited_note_stands_nowhere_until_it_is_written_anew(corpus: Corpus) -> None:
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "UPDATE notes SET content = content || ' Y más.' WHERE section_index = 0"
+        )
+        connection.execute("UPDATE notes SET tags = '{a}' WHERE section_index = 1")
+    corpus.index(SMALL)
+    found = {
+        result.note_id: result.place for result in corpus.ask(QUESTION, WORDS, top_k=10).results
+    }
+    first, second = sections()
+    assert found[first] is None
+    spans = corpus.fetch("SELECT DISTINCT note_id FROM note_spans")
+    assert [row.note_id for row in spans] == [second]
+
+
+def test_a_page_written_again_keeps_what_stands_in_it_and_its_failure_once(
+    corpus: Corpus,
+) -> None:
+    before = corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char")
+    with corpus.database.transaction() as connection:
+        read = [PAGES[2], PageFailure(3, "STILL_UNREADABLE")]
+        write_pages(connection, document(corpus), read, reader=LineReader())
+    assert corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char") == before
+    failures = corpus.fetch("SELECT page_number, stage, code FROM document_failures")
+    assert [tuple(row) for row in failures] == [(3, "extracting", "STILL_UNREADABLE")]
+    pages = corpus.fetch("SELECT page_number, character_count, word_count FROM document_pages")
+    assert {tuple(row) for row in pages} == {
+        (page.number, len(page.text), page.word_count) for page in PAGES.values()
+    }
+
+
+def test_a_section_that_stands_elsewhere_is_refused_and_changes_nothing(corpus: Corpus) -> None:
+    before = corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char")
+    wrong = {note: Section(s.index, (), s.text, ()) for note, s in sections().items()}
+    with pytest.raises(InvalidParameterError), corpus.database.transaction() as connection:
+        write_sections(connection, document(corpus), wrong, PAGES)
+    assert corpus.fetch("SELECT * FROM note_spans ORDER BY note_id, start_char") == before
+
+
+def test_a_deleted_document_takes_everything_with_it_but_other_notes(corpus: Corpus) -> None:
+    with corpus.database.transaction() as connection:
+        delete_document(connection, document(corpus))
+    for table in (
+        *("documents", "document_addresses", "document_pages", "document_failures", "note_spans"),
+        *("chunks AS c WHERE note_id = ANY(%s)", "notes AS n WHERE id = ANY(%s)"),
+    ):
+        given = (list(sections()),) if "%s" in table else ()
+        assert corpus.fetch(f"SELECT FROM {table}", *given) == [], table
+    assert len(corpus.fetch("SELECT FROM notes")) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM note_spans",
+        "UPDATE note_spans SET cells = 'A1'",
+        "UPDATE document_pages SET sheet = '2024'",
+        "DELETE FROM document_pages",
+    ],
+)
+def test_a_change_of_places_is_a_new_version_of_the_index(corpus: Corpus, statement: str) -> None:
+    """Or a cached answer would show the old place."""
+    with corpus.database.transaction() as connection:
+        before = index_version(connection)
+        connection.execute(statement)  # type: ignore[call-overload]
+        assert index_version(connection) > before
