@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import typer
-from typer._click.core import Command
 from typer._click.exceptions import (
     BadOptionUsage,
     BadParameter,
@@ -16,7 +15,6 @@ from typer._click.exceptions import (
     NoArgsIsHelpError,
     NoSuchOption,
 )
-from typer._click.formatting import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
@@ -25,31 +23,41 @@ from rag_resources.core.messages import Message
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class SpanishCommand(TyperCommand):
+class _InSpanish:
+    """What commands and groups of them have in common: a help page in Spanish."""
+
+    def format_usage(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write how it is called."""
+        pieces = self.collect_usage_pieces(ctx)
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=Message.USAGE)
+
+    def format_options(self: Any, ctx: Any, formatter: Any) -> None:
+        """Write its arguments and options, and the commands of a group."""
+        found = self.get_params(ctx)
+        arguments = [item for item in found if isinstance(item, TyperArgument)]
+        commands = getattr(self, "commands", {})
+        for title, rows in (
+            (Message.USAGE_SECTION_ARGUMENTS, [(str(a.metavar), a.help or "") for a in arguments]),
+            (
+                Message.USAGE_SECTION_OPTIONS,
+                [_option(item) for item in found if isinstance(item, TyperOption)],
+            ),
+            (
+                Message.USAGE_SECTION_COMMANDS,
+                [(name, command.help or "") for name, command in commands.items()],
+            ),
+        ):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class SpanishCommand(_InSpanish, TyperCommand):
     """A command whose help page is in Spanish."""
 
-    def format_usage(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
-        """Write how it is called."""
-        _write_usage(self, ctx, formatter)
 
-    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
-        """Write its arguments and options."""
-        _write_parameters(self, ctx, formatter)
-
-
-class SpanishGroup(TyperGroup):
+class SpanishGroup(_InSpanish, TyperGroup):
     """A group of commands whose help page is in Spanish."""
-
-    def format_usage(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
-        """Write how it is called."""
-        _write_usage(self, ctx, formatter)
-
-    def format_options(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
-        """Write its options and commands."""
-        _write_parameters(self, ctx, formatter)
-        rows = [(name, command.help or "") for name, command in self.commands.items()]
-        with formatter.section(Message.USAGE_SECTION_COMMANDS):
-            formatter.write_dl(rows)
 
 
 def group(name: str, description: str) -> typer.Typer:
@@ -141,28 +149,6 @@ def _reason(error: BadParameter) -> str:
 def _did_you_mean(names: Iterable[str]) -> str:
     listed = ", ".join(sorted(names))
     return Message.USAGE_DID_YOU_MEAN.format(names=listed) if listed else ""
-
-
-def _write_usage(command: Command, ctx: Any, formatter: HelpFormatter) -> None:
-    pieces = command.collect_usage_pieces(ctx)
-    formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=Message.USAGE)
-
-
-def _write_parameters(command: Command, ctx: Any, formatter: HelpFormatter) -> None:
-    parameters = command.get_params(ctx)
-    arguments = [
-        (str(item.metavar), item.help or "")
-        for item in parameters
-        if isinstance(item, TyperArgument)
-    ]
-    options = [_option(item) for item in parameters if isinstance(item, TyperOption)]
-    for title, rows in (
-        (Message.USAGE_SECTION_ARGUMENTS, arguments),
-        (Message.USAGE_SECTION_OPTIONS, options),
-    ):
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows)
 
 
 def _option(option: TyperOption) -> tuple[str, str]:
