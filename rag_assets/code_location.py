@@ -34,11 +34,13 @@ from rag_assets.migration.rollback import (
     rollback_partial_job,
     rollback_promotion_job,
 )
+from rag_assets.runs.liveness import locked_executor
 from rag_assets.schedules import hourly_purge, nightly_archive, nightly_evaluation
 from rag_assets.sensors import (
     automation,
     build_new_notes_sensor,
     build_stop_backfills_sensor,
+    dead_runs,
     failed_runs,
 )
 from rag_assets.serving.assets import build_promotion_asset
@@ -83,11 +85,12 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         sensors=[
             build_new_notes_sensor(settings),
             failed_runs,
+            dead_runs,
             build_stop_backfills_sensor(settings),
             automation,
         ],
         resources={"rag": RagResource(settings=settings), **overrides},
-        executor=dg.in_process_executor,
+        executor=locked_executor(settings),
     )
 
 

@@ -7,6 +7,7 @@ from filelock import FileLock
 
 from rag_assets.configured import check_models
 from rag_assets.instance_file import provide_instance_file
+from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
 from rag_resources.database.locate import dagster_url, database_url
 from rag_resources.database.migrations import connect, migrate
@@ -45,6 +46,7 @@ def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
     os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
     with FileLock(home / "dagster.lock", timeout=120), dg.DagsterInstance.get() as instance:
         _initialise_pools(instance)
+        end_dead_runs(instance)
     return notices
 
 

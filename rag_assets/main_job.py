@@ -7,6 +7,7 @@ the runs afterwards, and evaluates only what changed since its last evaluation.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 from rich.console import Console
@@ -16,7 +17,7 @@ from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import print_results, progress_bars
 from rag_assets.runs.failures import failure_reason
-from rag_assets.runs.liveness import living
+from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
@@ -45,9 +46,9 @@ def main_job(settings: Settings) -> None:
     with (
         open_application(settings) as application,
         dg.DagsterInstance.get() as instance,
-        living(settings.rag_home) as tags,
     ):
-        runs = _Runs(build_defs(settings), settings, instance, tags)
+        end_dead_runs(instance)
+        runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(console, application):
             bad_notes = runs.months("ingest")
             if settings.golden_source or _has_golden(application.database):
@@ -75,13 +76,11 @@ class _Runs:
         definitions: With the jobs.
         settings: They were built from.
         instance: Records the runs.
-        tags: Of every run.
     """
 
     definitions: dg.Definitions
     settings: Settings
     instance: dg.DagsterInstance
-    tags: Mapping[str, str]
 
     def months(self, job: str) -> list[str]:
         """Execute a job over all months in one run, which must succeed but for single notes.
@@ -108,14 +107,17 @@ class _Runs:
         self, job: str, *, tags: Mapping[str, str] | None = None, **options: Any
     ) -> dg.ExecuteInProcessResult:
         """Execute a job; how it ended is for the caller to look at."""
-        return self.definitions.resolve_job_def(job).execute_in_process(
-            instance=self.instance,
-            raise_on_error=False,
-            # The console belongs to the progress bars; the UI has the whole log.
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            tags={**self.tags, **(tags or {})},
-            **options,
-        )
+        run_id = str(uuid4())
+        with alive(run_id, self.settings) as own_tags:
+            return self.definitions.resolve_job_def(job).execute_in_process(
+                instance=self.instance,
+                raise_on_error=False,
+                # The console belongs to the progress bars; the UI has the whole log.
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                run_id=run_id,
+                tags={**own_tags, **(tags or {})},
+                **options,
+            )
 
 
 def _succeeded(result: dg.ExecuteInProcessResult) -> None:

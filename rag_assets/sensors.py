@@ -22,6 +22,7 @@ from rag_assets.indexing.assets import describe_closed
 from rag_assets.jobs import index_job, ingest_job
 from rag_assets.keys import CHUNKS, embeddings_key
 from rag_assets.runs.failures import failure_reason
+from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
 from rag_resources.core.chunking_version import chunking_hash
@@ -256,6 +257,17 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         assets = frozenset((CHUNKS, *map(embeddings_key, models)))
         stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
     return stops
+
+
+@dg.sensor(
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description=Message.SENSOR_DEAD_RUNS,
+)
+def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Report runs whose process was gone before they started; Dagster waits an hour for them."""
+    ended = end_dead_runs(context.instance)
+    return dg.SkipReason(Message.RUNS_ENDED.format(count=len(ended)))
 
 
 automation = dg.AutomationConditionSensorDefinition(

@@ -196,14 +196,21 @@ class Application:
 
 
 @contextmanager
-def open_application(settings: Settings, *, min_connections: int = 1) -> Iterator[Application]:
+def open_application(
+    settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+) -> Iterator[Application]:
     """Open the database that the settings name, and close it at the end.
+
+    Args:
+        settings: The environment.
+        min_connections: As of `Database`.
+        guard: As of `Database`.
 
     Raises:
         SchemaMismatchError: Its schema is not the one of this product.
         DatabaseError: It cannot be started or reached.
     """
-    database = open_database(settings, min_connections=min_connections)
+    database = open_database(settings, min_connections=min_connections, guard=guard)
     try:
         yield Application(settings, database)
     finally:

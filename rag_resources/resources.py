@@ -8,6 +8,7 @@ from dagster import ConfigurableResource, InitResourceContext, ResourceDependenc
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
+from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
 
@@ -25,7 +26,8 @@ class RagResource(ConfigurableResource["RagResource"]):
     def yield_for_execution(self, context: InitResourceContext) -> Iterator[Self]:
         """Open the application for a run and close it at its end."""
         log_to_stderr()
-        with open_application(self.settings) as application:
+        run_id = context.run.run_id if context.run else None
+        with open_application(self.settings, guard=run_guard(run_id)) as application:
             self._application = application
             yield self
             self._application = None

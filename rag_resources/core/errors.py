@@ -26,6 +26,7 @@ the offending values for the log.
     │   └── InvalidAnswerError           a language model's answer that is not what was asked for
     ├── DeadlineExceededError    there was no time left for it
     ├── DependencyOpenError      a circuit breaker keeps calls from a dependency that failed
+    ├── RunLostError             a run that lost its lock: it must write nothing more
     ├── IndexingError            a note that could not be chunked or embedded
     ├── GateNotPassedError       a promotion that the gate forbids
     ├── MigrationHeldError       work that somebody keeps from being done by itself
@@ -170,6 +171,10 @@ class DeadlineExceededError(RagError):
 
 class DependencyOpenError(RagError):
     """A circuit breaker keeps calls away from a dependency that has failed too often."""
+
+
+class RunLostError(RagError):
+    """A run lost its lock in the database: others may have taken over its work."""
 
 
 class IndexingError(RagError):

@@ -61,6 +61,8 @@ class Message:
 
     # retrieval.toml
     DEPENDENCY_OPEN: Template
+    RUN_LOST: Template
+    RUN_DEAD: Template
     STATEMENT_CANCELLED: Template
     MODEL_NOT_INDEXED: Template
     EMBEDDING_DIMENSION: Template
@@ -263,6 +265,8 @@ class Message:
     GOLDEN_BROKEN: Template
     SENSOR_NEW_NOTES: Template
     SENSOR_FAILED_RUNS: Template
+    SENSOR_DEAD_RUNS: Template
+    RUNS_ENDED: Template
     SENSOR_STOP_BACKFILLS: Template
     BACKFILLS_NONE: Template
     BACKFILLS_GO_ON: Template

@@ -1,5 +1,7 @@
 """Which database the application uses: the user's own or the embedded one, which is started."""
 
+from collections.abc import Callable
+
 from rag_resources.database.migrations import connect, parse_url
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import check_schema
@@ -39,8 +41,15 @@ def dagster_url(settings: Settings) -> str:
     return f"postgresql+psycopg2://{place}"
 
 
-def open_database(settings: Settings, *, min_connections: int = 1) -> Database:
+def open_database(
+    settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+) -> Database:
     """Return an open pool over the application's database, whose schema is left as it is.
+
+    Args:
+        settings: Which database.
+        min_connections: As of `Database`.
+        guard: As of `Database`.
 
     Raises:
         SchemaMismatchError: Its schema is not the one of this product.
@@ -49,7 +58,7 @@ def open_database(settings: Settings, *, min_connections: int = 1) -> Database:
     url = database_url(settings)
     with connect(url) as connection:
         check_schema(connection)
-    return Database(url, min_connections=min_connections).open()
+    return Database(url, min_connections=min_connections, guard=guard).open()
 
 
 def _embedded_url(settings: Settings, name: str) -> str:

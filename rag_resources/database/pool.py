@@ -6,7 +6,7 @@ How a connection keeps to a deadline is `connection`; trying again is `retry`.
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import get_ident
@@ -88,9 +88,14 @@ class Database:
     Args:
         dsn: `postgresql://…`
         min_connections: Kept open: 5 in a server, fewer in a run.
+        guard: Called before a connection is lent; raises if nothing may be done any more, as
+            `RunLock.check` does.
     """
 
-    def __init__(self, dsn: str, *, min_connections: int = 1) -> None:
+    def __init__(
+        self, dsn: str, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+    ) -> None:
+        self._guard = guard
         self._pool = ConnectionPool(
             dsn,
             connection_class=LimitedConnection,
@@ -153,6 +158,8 @@ class Database:
         try:
             connection = self._acquire(deadline)
             try:
+                # After the wait for a connection: the server may have been away meanwhile.
+                self._guard()
                 with connection:
                     yield connection
             finally:

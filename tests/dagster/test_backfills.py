@@ -14,6 +14,7 @@ from logging import getLogger
 from pathlib import Path
 
 import dagster as dg
+import psutil
 import psycopg
 import pytest
 from dagster._core.storage.event_log import EventLogStorage
@@ -28,13 +29,17 @@ from dagster_project import (
     Project,
     cloned,
     definitions,
+    failure_texts,
     opened,
 )
 from dagster_ui import Ui, eventually, free_port, members
 
 from rag_assets.instance import WORKSPACE, prepare
+from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
 from rag_assets.runs.queue import backfill_priority
+from rag_resources.database.migrations import migrate
+from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
 
@@ -240,7 +245,7 @@ def test_a_run_whose_server_is_gone_is_reported(project: Project) -> None:
 
 
 def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> None:
-    """It has no server: its process is seen to live by a lock."""
+    """It has no code server: it is alive while it holds its lock in PostgreSQL."""
     instance = project.instance
     with psycopg.connect(project.database_url) as busy:
         busy.execute("LOCK TABLE notes IN SHARE MODE")
@@ -256,6 +261,48 @@ def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> 
             process.wait()
     monitor_started_run(instance, None, record, getLogger())
     assert instance.get_run_by_id(record.dagster_run.run_id).status.value == "FAILURE"
+
+
+def test_a_main_job_that_outlives_its_database_blocks_nothing(
+    corpus: Corpus, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """It cannot store its own end; once the server is back, its run ends and the next one works."""
+    folder = tmp_path_factory.mktemp("outlived")
+    folder.chmod(0o755)
+    own = EmbeddedServer(folder / "server")
+    own.up()
+    try:
+        for name in ("rag", "dagster"):
+            own.ensure_database(name)
+        migrate(own.dsn("rag"))
+        with opened(folder / "home", own.dsn("rag"), own.dsn("dagster"), corpus) as project:
+            outlive(own, project)
+    finally:
+        own.down()
+
+
+def outlive(own: EmbeddedServer, project: Project) -> None:
+    """Kill the server of a main job that is waiting for a lock, and bring it back."""
+    instance = project.instance
+    command = [sys.executable, "-m", "rag_assets", "run"]
+    with psycopg.connect(project.database_url) as busy:
+        busy.execute("LOCK TABLE notes IN SHARE MODE")
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+        [record] = eventually(lambda: instance.get_run_records(started))
+        run_id = record.dagster_run.run_id
+        eventually(lambda: held_run_locks(project.database_url, [run_id]))
+        assert end_dead_runs(instance) == []
+        postmaster = psutil.Process(own.status().pid)
+        postmaster.kill()
+    assert process.wait(300) == 1
+    own.up()
+    eventually(lambda: not held_run_locks(project.database_url, [run_id]))
+    assert end_dead_runs(instance) == [run_id]
+    assert instance.get_run_by_id(run_id).status is dg.DagsterRunStatus.FAILURE
+    assert end_dead_runs(instance) == []
+    again = project.run(NOTES, months=MONTHS)
+    assert again.success, failure_texts(again)
 
 
 def gone_server() -> str:

@@ -135,7 +135,7 @@ def use(ui: Ui, home: Home) -> None:
     nodes = eventually(ui.repositories)
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
-    names = ("new_notes", "failed_runs", "stop_backfills", "automation")
+    names = ("new_notes", "failed_runs", "stop_backfills", "dead_runs", "automation")
     assert states == dict.fromkeys(names, "RUNNING")
 
     backfill = ui.launch_backfill(ASSETS, MONTHS[:2])

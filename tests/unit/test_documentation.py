@@ -87,8 +87,8 @@ def test_the_files_of_the_readme_are_valid() -> None:
     assert f"in {named.name}.yaml" in text
 
 
-LATER = {21, 22, 23, 24, 37, 38}
-"""Properties of the graph and of the HTTP API, which are not built."""
+LATER = {21, 22, 23, 24, 37, 38, 47, 48, 49, 50, 51, 52, 54, 56, 57, 58, 60, 61}
+"""Properties of what is not built: graph, HTTP API, documents, answers, tenants, evidence."""
 
 
 def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
@@ -100,4 +100,4 @@ def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
             numbers = re.match(r"test_property_(\d+)(?:_and_(\d+))?_", node.name)
             if numbers and any("given(" in ast.unparse(each) for each in node.decorator_list):
                 tested |= {int(number) for number in numbers.groups() if number}
-    assert tested == {*range(1, 47), 53} - LATER
+    assert tested == set(range(1, 62)) - LATER

@@ -1,0 +1,19 @@
+-- name: hold_run_lock!
+-- Take the lock of a run for as long as this session lives. PostgreSQL frees it with the session, however that ends.
+-- params: run_id text
+SELECT pg_advisory_lock(hashtextextended('brain-sync-rag run ' || :run_id, 0));
+
+-- name: list_held_run_locks
+-- Those of the given runs whose lock some session holds. A bigint key is stored as two halves, with objsubid 1.
+-- params:  run_ids text[]
+-- returns: run_id text
+SELECT wanted.run_id
+FROM unnest(:run_ids::text[]) AS wanted (run_id)
+WHERE EXISTS (
+    SELECT FROM pg_locks AS l
+    WHERE
+        l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+        AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+        AND (l.classid::bigint << 32) | l.objid::bigint
+        = hashtextextended('brain-sync-rag run ' || wanted.run_id, 0)
+);
