@@ -84,6 +84,8 @@ def _show_server(server: dict[str, Any]) -> None:
 
 
 def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None:
+    from rag_resources.providers.registry import embedded_runtime
+
     say(
         Message.STATUS_COUNTS.format(
             notes=found.notes,
@@ -106,6 +108,9 @@ def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None
 
         say(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console().print(_models_table(models))
+    for model in models:
+        if runtime := embedded_runtime(model.name):
+            say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
         console().print(_evaluations_table(found.evaluations))
     else:
@@ -162,6 +167,8 @@ def _models_table(models: "list[ModelStatus]") -> Any:
 
 
 def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, Any]:
+    from rag_resources.providers.registry import embedded_runtime
+
     return {
         "notes": found.notes,
         "chunked": found.chunked,
@@ -176,6 +183,7 @@ def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, 
                 "chunkVectors": model.chunk_vectors,
                 "noteVectors": model.note_vectors,
                 "pendingNotes": model.pending,
+                "runtime": embedded_runtime(model.name),
             }
             for model in models
         ],

@@ -713,6 +713,7 @@ class Message:
     SERVER_NOT_OURS: Template
     SERVER_STOPPED: Template
     STATUS_COUNTS: Template
+    STATUS_RUNTIME: Template
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template
     STATUS_EVALUATIONS: Template

@@ -102,7 +102,6 @@ class E5Encoder:
     """
 
     def __init__(self, weights: Weights) -> None:
-        self.runtime = f"numpy {np.__version__}, f32"
         self.hidden = weights.hidden
         self._n_heads = weights.n_heads
         self._words = weights.rows_4bit("emb.word")

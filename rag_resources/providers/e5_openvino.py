@@ -78,10 +78,9 @@ class OpenVinoEncoder:
         import openvino
 
         core = openvino.Core()
-        precision = preferred_precision(core)
-        self._compiled = core.compile_model(self._graph, "CPU", _properties(precision))
+        properties = _properties(preferred_precision(core))
+        self._compiled = core.compile_model(self._graph, "CPU", properties)
         self._requests = threading.local()
-        self.runtime = f"OpenVINO {openvino.__version__.partition('-')[0]}, {precision}"
 
     def _infer(self, states: FloatArray, mask: FloatArray) -> FloatArray:
         if not hasattr(self._requests, "own"):
@@ -92,6 +91,14 @@ class OpenVinoEncoder:
         request.wait()
         outputs: FloatArray = request.get_output_tensor(0).data
         return outputs
+
+
+def describe_runtime() -> str:
+    """Name OpenVINO's version and what it computes in on this processor; loads no model."""
+    import openvino
+
+    version = openvino.__version__.partition("-")[0]
+    return f"OpenVINO {version}, {preferred_precision(openvino.Core())}"
 
 
 def padded_length(length: int) -> int:

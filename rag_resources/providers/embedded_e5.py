@@ -17,14 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_resources.providers.e5_encoder import E5Encoder
-from rag_resources.providers.e5_openvino import OpenVinoEncoder, padded_length
+from rag_resources.providers.e5_openvino import (
+    OpenVinoEncoder,
+    describe_runtime,
+    padded_length,
+)
 from rag_resources.providers.e5_tokenizer import E5Tokenizer
 from rag_resources.providers.e5_weights import Weights, file_digest, read_weights, weights_path
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
-from rag_resources.providers.workers import limit_blas_threads, worker_threads
+from rag_resources.providers.workers import limit_blas_threads, numpy_runtime, worker_threads
 
 _NAME = "e5_small"
 _DIMENSION = 384
@@ -41,8 +45,6 @@ _BATCH_TEXTS = 1024
 
 class _Encoder(Protocol):
     """The transformer: windows of token ids to their mean hidden states."""
-
-    runtime: str
 
     def mean_states(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> Vectors: ...
 
@@ -105,9 +107,11 @@ class _SharedModel:
 
 def build_encoder(weights: Weights, digest: str) -> _Encoder:
     """Build the fastest transformer that this platform has."""
-    if find_spec("openvino"):
-        return OpenVinoEncoder(weights, digest)
-    return E5Encoder(weights)
+    return OpenVinoEncoder(weights, digest) if _has_openvino() else E5Encoder(weights)
+
+
+def _has_openvino() -> bool:
+    return find_spec("openvino") is not None
 
 
 _SHARED = _SharedModel()
@@ -144,8 +148,8 @@ class E5Embedder(Embedder):
 
     @property
     def runtime(self) -> str:
-        """What runs the model here, and the numbers it computes with; loads the model."""
-        return _SHARED.get().encoder.runtime
+        """What runs the model on this machine, and in which numbers; loads no model."""
+        return describe_runtime() if _has_openvino() else numpy_runtime()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages, prefixed by "passage: " as the model was trained.

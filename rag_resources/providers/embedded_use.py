@@ -19,7 +19,7 @@ from rag_resources.providers.e5_weights import file_digest
 from rag_resources.providers.inputs import clean, windows_of_chars
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 from rag_resources.providers.vectors import unit_vectors
-from rag_resources.providers.workers import limit_blas_threads
+from rag_resources.providers.workers import limit_blas_threads, numpy_runtime
 
 _NAME = "use_multilingual"
 _DIMENSION = 512
@@ -83,6 +83,11 @@ class USEEmbedder(Embedder):
             similarity_threshold=_SIMILARITY_THRESHOLD,
             max_sequence_tokens=_WINDOW_TOKENS,
         )
+
+    @property
+    def runtime(self) -> str:
+        """What runs the model."""
+        return numpy_runtime()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.

@@ -21,6 +21,11 @@ class Embedder(Protocol):
         """The model behind it."""
         ...
 
+    @property
+    def runtime(self) -> str:
+        """What computes the vectors on this machine, for people; nothing depends on it."""
+        return self.info.provider
+
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages.
 

@@ -81,6 +81,11 @@ def build_language_model(
         return _language_models[key]
 
 
+def embedded_runtime(name: str) -> str | None:
+    """What computes a model on this machine; None if it is not one of the embedded ones."""
+    return build_embedder(name).runtime if name in EMBEDDED_MODELS else None
+
+
 def _ollama_model(name: str) -> str | None:
     if name.startswith(_OLLAMA):
         return name.removeprefix(_OLLAMA).strip() or None

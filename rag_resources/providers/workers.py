@@ -8,6 +8,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 
@@ -15,6 +16,11 @@ from threadpoolctl import threadpool_limits
 def limit_blas_threads() -> None:
     """Give every BLAS of this process one thread, for good."""
     threadpool_limits(limits=1, user_api="blas")
+
+
+def numpy_runtime() -> str:
+    """What `Embedder.runtime` is of a model that numpy computes."""
+    return f"numpy {np.__version__}, f32"
 
 
 @cache
