@@ -31,6 +31,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
+from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import refresh_statistics
@@ -884,7 +885,10 @@ def test_status_counts_what_there_is(indexed: Rag) -> None:
     models = {model["name"]: model for model in database["models"]}
     assert models[MODEL]["chunkVectors"] == models[MODEL]["noteVectors"] == 5
     assert models["e5_small"]["state"] is None
+    runtime = models["e5_small"]["runtime"]
+    assert runtime == E5Embedder().runtime
     shown = indexed("status")
+    assert Message.STATUS_RUNTIME.format(model="e5_small", runtime=runtime) in shown.out
     assert "Notas: 5 (5 fragmentadas)" in shown.out
     assert Message.NO_EVALUATIONS in shown.out
 
