@@ -21,6 +21,8 @@ from tests.ollama_server import OllamaServer
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
 
+pytest_plugins = ["tests.skips"]
+
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile(
     "ci",

@@ -1,0 +1,83 @@
+"""A test that is skipped for a reason that nobody listed fails."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.skips import ALLOWED
+
+ROOT = Path(__file__).parents[2]
+UNNAMED = """
+import pytest
+
+@pytest.mark.skipif(True, reason="needs a server")
+def test_by_a_mark():
+    pass
+
+def test_by_a_call():
+    pytest.skip("needs a server")
+
+@pytest.fixture
+def server():
+    pytest.skip("needs a server")
+
+def test_by_a_fixture(server):
+    pass
+"""
+NAMED = """
+import pytest
+
+def test_a_name_that_is_not_utf8_is_rejected():
+    pytest.skip({reason!r})
+
+@pytest.mark.xfail
+def test_that_fails():
+    assert False
+"""
+
+
+def outcome(folder: Path, text: str) -> str:
+    """Run a file of tests with the plugin, and return the last line that pytest writes."""
+    (folder / "test_file.py").write_text(text, "utf-8")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "tests.skips", "-p", "no:valkey"),
+            *("-c", "/dev/null", "--rootdir", str(folder), str(folder / "test_file.py")),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return re.sub(r" in .*", "", done.stdout.strip().splitlines()[-1])
+
+
+def test_a_skip_that_is_not_listed_fails(tmp_path: Path) -> None:
+    """However it is made."""
+    assert outcome(tmp_path, UNNAMED) == "1 failed, 2 errors"
+
+
+@pytest.mark.parametrize("line", ["pytest.skip('x', allow_module_level=True)", "importorskip"])
+def test_a_file_that_is_skipped_fails(tmp_path: Path, line: str) -> None:
+    text = "pytest.importorskip('no_such_module')" if line == "importorskip" else line
+    assert outcome(tmp_path, f"import pytest\n{text}\n") == "1 error"
+
+
+def test_a_listed_test_may_be_skipped_for_its_reason_only(tmp_path: Path) -> None:
+    """A test that is expected to fail is none that is skipped."""
+    listed = NAMED.format(reason="the file system takes no such name")
+    assert outcome(tmp_path, listed) == "1 skipped, 1 xfailed"
+    assert outcome(tmp_path, NAMED.format(reason="another")) == "1 failed, 1 xfailed"
+
+
+def test_what_is_listed_is_there() -> None:
+    """A test that goes or is renamed leaves the list."""
+    tests = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text("utf-8"))
+    }
+    assert ALLOWED.keys() <= tests
