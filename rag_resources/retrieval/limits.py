@@ -3,11 +3,18 @@
 from collections.abc import Callable
 
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import DatabaseTimeoutError, DeadlineExceededError
+from rag_resources.core.errors import (
+    DatabaseTimeoutError,
+    DatabaseUnavailableError,
+    DeadlineExceededError,
+)
 from rag_resources.resilience.breakers import is_failure
 
 FAIR_MS = 200.0
 """Whoever had less and was not done is not to blame: the caller was in a hurry."""
+
+_FOR_WANT_OF_TIME = (DatabaseTimeoutError, DatabaseUnavailableError, DeadlineExceededError)
+"""The second, too: a connection takes its time to be made, and a short deadline does not wait."""
 
 
 def share(deadline: Deadline, part: float) -> Deadline:
@@ -22,6 +29,4 @@ def blames(deadline: Deadline) -> Callable[[Exception], bool]:
     """
     if deadline.remaining_ms >= FAIR_MS:
         return is_failure
-    return lambda error: (
-        is_failure(error) and not isinstance(error, DatabaseTimeoutError | DeadlineExceededError)
-    )
+    return lambda error: is_failure(error) and not isinstance(error, _FOR_WANT_OF_TIME)

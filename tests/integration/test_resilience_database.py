@@ -403,6 +403,21 @@ def test_callers_in_a_hurry_on_a_slow_network_close_nothing_to_others(
     stand.whole(pipeline=pipeline)
 
 
+def test_callers_in_a_hurry_close_no_retriever_that_runs_alone(
+    stand: Stand, proxied: Database, proxy: TcpProxy
+) -> None:
+    """Each has a breaker of its own then, and finds no connection in so short a time."""
+    pipeline = stand.new_pipeline(proxied)
+    stand.whole(pipeline=pipeline)
+    with stand.gone(WORDS):
+        for _ in range(FAILURES):
+            assert stand.ask(pipeline=pipeline).errors == {"fulltext": "UndefinedTable"}
+    proxy.delay(0.1)
+    for _ in range(2 * FAILURES):
+        assert stand.ask(pipeline=pipeline, deadline_ms=100).response.error
+    assert stand.ask(pipeline=pipeline).errors == {"fulltext": "DependencyOpenError"}
+
+
 def test_database_that_is_closed(stand: Stand, database_url: str) -> None:
     with Database(database_url) as database:
         pipeline = stand.new_pipeline(database)

@@ -173,7 +173,7 @@ from rag_assets.instance import WORKSPACE, prepare
 from rag_resources.settings import CONFIGURATIONS, SAMPLE, load_settings
 
 settings = load_settings()
-prepare(settings)
+prepare(settings, migrating=True)
 assert (settings.instance_folder / "dagster.yaml").read_text().startswith("#")
 assert "rag_assets.definitions" in WORKSPACE.read_text()
 assert len(list((SAMPLE / "notes").rglob("*.md"))) > 200
