@@ -34,6 +34,10 @@ ROW = {
     "tags": ["casa"],
     "createdAt": "2025-01-01T10:00:00+01:00",
     "updatedAt": "2025-01-02T00:00:00Z",
+    "places": [
+        {"note": "nota", "text": "ascensor"},
+        {"note": "nota", "start": 0, "end": 2, "text": "El"},
+    ],
 }
 FILE = json.dumps({"entries": [ROW, ROW | {"id": None, "query": "¿Y luego?"}]}).encode()
 MOMENTS = st.sampled_from(
