@@ -493,7 +493,8 @@ CREATE TABLE indexing_failures (
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     chunk_id uuid REFERENCES chunks (id) ON DELETE CASCADE,
     model text REFERENCES embedding_models (name),
-    error text NOT NULL,
+    -- Code and values; {"text"} for words of no catalogue.
+    error jsonb NOT NULL,
     occurred_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE NULLS NOT DISTINCT (stage, note_id, chunk_id, model)
 );
@@ -668,15 +669,17 @@ CREATE TABLE evaluation_queries (
     latency_ms double precision NOT NULL,
     stage_latencies jsonb NOT NULL DEFAULT '{}',
     degraded text[] NOT NULL DEFAULT '{}',
-    error text,
+    -- Code and values; {"text"} for words of no catalogue.
+    error jsonb,
+    -- Null, with no notes, if the passages do not say.
     answer text,
     -- Of the notes that the answer comes from.
     answer_note_ids uuid[],
     faithfulness double precision CHECK (faithfulness BETWEEN 0 AND 1),
     answer_relevance double precision CHECK (answer_relevance BETWEEN 0 AND 1),
     unsupported_claims text[],
-    -- Why there is no answer, or no judgement of it, in Spanish.
-    judge_error text,
+    -- Why there is no answer, or no judgement of it: code and values.
+    judge_error jsonb,
     -- As the question named them, without their text; similarity says how well each was found again: null if it was
     -- not.
     places jsonb NOT NULL DEFAULT '[]',
@@ -746,7 +749,8 @@ CREATE TABLE migration_batches (
     -- What this look spent of the level of all looks.
     level double precision NOT NULL CHECK (level >= 0),
     gate text NOT NULL CHECK (gate IN ('open', 'closed')),
-    reason text NOT NULL,
+    -- Code and values; {"text"} for words of no catalogue.
+    reason jsonb NOT NULL,
     -- Somebody let the next batch start although this one closed the gate.
     override_reason text,
     overridden_at timestamptz,

@@ -82,6 +82,10 @@ def _reworded_value(value: Any, wording: Mapping[str, str]) -> Any:
 # --- What is stored ---------------------------------------------------------------------------
 
 
+MAX_VALUE_CHARS = 1_000
+"""Of a string that is kept; the rest is cut off."""
+
+
 def to_stored(text: str) -> dict[str, Any]:
     """Return what is stored of a text: `code` and `values`, or `text` for other people's words.
 
@@ -143,4 +147,4 @@ def _from_json(value: Any, wording: Mapping[str, str]) -> Any:
 
 
 def _storable(text: str) -> str:
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return text[:MAX_VALUE_CHARS].replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -9,6 +9,7 @@ from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
 from rag_resources.store.evaluations import stored_evaluation
 
 MIN_PREFIX = 6
@@ -56,7 +57,7 @@ def evaluated_questions(
             retrieved=tuple(row.retrieved_note_ids),
             rank=row.first_relevant_rank,
             metrics=row.metrics,
-            error=row.error,
+            error=restored(row.error) if row.error else None,
             passage_metrics=row.passage_metrics,
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
         )

@@ -16,6 +16,7 @@ from rag_resources.core.evaluation import (
 )
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -135,7 +136,7 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "latency_ms": outcome.latency_ms,
         "stage_latencies": Jsonb(dict(outcome.stages)),
         "degraded": list(outcome.degraded),
-        "error": outcome.error,
+        "error": Jsonb(to_stored(outcome.error)) if outcome.error else None,
         "places": Jsonb([_place_row(place) for place in outcome.places]),
         "first_relevant_passage_rank": summary.passages.first_ranks.get(outcome.key),
         "passage_metrics": Jsonb(dict(passage_metrics)) if passage_metrics else None,
@@ -173,10 +174,10 @@ def _answer_columns(judgements: JudgeSummary | None, outcome: QueryOutcome) -> d
     judgement = judged.judgement if judged else None
     cited = [outcome.context[rank - 1].note_id for rank in answer.ranks] if answer else []
     return {
-        "answer": answer.text if answer else None,
+        "answer": answer.text if answer and answer.found else None,
         "answer_note_ids": list(dict.fromkeys(cited)) if answer else None,
         "faithfulness": judgement.faithfulness if judgement else None,
         "answer_relevance": judgement.answer_relevance if judgement else None,
         "unsupported_claims": list(judgement.unsupported) if judgement else None,
-        "judge_error": judged.failure if judged else None,
+        "judge_error": Jsonb(to_stored(judged.failure)) if judged and judged.failure else None,
     }

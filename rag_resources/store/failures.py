@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
 Stage = Literal["chunk", "embed_note", "embed_chunk"]
-_ERROR_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def record_failure(connection: Connection, failure: Failure) -> None:
         note_id=failure.note_id,
         chunk_id=failure.chunk_id,
         model=failure.model,
-        error=failure.error[:_ERROR_CHARS],
+        error=Jsonb(to_stored(failure.error)),
     )
 
 

@@ -6,10 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from rag_resources.core.quality_watch import Baseline, BatchVerdict
+from rag_resources.core.texts import to_stored
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ def write_batch(
         p_value=drop.p_value if drop else None,
         level=verdict.level,
         gate="open" if verdict.is_open else "closed",
-        reason=verdict.reason,
+        reason=Jsonb(to_stored(verdict.reason)),
     )
 
 
@@ -179,4 +183,5 @@ def vectors_are_current(connection: Connection, model: str, window: TimeWindow) 
 
 
 def _stored(row: Any) -> StoredBatch:
-    return StoredBatch(*(getattr(row, name) for name in _COLUMNS))
+    columns = {name: getattr(row, name) for name in _COLUMNS}
+    return StoredBatch(**{**columns, "reason": restored(row.reason)})

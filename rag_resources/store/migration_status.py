@@ -24,6 +24,7 @@ from rag_resources.core.migration_status import (
 )
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
 from rag_resources.store.evaluations import fetch_evaluation, latest_evaluation
 from rag_resources.store.holds import Hold, current_hold
 from rag_resources.store.migration import StoredBatch, latest_batches
@@ -269,7 +270,8 @@ def _errors(connection: Connection) -> tuple[ErrorKind, ...]:
     examples: dict[tuple[str, str | None, int], list[ErrorExample]] = {}
     for row in queries().errors_by_kind(connection, examples=EXAMPLES):
         kind = (row.stage, row.model, row.total)
-        examples.setdefault(kind, []).append(ErrorExample(row.note_id, row.external_id, row.error))
+        example = ErrorExample(row.note_id, row.external_id, restored(row.error))
+        examples.setdefault(kind, []).append(example)
     return tuple(ErrorKind(*kind, tuple(found)) for kind, found in examples.items())
 
 

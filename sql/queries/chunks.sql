@@ -143,7 +143,7 @@ FROM (
 
 -- name: record_failure!
 -- What could not be chunked or embedded, once per text; nothing for a note that is gone or being deleted.
--- params:  stage text, note_id uuid, chunk_id uuid or null, model text or null, error text
+-- params:  stage text, note_id uuid, chunk_id uuid or null, model text or null, error jsonb
 INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)
 SELECT :stage, n.id, :chunk_id::uuid, :model, :error FROM notes AS n WHERE n.id = :note_id
 FOR KEY SHARE OF n SKIP LOCKED

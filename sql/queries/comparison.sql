@@ -20,7 +20,7 @@ UNION ALL
 -- Every question of some evaluations.
 -- params:  evaluation_ids uuid[]
 -- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
---          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error text or null,
+--          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error jsonb or null,
 --          passage_metrics jsonb or null, places jsonb
 -- index:   evaluation_queries_pkey
 SELECT

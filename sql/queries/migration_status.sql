@@ -61,7 +61,7 @@ GROUP BY month, p.model ORDER BY month, p.model;
 -- name: errors_by_kind
 -- How many texts could not be indexed, by stage and model, with the latest of each as examples.
 -- params:  examples int (>= 1)
--- returns: stage text, model text or null, total bigint, note_id uuid, external_id text, error text
+-- returns: stage text, model text or null, total bigint, note_id uuid, external_id text, error jsonb
 SELECT e.stage, e.model, e.total, e.note_id, coalesce(n.external_id, n.id::text) AS external_id, e.error
 FROM (
     SELECT

@@ -20,7 +20,7 @@ _CONTENT = {
     "content_sha256, contextual_sha256 FROM chunk_embeddings",
     "note vectors": "SELECT model, note_id, embedding::text, content_sha256 FROM note_embeddings",
     "queue": "SELECT model, note_id FROM pending_embeddings",
-    "failures": "SELECT stage, note_id, chunk_id, model, error FROM indexing_failures",
+    "failures": "SELECT stage, note_id, chunk_id, model, error::text FROM indexing_failures",
     "statistics": "SELECT lexeme, document_count, chunk_count, average_lexeme_occurrences "
     "FROM lexeme_statistics, index_state",
     "indexes": "SELECT c.relname, i.indisvalid, i.indisready, i.indislive FROM pg_index i "

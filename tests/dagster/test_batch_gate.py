@@ -20,6 +20,7 @@ from dagster_project import (
 )
 
 from rag_resources.core.messages import Message
+from rag_resources.languages.messages import restored
 
 QUALITY = "retrieval_quality"
 LAST = MONTHS[-1:]
@@ -113,7 +114,7 @@ def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Proje
     assert has_work(migrating)
     told = failure_texts(refused)
     assert "embeddings/use_multilingual" in told
-    assert batches(migrating, "reason")[-1][0] in told
+    assert restored(batches(migrating, "reason")[-1][0]) in told
     assert 'ops: {chunks: {config: {override_quality_gate: "…"}}}' in told
 
     assert migrating.run(CHUNKS, EMBEDDINGS, months=MONTHS[:1]).success
@@ -196,5 +197,5 @@ def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project
     said = tick(migrating)
     assert canceled(migrating) == {"ofchunks", "ofvectors", "ofindex"}
     assert all(name in said for name in canceled(migrating))
-    assert batches(migrating, "reason")[-1][0] in said
+    assert restored(batches(migrating, "reason")[-1][0]) in said
     assert tick(migrating) == Message.BACKFILLS_GO_ON

@@ -110,7 +110,7 @@ def test_what_is_compared_with_stays(database: Database, tmp_path: Path) -> None
             " config_hash, golden_hash, total_queries, hit_rate_at_10, mrr, latency_p95_ms, found,"
             " missed, baseline_id, level, gate, reason)"
             " VALUES ('m', 'c', 'r', '{}', now(), 'h', 'g', 1, 1, 1, 1, '{}', '{}', %s, 0, 'open',"
-            " '')",
+            " '{}')",
             (baseline,),
         )
     archive_questions(database, LocalFiles(tmp_path), keep_days=90)

@@ -34,6 +34,7 @@ from rag_resources.database.queries import statement
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.messages import restored
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as search_store
 from rag_resources.store.embeddings import (
@@ -147,10 +148,11 @@ def pending(database: Database, model: str = "hash_model") -> set[UUID]:
 
 def recorded_failures(database: Database) -> list[tuple[str, UUID, str, str]]:
     """Stage, note, model and reason of each text that could not be indexed."""
-    return fetch(
+    rows = fetch(
         database,
         "SELECT stage, note_id, model, error FROM indexing_failures ORDER BY stage, chunk_id",
     )
+    return [(row.stage, row.note_id, row.model, restored(row.error)) for row in rows]
 
 
 def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, list[Chunk]]:
@@ -506,8 +508,8 @@ def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(database: D
     assert [failure.note_id for failure in report.failed] == [notes[1]]
     (recorded,) = fetch(database, "SELECT stage, note_id, error FROM indexing_failures")
     assert (recorded.stage, recorded.note_id) == ("chunk", notes[1])
-    assert "violates check constraint" in recorded.error
-    assert "maldita" not in recorded.error
+    assert "violates check constraint" in recorded.error["text"]
+    assert "maldita" not in str(recorded.error)
 
     edit(database, notes[1], "Una palabra bendita.")
     assert chunk_window(database, ALWAYS, SMALL).notes == 1
@@ -834,7 +836,7 @@ def test_vectors_being_stored_do_not_keep_notes_from_being_chunked(database: Dat
     (note,) = add_notes(database, [text_of(1)])
     with database.transaction() as connection:
         connection.execute(
-            "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('embed_note', %s, '')",
+            "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('embed_note', %s, '{}')",
             (note,),
         )
         report = chunk_window(database, ALWAYS, SMALL)
@@ -851,6 +853,7 @@ from tests.embedders import HashEmbedder
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.languages.messages import restored
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 

@@ -35,6 +35,7 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.languages.messages import restored
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.retrieval.rerank_llm import MAX_CALLS
 from rag_resources.settings import load_settings
@@ -470,7 +471,9 @@ def test_an_evaluation_outlives_its_judge(
     stored = rows(corpus, "faithfulness unsupported_claims judge_error answer")
     assert stored[QUESTIONS[0]][:3] == (0.5, ["Lo pagó Maite."], None)
     assert stored[QUESTIONS[1]][:2] == (None, None)
-    assert stored[QUESTIONS[1]][2].startswith("No se ha podido juzgar")
+    failure = stored[QUESTIONS[1]][2]
+    assert failure["code"] == "JUDGE_FAILED"
+    assert restored(failure).startswith("No se ha podido juzgar")
     assert stored[QUESTIONS[1]][3] == "Cuesta 415 €. Lo pagó Maite."
     assert evaluation.evaluation_id
 
@@ -521,4 +524,7 @@ def test_a_judge_without_its_model_is_no_reason_to_lose_an_evaluation(
         evaluation = evaluate(corpus.database, corpus.pipeline(), "x", CONFIG, judging=judging)
     assert evaluation.summary.judgements
     assert (evaluation.summary.judgements.judged, evaluation.summary.judgements.failures) == (0, 2)
-    assert "ollama pull nada" in rows(corpus, "judge_error")[QUESTIONS[0]][0]
+    failure = rows(corpus, "judge_error")[QUESTIONS[0]][0]
+    assert failure["code"] == "ANSWER_FAILED"
+    assert "code" in failure["values"]["reason"]
+    assert "ollama pull nada" in restored(failure)

@@ -151,7 +151,8 @@ def test_everything_of_the_model_goes_and_nothing_else(corpus: Corpus, settings:
     )
     corpus.fetch(
         "INSERT INTO indexing_failures (stage, note_id, model, error) "
-        "SELECT 'embed_note', id, m, 'x' FROM notes, unnest('{old_model,new_model}'::text[]) AS m "
+        "SELECT 'embed_note', id, m, '{}'::jsonb "
+        "FROM notes, unnest('{old_model,new_model}'::text[]) AS m "
         "RETURNING 1"
     )
     others = [contents(corpus, name) for name in ("new_model", "hash_model")]

@@ -59,7 +59,7 @@ def test_what_expired_before_the_grace_goes_whole(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         for note in notes:
             connection.execute(
-                "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('chunk', %s, 'no')",
+                "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('chunk', %s, '{}')",
                 (note,),
             )
     by_text = {row.content: row.id for row in corpus.fetch("SELECT id, content FROM notes")}

@@ -153,7 +153,7 @@ def test_a_deleted_note_takes_everything_with_it(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         connection.execute(
             "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)"
-            " SELECT 'embed_chunk', note_id, id, 'hash_model', 'no' FROM chunks"
+            " SELECT 'embed_chunk', note_id, id, 'hash_model', '{}'::jsonb FROM chunks"
         )
         connection.execute("DELETE FROM notes WHERE id = %s", (deleted,))
     for table in ("chunks", "note_embeddings", "indexing_failures"):

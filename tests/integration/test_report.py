@@ -531,7 +531,7 @@ def test_events_are_listed(database: Database, three: Mapping[str, UUID]) -> Non
                 "INSERT INTO migration_batches (model, chunking_hash, run_id, months, finished_at,"
                 " config_hash, golden_hash, total_queries, hit_rate_at_10, mrr, latency_p95_ms,"
                 " found, missed, level, gate, reason) VALUES ('m', 'c', %s, '{2025-01}', %s, 'h',"
-                " 'g', 4, 0.75, 0.5, 9, '{}', '{}', 0, %s, 'porque sí')",
+                " 'g', 4, 0.75, 0.5, 9, '{}', '{}', 0, %s, '{\"text\": \"porque sí\"}')",
                 (gate, DAY + timedelta(days=day), gate),
             )
     found = page(database)

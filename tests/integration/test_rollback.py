@@ -234,7 +234,7 @@ def test_notes_in_every_state_are_taken_back(corpus: Corpus) -> None:
         ("UPDATE notes SET content = ' ', chunked_at = now() WHERE id = %s", blank),
         (
             "INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error) SELECT "
-            "'embed_chunk', note_id, id, 'hash_model', 'No.' FROM chunks WHERE note_id = %s",
+            "'embed_chunk', note_id, id, 'hash_model', '{}'::jsonb FROM chunks WHERE note_id = %s",
             failed,
         ),
     ):
