@@ -31,7 +31,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only what changed)
-	@$(BIN)/python -m rag_assets run
+	@$(BIN)/python -m rag_assets run $(ARGS)
 
 ui: $(READY)  ## Serve the Dagster UI with its daemon
 	@$(BIN)/python -m rag_assets ui

@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Iterable
+from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import note
+from rag_resources.cli.content_settings import AcceptOption
+from rag_resources.cli.output import note, warn
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -16,15 +18,24 @@ app = group("rag_assets", Message.HELP_ASSETS)
 
 
 @command(app, "run", Message.HELP_RUN)
-def run() -> None:
+def run(
+    sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
+    accept_settings: AcceptOption = False,
+) -> None:
     """Do the main job through the Dagster instance."""
     from rag_assets.instance import prepare
+    from rag_resources.application import open_application
+    from rag_resources.cli.content_settings import confirm_settings
 
     settings = load_settings()
     _tell(prepare(settings, migrating=True))
+    with open_application(settings) as application:
+        source = confirm_settings(application, sample=sample, accept=accept_settings)
+    if source.notice:
+        warn(source.notice)
     from rag_assets.main_job import main_job
 
-    main_job(settings)
+    main_job(settings, source)
 
 
 @command(app, "ui", Message.HELP_UI)

@@ -26,6 +26,7 @@ from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import list_golden
@@ -33,10 +34,14 @@ from rag_resources.store.index_state import index_version
 from rag_resources.store.progress import index_is_current
 
 
-def main_job(settings: Settings) -> None:
+def main_job(settings: Settings, source: ContentSource) -> None:
     """Run everything, show its progress, and end with the table of configurations.
 
     Notes that could not be indexed stop nothing, and are told in the end.
+
+    Args:
+        settings: Of this run.
+        source: What is read.
 
     Raises:
         RagError: A step failed, or some note; the UI shows the run.
@@ -50,9 +55,10 @@ def main_job(settings: Settings) -> None:
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(console, application):
-            bad_notes = runs.months("ingest")
-            if settings.golden_source or _has_golden(application.database):
-                runs.assets("golden", [GOLDEN_DATASET])
+            sample = {"config": {"sample": source.asked_for}}
+            bad_notes = runs.months("ingest", ops={"notes": sample})
+            if source.golden or _has_golden(application.database):
+                runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
             if not _index_is_current(application):
                 bad_notes += runs.months("index")
         if not _has_golden(application.database):
@@ -82,8 +88,12 @@ class _Runs:
     settings: Settings
     instance: dg.DagsterInstance
 
-    def months(self, job: str) -> list[str]:
+    def months(self, job: str, *, ops: Mapping[str, Any] | None = None) -> list[str]:
         """Execute a job over all months in one run, which must succeed but for single notes.
+
+        Args:
+            job: Its name.
+            ops: Configuration of its assets.
 
         Returns:
             What is to be told of those.
@@ -93,18 +103,25 @@ class _Runs:
             "dagster/asset_partition_range_start": keys[0],
             "dagster/asset_partition_range_end": keys[-1],
         }
-        result = self.execute(job, tags=window)
+        result = self.execute(job, tags=window, ops=ops)
         if failed_for_notes_only(self.instance, result):
             return [_reason(result)]
         _succeeded(result)
         return []
 
-    def assets(self, job: str, keys: Sequence[dg.AssetKey]) -> None:
+    def assets(
+        self, job: str, keys: Sequence[dg.AssetKey], *, ops: Mapping[str, Any] | None = None
+    ) -> None:
         """Materialise some assets of a job in a run, which must succeed."""
-        _succeeded(self.execute(job, asset_selection=list(keys)))
+        _succeeded(self.execute(job, ops=ops, asset_selection=list(keys)))
 
     def execute(
-        self, job: str, *, tags: Mapping[str, str] | None = None, **options: Any
+        self,
+        job: str,
+        *,
+        tags: Mapping[str, str] | None = None,
+        ops: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> dg.ExecuteInProcessResult:
         """Execute a job; how it ended is for the caller to look at."""
         run_id = str(uuid4())
@@ -113,7 +130,10 @@ class _Runs:
                 instance=self.instance,
                 raise_on_error=False,
                 # The console belongs to the progress bars; the UI has the whole log.
-                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                run_config={
+                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                    "ops": ops or {},
+                },
                 run_id=run_id,
                 tags={**own_tags, **(tags or {})},
                 **options,

@@ -26,9 +26,11 @@ from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
 from rag_resources.core.chunking_version import chunking_hash
-from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
+from rag_resources.ingestion.content_settings import NOTES_SETTINGS, require_settings
+from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
 from rag_resources.store.holds import current_hold
@@ -58,7 +60,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         The cursor is the latest change time of a file, in nanoseconds, and the source's identity.
         A change time cannot be set back, so a file or folder moved in with an old date is seen too.
         """
-        source = settings.notes_source
+        source = settings.notes_source or (SAMPLE_NOTES if settings.sample_by_default else None)
         if source is None:
             return dg.SkipReason(Message.SOURCE_NOT_SET)
         if not source.exists():
@@ -70,6 +72,9 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
         if not changed:
             return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
+        refusal = _refusal(settings)
+        if refusal:
+            return dg.SkipReason(refusal)
         latest = str(max(changed.values()))
         cursor = f"{latest} {_identity(source)}"
         keys = _months(list(changed), settings)
@@ -85,6 +90,16 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[request], cursor=cursor)
 
     return new_notes
+
+
+def _refusal(settings: Settings) -> str:
+    """Say why a run would not read the source; empty if it would."""
+    try:
+        with open_application(settings) as application:
+            source = require_settings(application.database, settings, NOTES_SETTINGS)
+    except SettingsChangedError as error:
+        return error.message
+    return source.notice
 
 
 def _identity(source: Path) -> str:

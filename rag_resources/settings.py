@@ -13,7 +13,6 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
-    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
@@ -27,6 +26,8 @@ from rag_resources.packaged import packaged
 SAMPLE = packaged("rag_assets", "sample")
 CONFIGURATIONS = packaged("rag_assets", "configurations")
 FILES_SCHEMES = ("file", "s3", "gs", "az")
+SAMPLE_SOURCE = "sample"
+"""The source of the sample's notes, which no other notes may have."""
 
 
 def _listed(value: Any) -> Any:
@@ -74,8 +75,8 @@ class Settings(BaseSettings):
         dagster_pg_url: Dagster's own database; None puts it on the same server.
         rag_postgres_bin: A folder of PostgreSQL binaries for the embedded server.
         rag_postgres_port: Its port; None takes a free one.
-        notes_source: Folder or file of notes; None: the notes table is filled by others. Who names
-            neither this nor `golden_source` nor `database_url` gets the sample.
+        notes_source: Folder or file of notes; None: others fill the notes table, or, if
+            `sample_by_default`, a database that holds nothing else gets the sample.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         golden_source: JSON file of golden questions; None: they are imported by hand.
         files_url: Where reports and archives go: `file:///folder`, `s3://bucket/prefix`, `gs://…`,
@@ -136,14 +137,12 @@ class Settings(BaseSettings):
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None
 
-    @model_validator(mode="before")
+    @field_validator("notes_source_name")
     @classmethod
-    def _sample_for_who_has_nothing(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """The sample never comes among somebody's own notes or questions."""
-        own = {"notes_source", "golden_source"} & given.keys() or given.get("database_url")
-        if own:
-            return given
-        return {**given, "notes_source": SAMPLE / "notes", "golden_source": SAMPLE / "golden.json"}
+    def _not_the_sample(cls, value: str) -> str:
+        if value == SAMPLE_SOURCE:
+            raise ValueError(Message.SOURCE_NAME_RESERVED.format(name=SAMPLE_SOURCE))
+        return value
 
     @field_validator(
         "rag_home", "dagster_home", "notes_source", "golden_source", "rag_configurations"
@@ -159,6 +158,16 @@ class Settings(BaseSettings):
     def instance_folder(self) -> Path:
         """The folder of Dagster's instance and its `dagster.yaml`."""
         return self.dagster_home or self.rag_home / "dagster"
+
+    @property
+    def names_no_source(self) -> bool:
+        """Whether neither notes nor golden questions were named, not even as empty."""
+        return not {"notes_source", "golden_source"} & self.model_fields_set
+
+    @property
+    def sample_by_default(self) -> bool:
+        """Whether the sample may be read: `ingestion.content_source` looks at the database, too."""
+        return self.names_no_source and not self.database_url
 
     @property
     def files_address(self) -> str:

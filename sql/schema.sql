@@ -532,7 +532,10 @@ CREATE TABLE golden_history (
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_by text NOT NULL DEFAULT session_user,
     -- The file, command or run, as the application says; empty for what was changed without it.
-    origin text NOT NULL DEFAULT coalesce(current_setting('rag.golden_origin', TRUE), '')
+    origin text NOT NULL DEFAULT coalesce(current_setting('rag.golden_origin', TRUE), ''),
+    -- The file that an import took a question from, with its folder; empty for what a person entered. An import deletes
+    -- only what came from the same file.
+    source text NOT NULL DEFAULT coalesce(current_setting('rag.golden_source', TRUE), '')
 );
 -- Prevents a scan of the history for what a question last was.
 CREATE INDEX golden_history_question_idx ON golden_history (golden_id, id);
@@ -759,3 +762,16 @@ CREATE TABLE migration_batches (
     UNIQUE (model, run_id)
 );
 CREATE INDEX migration_batches_latest_idx ON migration_batches (model, chunking_hash, finished_at DESC, id DESC);
+
+-- The settings that the content of this database was made with. A run with other settings says so and asks first: a
+-- variable that is not set, or misspelt, must not mix one collection of notes with another.
+CREATE TABLE content_settings (
+    -- Empty for a setting of all tenants.
+    tenant_id text NOT NULL,
+    -- The environment variable.
+    name text NOT NULL,
+    -- null: a person accepted that nothing is compared with it.
+    value jsonb NOT NULL,
+    accepted_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, name)
+);

@@ -1,12 +1,13 @@
 """The golden dataset, one evaluation per named configuration, and their comparison."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
 
 from rag_assets.evaluation.metadata import evaluation_metadata
+from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import (
     GOLDEN_DATASET,
     NOTE_EMBEDDINGS,
@@ -18,18 +19,19 @@ from rag_assets.keys import (
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.golden import golden_hash
-from rag_resources.core.golden_changes import GoldenChange, Operation, count_changes
+from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.files import open_files
 from rag_resources.golden.files import import_golden
+from rag_resources.ingestion.content_settings import GOLDEN_SETTINGS
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.reporting.page import history_plot, hit_rates_plot, write_report
 from rag_resources.reporting.plots.canvas import png
 from rag_resources.reporting.reading import read_report
 from rag_resources.resources import RagResource
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import GoldenImport, list_golden
 
 
 @dg.asset(
@@ -40,21 +42,21 @@ from rag_resources.store.golden import list_golden
     description=Message.ASSET_GOLDEN,
 )
 def golden_dataset(
-    context: dg.AssetExecutionContext, rag: RagResource
+    context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
 ) -> dg.MaterializeResult[None]:
-    """Make the golden questions those of the source, all of them or none.
+    """Import the golden questions of the source, all of them or none.
 
-    Without a source the stored ones are kept. What the source does not have goes: it is named, and
-    stays in the history.
+    Without a source the stored ones are kept. What came from the source and is no longer in it
+    goes: it is named, and stays in the history. What a person entered or changed stays.
     """
     application = rag.application
-    source = application.settings.golden_source
-    changes: list[GoldenChange] = []
-    if source:
-        with told_as_failure():
-            changes = import_golden(
+    imported = GoldenImport([], [])
+    with told_as_failure():
+        source = chosen_source(context, config, application, GOLDEN_SETTINGS)
+        if source.golden:
+            imported = import_golden(
                 application.database,
-                source,
+                source.golden,
                 tenant=application.settings.tenant,
                 run_id=context.run.run_id,
             )
@@ -65,7 +67,7 @@ def golden_dataset(
         metadata={
             "questions": len(entries),
             "golden_hash": golden_hash(entries),
-            **_changes_metadata(changes),
+            **_changes_metadata(imported),
             **{
                 f"questions_{category}": sum(entry.category == category for entry in entries)
                 for category in categories
@@ -74,16 +76,25 @@ def golden_dataset(
     )
 
 
-def _changes_metadata(changes: Sequence[GoldenChange]) -> dict[str, Any]:
-    """Return what an import changed; the questions it took away by name."""
-    counts = count_changes(changes)
-    deleted = [change.before.query for change in changes if change.before and not change.after]
+def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
+    """Return what an import changed; the questions it took away or left alone by name."""
+    counts = count_changes(imported.changes)
+    deleted = [
+        change.before.query for change in imported.changes if change.before and not change.after
+    ]
+    kept = [
+        *(f"- {entry.query}" for entry in imported.kept),
+        "",
+        Message.GOLDEN_KEPT.format(count=len(imported.kept)),
+    ]
     lines = [*(f"- {query}" for query in deleted), "", Message.GOLDEN_RECOVER]
     return {
         "inserted": counts[Operation.INSERT],
         "updated": counts[Operation.UPDATE],
         "deleted": len(deleted),
+        "kept": len(imported.kept),
         **({"deleted_questions": dg.MetadataValue.md("\n".join(lines))} if deleted else {}),
+        **({"kept_questions": dg.MetadataValue.md("\n".join(kept))} if imported.kept else {}),
     }
 
 

@@ -21,6 +21,11 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
+from rag_resources.ingestion.content_settings import (
+    CHUNKING_SETTINGS,
+    require_model,
+    require_settings,
+)
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import (
@@ -118,10 +123,12 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
         """Chunk the notes that need it, then refresh what full-text search knows of the words."""
         application = rag.application
         way = chunking_hash(application.settings.chunking)
-        with told_as_failure(), application.database.transaction() as connection:
-            is_done = index_is_current(
-                connection, span(context.partition_keys), chunking_hash=way, models=()
-            )
+        with told_as_failure():
+            require_settings(application.database, application.settings, CHUNKING_SETTINGS)
+            with application.database.transaction() as connection:
+                is_done = index_is_current(
+                    connection, span(context.partition_keys), chunking_hash=way, models=()
+                )
         models = application.settings.embedding_models
         overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
         written = 0
@@ -178,9 +185,11 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
     ) -> MonthEvents:
         application = rag.application
         embedder = application.embedder(model)
-        with told_as_failure(), application.database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=True)
-            is_done = vectors_are_current(connection, model, span(context.partition_keys))
+        with told_as_failure():
+            require_model(application.database, application.settings, model)
+            with application.database.transaction() as connection:
+                register_model(connection, embedder.info, embeds_chunks=True)
+                is_done = vectors_are_current(connection, model, span(context.partition_keys))
         overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])
 
         def month(window: TimeWindow) -> MonthOutcome:

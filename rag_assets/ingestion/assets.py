@@ -6,6 +6,7 @@ from time import perf_counter
 
 import dagster as dg
 
+from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import NOTES, OWNERS
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
@@ -17,6 +18,12 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.indexing.adopt import adopt_vectors
 from rag_resources.indexing.embed import embed_notes
+from rag_resources.ingestion.content_settings import (
+    NOTE_MODEL_SETTINGS,
+    NOTES_SETTINGS,
+    require_settings,
+)
+from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.protocols import Embedder
@@ -39,11 +46,14 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         kinds={"python", "postgres"},
         description=Message.ASSET_NOTES,
     )
-    def notes(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
+    def notes(
+        context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
+    ) -> MonthEvents:
         """Upsert the notes of the run's months, reading the source once."""
         started = perf_counter()
         with told_as_failure():
-            report = _ingest(context, rag.application)
+            source = chosen_source(context, config, rag.application, NOTES_SETTINGS)
+            report = _ingest(context, rag.application, source)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
             context.log.warning("%s: %s", rejected.location, rejected.reason)
@@ -74,10 +84,11 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
     return notes
 
 
-def _ingest(context: dg.AssetExecutionContext, application: Application) -> IngestReport:
+def _ingest(
+    context: dg.AssetExecutionContext, application: Application, source: ContentSource
+) -> IngestReport:
     """Read the source once: the notes of the run's months and those outside every partition."""
-    source = application.settings.notes_source
-    if source is None:
+    if source.notes is None:
         return IngestReport()
     wanted, everything = span(context.partition_keys), full_window(application.settings)
 
@@ -87,9 +98,9 @@ def _ingest(context: dg.AssetExecutionContext, application: Application) -> Inge
 
     return ingest(
         application.database,
-        iter_source(source),
+        iter_source(source.notes),
         tenant=application.settings.tenant,
-        source=application.settings.notes_source_name,
+        source=source.name,
         keep=keep,
     )
 
@@ -113,8 +124,10 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         """Embed whole notes, those outside every partition included."""
         application = rag.application
         embedder = application.embedder(application.settings.note_embedding_model)
-        with told_as_failure(), application.database.transaction() as connection:
-            register_model(connection, embedder.info, embeds_chunks=False)
+        with told_as_failure():
+            require_settings(application.database, application.settings, NOTE_MODEL_SETTINGS)
+            with application.database.transaction() as connection:
+                register_model(connection, embedder.info, embeds_chunks=False)
 
         def month(window: TimeWindow) -> MonthOutcome:
             progress = MonthProgress(

@@ -3,8 +3,10 @@
 Questions one by one are `cli.golden_entries`; their history and review, `cli.golden_review`.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +17,9 @@ from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 
+if TYPE_CHECKING:
+    from rag_resources.core.golden_changes import GoldenChange, Operation
+
 app = group("golden", Message.HELP_GOLDEN)
 
 GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_GOLDEN_FILE)]
@@ -23,29 +28,54 @@ GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP
 @command(app, "import", Message.HELP_GOLDEN_IMPORT)
 def import_file(
     path: GoldenFile,
-    merge: Annotated[bool, typer.Option("--merge", help=Message.HELP_MERGE)] = False,
+    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
 ) -> None:
     """Import a file, all of it or nothing."""
-    from rag_resources.core.golden_changes import Operation, count_changes
+    from rag_resources.core.golden_changes import Operation
     from rag_resources.golden.files import import_golden
 
     with application() as opened:
-        changes = import_golden(
-            opened.database, path, tenant=opened.settings.tenant, replace=not merge
+        imported = import_golden(
+            opened.database, path, tenant=opened.settings.tenant, replace=replace
         )
-        counts = count_changes(changes)
-        message = Message.GOLDEN_MERGED if merge else Message.GOLDEN_IMPORTED
-        say(
-            message.format(
-                path=path,
-                inserted=counts[Operation.INSERT],
-                updated=counts[Operation.UPDATE],
-                deleted=counts[Operation.DELETE],
-            )
-        )
+        counts = _say_changes(Message.GOLDEN_IMPORTED, imported.changes, path=path)
+        if imported.kept:
+            note(Message.GOLDEN_KEPT.format(count=len(imported.kept)))
+            for entry in imported.kept:
+                note(f"  - {entry.query}")
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)
         warn_of_source(opened.settings, imported=path)
+
+
+@command(app, "restore", Message.HELP_GOLDEN_RESTORE)
+def restore(
+    moment: Annotated[str, typer.Argument(metavar="MOMENTO", help=Message.HELP_GOLDEN_MOMENT)],
+) -> None:
+    """Make the questions what they were."""
+    from rag_resources.golden.files import restore_golden
+
+    with application() as opened:
+        changes = restore_golden(opened.database, moment)
+        _say_changes(Message.GOLDEN_RESTORED, changes, moment=moment)
+        warn_of_source(opened.settings)
+
+
+def _say_changes(
+    message: str, changes: "Sequence[GoldenChange]", **values: object
+) -> "Counter[Operation]":
+    from rag_resources.core.golden_changes import Operation, count_changes
+
+    counts = count_changes(changes)
+    say(
+        message.format(
+            inserted=counts[Operation.INSERT],
+            updated=counts[Operation.UPDATE],
+            deleted=counts[Operation.DELETE],
+            **values,
+        )
+    )
+    return counts
 
 
 @command(app, "export", Message.HELP_GOLDEN_EXPORT)

@@ -13,6 +13,7 @@ import typer
 
 from rag_resources.cli import (
     compare,
+    content_settings,
     evaluate,
     experiment,
     golden,
@@ -65,6 +66,7 @@ command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
 app.add_typer(golden.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(notes.import_squad)
 app.add_typer(migration.app)
+app.add_typer(content_settings.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_resources.cli.content_settings import AcceptOption, accept_changes
 from rag_resources.cli.output import (
     JsonOption,
     console,
@@ -40,6 +41,7 @@ def ingest(
     path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
     source_name: SourceName = None,
     paragraphs_per_note: Paragraphs = 1,
+    accept_settings: AcceptOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store the notes of a folder or file."""
@@ -48,7 +50,8 @@ def ingest(
 
     records = iter_source(path, options=SourceOptions(paragraphs_per_note=paragraphs_per_note))
     with application() as app:
-        source = source_name or app.settings.notes_source_name
+        default = app.settings.notes_source_name
+        source = _source(app, path, source_name, default=default, accept=accept_settings)
         report = _store(app, records, source)
         first_month = app.settings.first_month
     if as_json:
@@ -77,26 +80,51 @@ def import_squad(
     source_name: Annotated[
         str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SQUAD_SOURCE)
     ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
+    accept_settings: AcceptOption = False,
 ) -> None:
     """Store the notes and questions of a SQuAD file."""
     from rag_resources.golden.files import squad_entries
     from rag_resources.ingestion.squad import read_squad
-    from rag_resources.store.golden import write_golden
+    from rag_resources.store.golden import import_entries
 
     dataset = read_squad(
         path, paragraphs_per_note=paragraphs_per_note, questions=questions, seed=seed
     )
-    source = source_name or path.stem
     with application() as app:
+        name = source_name or path.stem
+        source = _source(app, path, name, default=name, accept=accept_settings)
         report = _store(app, chain(dataset.notes, dataset.rejected), source)
         entries = squad_entries(dataset, tenant=app.settings.tenant, source=source)
         if entries:
             with app.database.transaction() as connection:
-                write_golden(connection, entries, replace=True, origin=path.name)
+                import_entries(
+                    connection,
+                    entries,
+                    source=str(path.resolve()),
+                    replace=replace,
+                    origin=path.name,
+                )
         first_month = app.settings.first_month
     _show(report, source)
     say(Message.SQUAD_SUMMARY.format(count=len(entries)) if entries else Message.SQUAD_NO_QUESTIONS)
     _advise(report, first_month, Message.SQUAD_NEXT)
+
+
+def _source(app: "Application", path: Path, name: str | None, *, default: str, accept: bool) -> str:
+    """Return the source of a path's notes, once a person has accepted what it would mix."""
+    from rag_resources.ingestion.content_settings import accept_ingestion, ingestion_changes
+    from rag_resources.ingestion.content_source import source_of_path
+
+    source = source_of_path(path, name=name, default=default)
+    with app.database.transaction() as connection:
+        changes = ingestion_changes(
+            connection, app.settings, path.absolute(), source=source, named=name is not None
+        )
+    accept_changes(changes, accept=accept)
+    with app.database.transaction() as connection:
+        accept_ingestion(connection, app.settings, source=source)
+    return source
 
 
 def _store(

@@ -10,6 +10,7 @@ the offending values for the log.
     │   ├── InvalidConfigurationError    a configuration, with every problem named
     │   ├── InvalidFiltersError          conditions on notes, with every problem named
     │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
+    │   ├── SettingsChangedError         settings unlike those that filled the database
     │   ├── ModelInUseError              a model to retire, with all that points at it named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   └── InvalidQueryError            a question that cannot be searched
@@ -107,6 +108,10 @@ class InvalidFiltersError(ProblemsError):
 
 class InvalidGoldenDatasetError(ProblemsError):
     """A golden dataset is invalid; every bad entry is named."""
+
+
+class SettingsChangedError(ProblemsError):
+    """The settings are not those that the database was filled with."""
 
 
 class ModelInUseError(ProblemsError):

@@ -4,7 +4,7 @@ An entry's own form is `core.golden`; the rows are `store.golden` and `store.gol
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -91,7 +91,12 @@ def count_changes(changes: Iterable[GoldenChange]) -> Counter[Operation]:
 
 
 def plan_changes(
-    stored: Sequence[GoldenEntry], wanted: Sequence[GoldenEntry], *, replace_all: bool, origin: str
+    stored: Sequence[GoldenEntry],
+    wanted: Sequence[GoldenEntry],
+    *,
+    replace_all: bool,
+    origin: str,
+    removable: Container[UUID | None] = (),
 ) -> list[GoldenChange]:
     """Say what makes the stored dataset hold the wanted entries.
 
@@ -104,6 +109,7 @@ def plan_changes(
         wanted: No two with the same id or normalised query.
         replace_all: Whether what is not wanted goes.
         origin: Of the wanted entries, for messages.
+        removable: Ids of what goes, if it is not wanted, even if the rest does not.
 
     Returns:
         The changes, deletions first; nothing for an entry that is as it is wanted. A new entry
@@ -112,21 +118,63 @@ def plan_changes(
     Raises:
         InvalidGoldenDatasetError: A wanted entry takes the question of another one that stays.
     """
+    pairs = _pair(stored, wanted)
+    matched = {before.golden_id for before, _ in pairs if before}
+    left = [entry for entry in stored if entry.golden_id not in matched]
+    gone = [entry for entry in left if replace_all or entry.golden_id in removable]
+    _refuse_taken(wanted, [entry for entry in left if entry not in gone], origin)
+    return [
+        *(GoldenChange(entry, None) for entry in gone),
+        *(change for before, entry in pairs if (change := _change(before, entry))),
+    ]
+
+
+def keep_own(
+    stored: Sequence[GoldenEntry], wanted: Sequence[GoldenEntry], own: Container[UUID | None]
+) -> tuple[list[GoldenEntry], list[GoldenEntry]]:
+    """Take out of an import what would undo the work of a person.
+
+    An entry of the import that carries the time of the stored question, or a later one, was made
+    from it, and changes it; any other leaves it as it is.
+
+    Args:
+        stored: With ids and times.
+        wanted: What the import brings.
+        own: Ids of what a person entered.
+
+    Returns:
+        What is left of `wanted`, and the stored entries that stay as they are.
+    """
+    kept: list[GoldenEntry] = []
+    rest: list[GoldenEntry] = []
+    for before, entry in _pair(stored, wanted):
+        if before and before.golden_id in own and _is_older(entry, before):
+            if _change(before, entry):
+                kept.append(before)
+        else:
+            rest.append(entry)
+    if len(rest) < len(wanted):  # What is left may pair otherwise now.
+        rest, more = keep_own(stored, rest, own)
+        kept += [entry for entry in more if entry not in kept]
+    return rest, kept
+
+
+def _is_older(entry: GoldenEntry, stored: GoldenEntry) -> bool:
+    if entry.updated_at is None or stored.updated_at is None:
+        return True
+    return entry.updated_at < stored.updated_at
+
+
+def _pair(
+    stored: Sequence[GoldenEntry], wanted: Sequence[GoldenEntry]
+) -> list[tuple[GoldenEntry | None, GoldenEntry]]:
+    """Pair each wanted entry with the stored one with its id, or else with its question."""
     by_id = {entry.golden_id: entry for entry in stored}
     named = {entry.golden_id for entry in wanted if entry.golden_id in by_id}
     by_query = {e.normalized_query: e for e in stored if e.golden_id not in named}
-    pairs = [
+    return [
         (by_id.get(entry.golden_id) or by_query.get(entry.normalized_query), entry)
         for entry in wanted
-    ]
-    matched = {before.golden_id for before, _ in pairs if before}
-    left = [entry for entry in stored if entry.golden_id not in matched]
-    if not replace_all:
-        _refuse_taken(wanted, left, origin)
-        left = []
-    return [
-        *(GoldenChange(entry, None) for entry in left),
-        *(change for before, entry in pairs if (change := _change(before, entry))),
     ]
 
 

@@ -101,6 +101,16 @@ class Message:
     INSTANCE_FILE_OWN: Template
     INSTANCE_FILE_MOVED: Template
     INSTANCE_FILE_UNUSABLE: Template
+    SOURCE_NAME_RESERVED: Template
+    SOURCE_NOT_NAMED: Template
+    SETTINGS_CHANGED: Template
+    SETTING_CHANGED: Template
+    SETTINGS_DIFFER: Template
+    SETTINGS_SAME: Template
+    SETTINGS_ACCEPTED: Template
+    SETTINGS_CONFIRM: Template
+    SETTING_NOTHING: Template
+    SETTING_SAMPLE: Template
 
     # indexing.toml
     BLANK_NOTE: Template
@@ -359,6 +369,7 @@ class Message:
     COLUMN_PLACES: Template
     COLUMN_QUERIES: Template
     COLUMN_GATE: Template
+    FIELD_SAMPLE: Template
 
     # main_job.toml
     HELP_ASSETS: Template
@@ -376,6 +387,7 @@ class Message:
     RESULTS_TITLE: Template
     RESULTS_PROMOTED: Template
     RESULTS_NEXT: Template
+    HELP_SAMPLE: Template
 
     # report.toml
     HELP_REPORT: Template
@@ -695,7 +707,6 @@ class Message:
     HELP_GOLDEN_ONLY_CATEGORY: Template
     HELP_GOLDEN_ONLY_TAG: Template
     HELP_GOLDEN_LIMIT: Template
-    HELP_MERGE: Template
     HELP_IMPORT_SQUAD: Template
     HELP_SQUAD_FILE: Template
     HELP_SQUAD_QUESTIONS: Template
@@ -770,7 +781,6 @@ class Message:
     SQUAD_NO_QUESTIONS: Template
     SQUAD_NEXT: Template
     GOLDEN_IMPORTED: Template
-    GOLDEN_MERGED: Template
     GOLDEN_RECOVER: Template
     GOLDEN_SOURCE_RULES: Template
     GOLDEN_LISTED: Template
@@ -875,6 +885,16 @@ class Message:
     PLOT_CLOSED: Template
     PLOT_NO_BATCHES: Template
     PLOT_NO_NOTES: Template
+    COLUMN_VARIABLE: Template
+    HELP_ACCEPT_SETTINGS: Template
+    HELP_SETTINGS: Template
+    HELP_SETTINGS_SHOW: Template
+    HELP_SETTINGS_ACCEPT: Template
+    HELP_GOLDEN_REPLACE: Template
+    HELP_GOLDEN_RESTORE: Template
+    HELP_GOLDEN_MOMENT: Template
+    GOLDEN_RESTORED: Template
+    GOLDEN_KEPT: Template
 
 
 def bind(wording: Mapping[str, str]) -> None:

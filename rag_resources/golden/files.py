@@ -17,7 +17,13 @@ from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection, Database
 from rag_resources.files import PRIVATE, write_atomically
 from rag_resources.ingestion.squad import SquadDataset
-from rag_resources.store.golden import list_golden, write_golden
+from rag_resources.store.golden import (
+    GoldenImport,
+    import_entries,
+    list_golden,
+    lock_golden,
+    write_golden,
+)
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, note_content, note_id
 
@@ -40,25 +46,49 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEn
 
 
 def import_golden(
-    database: Database, path: Path, *, tenant: str, replace: bool = True, run_id: str | None = None
-) -> list[GoldenChange]:
+    database: Database,
+    path: Path,
+    *,
+    tenant: str,
+    replace: bool = False,
+    run_id: str | None = None,
+) -> GoldenImport:
     """Import a file, all of it or nothing. Same errors as `read_golden`.
 
     Args:
         database: Open.
         path: A JSON file.
         tenant: Whose notes the questions speak of.
-        replace: Whether questions that are not in the file are deleted.
+        replace: Whether the dataset becomes what the file says; otherwise what a person entered
+            stays, as `import_entries` says.
         run_id: Dagster's, if one does this, for the history.
-
-    Returns:
-        What changed, deletions first.
     """
     raw = _load(path)
     with database.transaction() as connection:
         entries = _parse(connection, raw, path, tenant)
         origin = f"{path.name} ({run_id})" if run_id else path.name
-        return write_golden(connection, entries, replace=replace, origin=origin)
+        source = str(path.resolve())
+        return import_entries(connection, entries, source=source, replace=replace, origin=origin)
+
+
+def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
+    """Make the dataset what it was at a moment of its history, which records this, too.
+
+    Args:
+        database: Open.
+        moment: A version, golden hash or time, as `find_version` takes it.
+
+    Returns:
+        What changed, deletions first.
+
+    Raises:
+        InvalidParameterError: The history has no such moment.
+    """
+    origin = f"rag golden restore {moment}"
+    with database.transaction() as connection:
+        lock_golden(connection, origin=origin)
+        entries = _entries_at(connection, moment)
+        return write_golden(connection, entries, replace=True, origin=origin)
 
 
 def export_golden(database: Database, path: Path, *, moment: str | None = None) -> int:

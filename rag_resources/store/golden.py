@@ -12,7 +12,7 @@ from uuid import UUID, uuid4, uuid5
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.golden_changes import GoldenChange, plan_changes
+from rag_resources.core.golden_changes import GoldenChange, keep_own, plan_changes
 from rag_resources.core.golden_places import (
     GoldenPlace,
     LocatedPlace,
@@ -34,6 +34,19 @@ class BrokenEntry:
 
     query: str
     missing: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenImport:
+    """What an import did.
+
+    Attributes:
+        changes: Deletions first.
+        kept: Questions of a person that the import says otherwise, as they stay.
+    """
+
+    changes: list[GoldenChange]
+    kept: list[GoldenEntry]
 
 
 def list_golden(connection: Connection) -> list[GoldenEntry]:
@@ -109,6 +122,55 @@ def write_golden(
     lock_golden(connection, origin=origin)
     stored = list_golden(connection)
     changes = plan_changes(stored, entries, replace_all=replace, origin=origin)
+    _write_changes(connection, stored, entries, changes)
+    return changes
+
+
+def import_entries(
+    connection: Connection,
+    entries: Sequence[GoldenEntry],
+    *,
+    source: str,
+    replace: bool = False,
+    origin: str = "",
+) -> GoldenImport:
+    """Write the validated questions of a file, and leave alone what a person entered.
+
+    A question that the file no longer has goes if it came from that file and nobody changed it
+    since. One that a person entered or changed stays as it is.
+
+    Args:
+        connection: In a transaction: all of it or nothing.
+        entries: No two with the same id or normalised query.
+        source: The file, with its folder.
+        replace: Whether the dataset becomes what the file says, whoever entered the rest.
+        origin: File and run, for the history and for messages.
+
+    Raises:
+        InvalidGoldenDatasetError: An entry takes the question of another one that stays.
+    """
+    lock_golden(connection, origin=origin)
+    queries().set_transaction(connection, name="rag.golden_source", value=source)
+    stored = list_golden(connection)
+    kept: list[GoldenEntry] = []
+    wanted, removable = list(entries), set()
+    if not replace:
+        origins = {row.golden_id: row for row in queries().golden_origins(connection)}
+        own = {golden_id for golden_id, row in origins.items() if row.by_person}
+        removable = {golden_id for golden_id, row in origins.items() if row.source == source}
+        wanted, kept = keep_own(stored, entries, own)
+        removable -= own
+    changes = plan_changes(stored, wanted, replace_all=replace, origin=origin, removable=removable)
+    _write_changes(connection, stored, wanted, changes)
+    return GoldenImport(changes, kept)
+
+
+def _write_changes(
+    connection: Connection,
+    stored: Sequence[GoldenEntry],
+    entries: Sequence[GoldenEntry],
+    changes: Sequence[GoldenChange],
+) -> None:
     queries().defer_golden_repeats(connection)
     taken = {entry.golden_id for entry in (*stored, *entries)}
     delete_golden(connection, [change.before for change in changes if change.after is None])
@@ -129,7 +191,6 @@ def write_golden(
             if change.before is None and change.after
         ],
     )
-    return changes
 
 
 def lock_golden(connection: Connection, *, origin: str) -> None:

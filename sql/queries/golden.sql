@@ -61,6 +61,19 @@ DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids);
 SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
 FROM golden_history AS h ORDER BY h.id;
 
+-- name: golden_origins
+-- Where each question was last written from. Before imports stored their file, only the origin tells an import from a
+-- person.
+-- returns: golden_id uuid, source text (the file; empty if unknown), by_person bool
+-- index:   golden_history_question_idx
+SELECT
+    g.id AS golden_id, h.source,
+    h.source = '' AND (h.origin IN ('', '0009_golden_history') OR starts_with(h.origin, 'rag golden ')) AS by_person
+FROM golden_dataset AS g
+CROSS JOIN LATERAL (
+    SELECT l.source, l.origin FROM golden_history AS l WHERE l.golden_id = g.id ORDER BY l.id DESC LIMIT 1
+) AS h;
+
 -- name: golden_note_states
 -- Relevant notes that are gone, or expired, or of another content than when their question was last written.
 -- returns: golden_id uuid, note_id uuid, name text, gone bool

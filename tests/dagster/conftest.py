@@ -22,6 +22,7 @@ from dagster_project import (
     SAMPLE,
     Corpus,
     Project,
+    accept_present_settings,
     cloned,
     environment,
     opened,
@@ -111,4 +112,5 @@ def indexed(
     with cloned(server, *indexed_templates) as (database, dagster):
         own = corpus.copy(tmp_path)
         with opened(tmp_path / "home", server.dsn(database), server.dsn(dagster), own) as made:
+            accept_present_settings()
             yield made

@@ -16,6 +16,8 @@ import pytest
 from rag_assets.code_location import build_defs
 from rag_assets.instance import prepare
 from rag_assets.runs.failures import failure_reason
+from rag_resources.application import open_application
+from rag_resources.cli.content_settings import confirm_settings
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
 
@@ -182,6 +184,12 @@ def cloned(server: EmbeddedServer, *templates: str) -> Iterator[list[str]]:
         yield names
         for name in names:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def accept_present_settings() -> None:
+    """Accept the settings of the environment, as `rag settings accept` does."""
+    with open_application(load_settings()) as application:
+        confirm_settings(application, accept=True)
 
 
 @contextmanager

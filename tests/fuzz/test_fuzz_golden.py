@@ -15,7 +15,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.golden.files import export_golden, import_golden
-from rag_resources.store.golden import list_golden
+from rag_resources.store.golden import GoldenImport, list_golden
 from rag_resources.store.notes import upsert_notes
 from tests.fuzz.bounds import outcome
 from tests.fuzz.hostile import any_texts, heaps, json_texts, mutated
@@ -67,12 +67,13 @@ def imported(database: Database, tmp_path: Path) -> Import:
     def attempt(raw: bytes) -> list[GoldenEntry] | RagError:
         before = stored()
         path.write_bytes(raw)
-        given = outcome(lambda: import_golden(database, path, tenant=TENANT))
+        given = outcome(lambda: import_golden(database, path, tenant=TENANT, replace=True))
         if isinstance(given, RagError):
             assert stored() == before
             return given
         assert outcome(lambda: export_golden(database, path)) == len(stored())
-        assert outcome(lambda: import_golden(database, path, tenant=TENANT)) == []
+        again = outcome(lambda: import_golden(database, path, tenant=TENANT, replace=True))
+        assert again == GoldenImport([], [])
         return stored()
 
     return attempt

@@ -666,7 +666,7 @@ def test_golden_round_trip(rag_db: Rag, folder: Path, golden_file: Path, tmp_pat
     entries = json.loads(exported.read_text("utf-8"))["entries"]
     assert {entry["query"] for entry in entries} == set(QUESTIONS)
     exported.write_text(json.dumps(entries[:1]), "utf-8")
-    rag_db("golden", "import", exported, "--merge")
+    rag_db("golden", "import", exported)
     assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
     rag_db("golden", "import", exported)
     assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1

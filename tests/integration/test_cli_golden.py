@@ -230,7 +230,7 @@ def test_on_a_terminal_a_person_confirms(rag: Rag, answer: str, left: int) -> No
 def test_who_changes_what_a_file_rules_is_told(
     rag: Rag, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The next materialisation undoes it; the file itself may be imported without a word."""
+    """The next materialisation imports the file; the file itself is imported without a word."""
     golden_id = added(rag)
     source = tmp_path / "oro.json"
     rag("export", source)
@@ -278,15 +278,75 @@ def test_an_import_says_what_it_took_away_and_how_to_have_it_back(rag: Rag, tmp_
     rag("export", first)
     added(rag, "--query", "¿Cuándo volvió?")
     rag("export", second)
-    replaced = rag("import", first)
+    unharmed = rag("import", first)
+    assert "preguntas nuevas: 0; cambiadas: 0; borradas: 0." in unharmed.out
+    replaced = rag("import", first, "--replace")
     assert "preguntas nuevas: 0; cambiadas: 0; borradas: 1." in replaced.out
     assert Message.GOLDEN_RECOVER in replaced.err
     back = tmp_path / "vuelta.json"
     assert rag("export", back, "--at", "2").code == 0
     assert json.loads(back.read_text()) == json.loads(second.read_text())
-    assert "preguntas nuevas: 1; cambiadas: 0." in rag("import", back, "--merge").out
+    assert "preguntas nuevas: 1; cambiadas: 0; borradas: 0." in rag("import", back).out
     unknown = rag("export", back, "--at", "77")
     assert (unknown.code, "«77»" in unknown.err) == (2, True)
+
+
+def test_an_import_leaves_alone_what_a_person_entered(rag: Rag, tmp_path: Path) -> None:
+    """Without --replace; what the file itself brought follows the file."""
+    path = tmp_path / "oro.json"
+    fields = {"relevantNotes": ["gata"], "expectedAnswer": "Sí.", "category": "factual"}
+    row = fields | {"difficulty": 1}
+    path.write_text(json.dumps([row | {"query": "¿A?"}, row | {"query": "¿B?"}]))
+    assert rag("import", path).code == 0
+    own = added(rag)
+    (changed,) = (entry["id"] for entry in entries(rag) if entry["query"] == "¿A?")
+    assert rag("update", changed, "--difficulty", "5").code == 0
+
+    path.write_text(json.dumps([row | {"query": "¿A?"}, row | {"query": "¿C?"}]))
+    outcome = rag("import", path)
+    assert "preguntas nuevas: 1; cambiadas: 0; borradas: 1." in outcome.out
+    assert Message.GOLDEN_KEPT.format(count=1) in outcome.err
+    kept = {entry["query"]: entry["difficulty"] for entry in entries(rag)}
+    assert kept == {"¿A?": 5, "¿C?": 1, QUESTION: 2}
+
+    path.write_text(json.dumps([row | {"query": "¿C?"}]))
+    assert rag("import", path).code == 0
+    assert {entry["query"] for entry in entries(rag)} == {"¿A?", "¿C?", QUESTION}
+    other = tmp_path / "otra" / "oro.json"
+    other.parent.mkdir()
+    other.write_text(json.dumps([row | {"query": "¿D?"}]))
+    assert rag("import", other).code == 0
+    assert {entry["query"] for entry in entries(rag)} == {"¿A?", "¿C?", "¿D?", QUESTION}
+
+    assert "borradas: 3." in rag("import", other, "--replace").out
+    assert [entry["query"] for entry in entries(rag)] == ["¿D?"]
+    (before,) = (v for v in rag("history", "--json").json["versions"][1:2])
+    restored = rag("restore", str(before["version"]))
+    assert "recuperadas 3; cambiadas 0; borradas 0." in restored.out
+    again = {entry["query"]: entry for entry in entries(rag)}
+    assert again.keys() == {"¿A?", "¿C?", "¿D?", QUESTION}
+    assert (again["¿A?"]["difficulty"], again[QUESTION]["id"]) == (5, own)
+    assert rag("import", other).code == 0
+    assert {entry["query"] for entry in entries(rag)} == again.keys()
+
+
+def test_an_entry_made_from_the_stored_question_changes_it(rag: Rag, tmp_path: Path) -> None:
+    """A person exports, edits the file, and imports it: the time in the file tells it apart."""
+    added(rag)
+    path = tmp_path / "oro.json"
+    rag("export", path)
+    data = json.loads(path.read_text())
+    data["entries"][0]["difficulty"] = 4
+    path.write_text(json.dumps(data))
+    assert "cambiadas: 1;" in rag("import", path).out
+    assert [entry["difficulty"] for entry in entries(rag)] == [4]
+
+
+def test_only_a_moment_of_the_history_is_restored(rag: Rag) -> None:
+    added(rag)
+    unknown = rag("restore", "77")
+    assert (unknown.code, "«77»" in unknown.err) == (2, True)
+    assert len(entries(rag)) == 1
 
 
 def test_the_history_shows_the_newest_versions(rag: Rag, database: Database) -> None:
@@ -355,7 +415,7 @@ def test_candidates_are_refused_until_a_person_has_judged_them(
 
     path = tmp_path / "candidatas.json"
     path.write_text(rag("suggest", "--json").out)
-    for call in (("validate",), ("import", "--merge"), ("import",)):
+    for call in (("validate",), ("import", "--replace"), ("import",)):
         refused = rag(*call, path)
         assert (refused.code, "«candidata»" in refused.err) == (2, True)
 
@@ -364,7 +424,7 @@ def test_candidates_are_refused_until_a_person_has_judged_them(
     (note,) = row["candidateNotes"]
     assert (note["name"], note["configurations"]) == ("furgo", ["otra", "una"])
     path.write_text(json.dumps([row | {"tags": ["casa"]}]))
-    assert "preguntas nuevas: 0; cambiadas: 1." in rag("import", path, "--merge").out
+    assert "preguntas nuevas: 0; cambiadas: 1; borradas: 0." in rag("import", path).out
     (accepted,) = entries(rag)
     assert accepted["relevantNoteIds"] == [
         str(note_id("default", "notes", name)) for name in ("gata", "furgo")
@@ -386,7 +446,7 @@ def test_a_note_that_a_person_rejected_is_not_suggested_again(
     gata, tren = (str(note_id("default", "notes", name)) for name in ("gata", "tren"))
     assert row["relevantNoteIds"] == [gata, tren]
     path.write_text(json.dumps([row | {"relevantNoteIds": [gata], "tags": []}]))
-    assert rag("import", path, "--merge").code == 0
+    assert rag("import", path).code == 0
     assert rag("suggest", "--json").json == {"entries": []}
 
     for configuration in ("una", "otra"):

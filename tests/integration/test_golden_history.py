@@ -283,7 +283,8 @@ def test_two_questions_change_places(database: Database) -> None:
 
 
 def test_a_refused_import_names_the_entry(database: Database, notes: None, tmp_path: Path) -> None:
-    write(database, [entry("¿A?", golden_id=uuid_number(1)), entry("¿B?")])
+    questions = [entry("¿A?", golden_id=uuid_number(1)), entry("¿B?")]
+    write(database, questions, origin="otro.json")
     path = tmp_path / "oro.json"
     path.write_text(json.dumps([row("¿C?"), row("¿b?") | {"id": str(uuid_number(1))}]))
     before = stored(database)
@@ -307,7 +308,7 @@ def test_the_questions_of_any_evaluation_can_be_exported(
     assert versions(database)[0].origin == "oro.json (1234)"
 
     assert export_golden(database, path, moment=evaluated) == 2
-    changes = import_golden(database, path, tenant=TENANT)
+    changes = import_golden(database, path, tenant=TENANT, replace=True).changes
     assert stored(database) == old
     assert len(changes) == 3
     assert export_golden(database, path, moment="2") == 1

@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.settings import SAMPLE, Settings, load_settings
+from rag_resources.settings import Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -37,11 +37,7 @@ def test_nothing_set_is_the_documented_default() -> None:
 
 def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It never comes among somebody's own notes, questions or tables."""
-    settings = load_settings()
-    assert (settings.notes_source, settings.golden_source) == (
-        SAMPLE / "notes",
-        SAMPLE / "golden.json",
-    )
+    assert load_settings().sample_by_default
     for name, value in (
         ("DATABASE_URL", "postgresql://a/b"),
         ("GOLDEN_SOURCE", ""),
@@ -50,9 +46,11 @@ def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) ->
         with monkeypatch.context() as only:
             only.setenv(name, value)
             settings = load_settings()
+            assert not settings.sample_by_default
             assert (settings.notes_source, settings.golden_source) == (None, None)
     monkeypatch.setenv("NOTES_SOURCE", "notas")
     settings = load_settings()
+    assert not settings.sample_by_default
     assert (settings.notes_source, settings.golden_source) == (Path.cwd() / "notas", None)
 
 
@@ -170,6 +168,10 @@ def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch)
         ),
         ({"EMBEDDING_MODELS": " , "}, ["EMBEDDING_MODELS: no puede estar vacío"]),
         ({"TENANT": ""}, ["TENANT: no puede estar vacío"]),
+        (
+            {"NOTES_SOURCE_NAME": "sample"},
+            ["NOTES_SOURCE_NAME: «sample» es el nombre de la muestra; elige otro"],
+        ),
         (
             {"UI_PORT": "65536", "RAG_POSTGRES_PORT": "uno"},
             [

@@ -1,0 +1,36 @@
+"""Which notes and golden questions a run reads, as a person may say in its configuration."""
+
+from collections.abc import Collection
+
+import dagster as dg
+from pydantic import Field
+
+from rag_resources.application import Application
+from rag_resources.core.messages import Message
+from rag_resources.ingestion.content_settings import require_settings
+from rag_resources.ingestion.content_source import ContentSource
+
+
+class SourceConfig(dg.Config):
+    """What a person may say of the source, as the launchpad asks for it."""
+
+    sample: bool = Field(default=False, description=Message.FIELD_SAMPLE)
+
+
+def chosen_source(
+    context: dg.AssetExecutionContext,
+    config: SourceConfig,
+    application: Application,
+    names: Collection[str],
+) -> ContentSource:
+    """Return what the run reads; a choice that needs telling is in its log.
+
+    Raises:
+        SettingsChangedError: One of the settings called `names` is not as it was.
+    """
+    source = require_settings(
+        application.database, application.settings, names, sample=config.sample
+    )
+    if source.notice:
+        context.log.warning(source.notice)
+    return source

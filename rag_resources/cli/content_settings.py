@@ -1,0 +1,101 @@
+"""`rag settings show|accept`, and how commands that fill a database ask about other settings."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_resources.cli.output import console, note, say, table
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application import Application
+    from rag_resources.ingestion.content_settings import SettingChange
+    from rag_resources.ingestion.content_source import ContentSource
+
+app = group("settings", Message.HELP_SETTINGS)
+
+AcceptOption = Annotated[bool, typer.Option("--accept-settings", help=Message.HELP_ACCEPT_SETTINGS)]
+
+
+@command(app, "show", Message.HELP_SETTINGS_SHOW)
+def show() -> None:
+    """Show what the database was filled with, and which settings of now differ."""
+    from rag_resources.ingestion.content_settings import pending_changes, stored_settings
+    from rag_resources.ingestion.content_source import choose_source
+
+    with application() as opened, opened.database.transaction() as connection:
+        source = choose_source(connection, opened.settings)
+        changes = pending_changes(connection, opened.settings, source)
+        stored = stored_settings(connection, opened.settings.tenant)
+    console().print(
+        table(
+            (Message.COLUMN_VARIABLE, Message.COLUMN_VALUE),
+            list(stored.items()),
+            prose=True,
+        )
+    )
+    if source.notice:
+        note(source.notice)
+    say(Message.SETTINGS_DIFFER if changes else Message.SETTINGS_SAME)
+    for change in changes:
+        say(f"  - {change}")
+
+
+@command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
+def accept() -> None:
+    """Store the settings of now as those the database is filled with."""
+    with application() as opened:
+        confirm_settings(opened, accept=True)
+    say(Message.SETTINGS_ACCEPTED)
+
+
+def confirm_settings(
+    application: "Application", *, sample: bool = False, accept: bool = False
+) -> "ContentSource":
+    """Return the source to read, once a person has accepted settings that are not as they were.
+
+    Args:
+        application: Open.
+        sample: Whether the person asked for the sample.
+        accept: Whether the person has accepted them already.
+
+    Raises:
+        SettingsChangedError: Nobody accepted them.
+    """
+    from rag_resources.ingestion.content_settings import accept_settings, pending_changes
+    from rag_resources.ingestion.content_source import choose_source
+
+    settings = application.settings
+    with application.database.transaction() as connection:
+        source = choose_source(connection, settings, sample=sample)
+        changes = pending_changes(connection, settings, source)
+    accept_changes(changes, accept=accept)
+    with application.database.transaction() as connection:
+        accept_settings(connection, settings, source)
+    return source
+
+
+def accept_changes(changes: "Sequence[SettingChange]", *, accept: bool) -> None:
+    """Have a person accept settings that are not as they were; on a terminal, ask.
+
+    Raises:
+        SettingsChangedError: Nobody accepted them.
+    """
+    if not changes:
+        return
+    from rag_resources.ingestion.content_settings import changed_error
+
+    if not accept and not sys.stdin.isatty():
+        raise changed_error(changes)
+    note(Message.SETTINGS_DIFFER)
+    for change in changes:
+        note(f"  - {change}")
+    if accept:
+        return
+    answer: str = typer.prompt(Message.SETTINGS_CONFIRM, default="", show_default=False, err=True)
+    if answer.strip().casefold() not in Message.WORDS_YES.split():
+        raise changed_error(changes)
