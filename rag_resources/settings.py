@@ -77,6 +77,7 @@ class Settings(BaseSettings):
         rag_postgres_port: Its port; None takes a free one.
         notes_source: Folder or file of notes; None: others fill the notes table, or, if
             `sample_by_default`, a database that holds nothing else gets the sample.
+        notes_follow_links: Whether links that lead out of that folder are read.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         golden_source: JSON file of golden questions; None: they are imported by hand.
         files_url: Where reports and archives go: `file:///folder`, `s3://bucket/prefix`, `gs://…`,
@@ -114,6 +115,7 @@ class Settings(BaseSettings):
     rag_postgres_bin: OptionalPath = None
     rag_postgres_port: OptionalPort = None
     notes_source: OptionalPath = None
+    notes_follow_links: bool = False
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None

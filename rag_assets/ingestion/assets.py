@@ -25,7 +25,7 @@ from rag_resources.ingestion.content_settings import (
 )
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport, ingest
-from rag_resources.ingestion.sources import iter_source
+from rag_resources.ingestion.sources import SourceOptions, iter_source
 from rag_resources.providers.protocols import Embedder
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
@@ -98,7 +98,10 @@ def _ingest(
 
     return ingest(
         application.database,
-        iter_source(source.notes),
+        iter_source(
+            source.notes,
+            options=SourceOptions(follows_links=application.settings.notes_follow_links),
+        ),
         tenant=application.settings.tenant,
         source=source.name,
         keep=keep,

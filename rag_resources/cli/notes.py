@@ -18,7 +18,7 @@ from rag_resources.cli.output import (
     table,
     write_json,
 )
-from rag_resources.cli.session import application
+from rag_resources.cli.session import application, read_settings
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 
@@ -41,6 +41,9 @@ def ingest(
     path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
     source_name: SourceName = None,
     paragraphs_per_note: Paragraphs = 1,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
+    ] = False,
     accept_settings: AcceptOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,7 +51,11 @@ def ingest(
     from rag_resources.core.quoting import printable
     from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
 
-    records = iter_source(path, options=SourceOptions(paragraphs_per_note=paragraphs_per_note))
+    options = SourceOptions(
+        paragraphs_per_note=paragraphs_per_note,
+        follows_links=follow_links or read_settings().notes_follow_links,
+    )
+    records = iter_source(path, options=options)
     with application() as app:
         default = app.settings.notes_source_name
         source = _source(app, path, source_name, default=default, accept=accept_settings)

@@ -155,6 +155,7 @@ class Message:
     SQUAD_FIELD: Template
     SQUAD_NO_ANSWER: Template
     SQUAD_ANSWER_OFFSET: Template
+    RECORD_LINK_OUT: Template
 
     # golden.toml
     GOLDEN_INVALID: Template
@@ -895,6 +896,7 @@ class Message:
     HELP_GOLDEN_MOMENT: Template
     GOLDEN_RESTORED: Template
     GOLDEN_KEPT: Template
+    HELP_FOLLOW_LINKS: Template
 
 
 def bind(wording: Mapping[str, str]) -> None:

@@ -29,6 +29,7 @@ class SourceOptions:
     Args:
         paragraphs_per_note: Consecutive paragraphs of a SQuAD article that make a note, >= 1.
         max_note_bytes: A larger note is rejected, >= 1.
+        follows_links: Whether links that lead out of the folder are read.
 
     Raises:
         InvalidParameterError: A value is out of range.
@@ -36,6 +37,7 @@ class SourceOptions:
 
     paragraphs_per_note: int = 1
     max_note_bytes: int = MAX_NOTE_BYTES
+    follows_links: bool = False
 
     def __post_init__(self) -> None:
         for name in ("paragraphs_per_note", "max_note_bytes"):

@@ -46,7 +46,8 @@ def iter_source(
     """Read the notes of a folder, with its subfolders, or of one file.
 
     Folders are walked in order of names. Hidden files and folders, files of other kinds and links
-    to what the walk meets anyway are passed over. A bad record or file is given as a rejection and
+    to what the walk meets anyway are passed over; a link that leads out of the folder is rejected,
+    unless the options follow it. A bad record or file is given as a rejection and
     the rest goes on; of two records with the same external id the second is rejected.
 
     Args:
@@ -113,6 +114,10 @@ def _read_folder(
         try:
             if _is_redundant_link(path, real_root):
                 continue
+            if not options.follows_links and leads_out(path, real_root):
+                if path.is_dir() or _reader(path):
+                    yield RejectedRecord(printable(name), Message.RECORD_LINK_OUT)
+                continue
             if not path.is_dir():
                 yield from _read_file(path, name, options)
             elif (identity := _identity(path)) not in folders_seen:
@@ -149,6 +154,11 @@ def _is_redundant_link(path: Path, real_root: Path) -> bool:
         return False
     parts = target.relative_to(real_root).parts
     return target.exists() and not any(part.startswith(".") for part in parts)
+
+
+def leads_out(path: Path, real_root: Path) -> bool:
+    """Whether a path is a link to a place outside a folder, whose real path is given."""
+    return path.is_symlink() and not path.resolve().is_relative_to(real_root)
 
 
 def _read_file(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
+from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.sources import SourceOptions, iter_source
 from rag_resources.ingestion.squad import read_squad
@@ -586,7 +587,24 @@ class TestFolders:
         (root / "fuera").symlink_to(tmp_path / "fuera")
         (root / "fuera-otra-vez").symlink_to(tmp_path / "fuera")
         (tmp_path / "fuera" / "vuelta").symlink_to(root)
-        assert [n.external_id for n in notes(root)] == ["fuera/otra", "z/real"]
+        followed = notes(root, follows_links=True)
+        assert [n.external_id for n in followed] == ["fuera/otra", "z/real"]
+
+    def test_a_link_out_of_the_folder_is_named_and_not_followed(self, tmp_path: Path) -> None:
+        """To a folder or a file of notes; one to a file of another kind says nothing."""
+        root = tmp_path / "notas"
+        write(root / "dentro.md", "x")
+        write(tmp_path / "fuera" / "otra.md", "y")
+        write(tmp_path / "fuera" / "foto.png", "z")
+        (root / "carpeta").symlink_to(tmp_path / "fuera")
+        (root / "nota.md").symlink_to(tmp_path / "fuera" / "otra.md")
+        (root / "foto.png").symlink_to(tmp_path / "fuera" / "foto.png")
+        assert read(root) == [
+            RejectedRecord("carpeta", Message.RECORD_LINK_OUT),
+            *[record for record in read(root) if isinstance(record, NoteRecord)],
+            RejectedRecord("nota.md", Message.RECORD_LINK_OUT),
+        ]
+        assert [n.external_id for n in read(root) if isinstance(n, NoteRecord)] == ["dentro"]
 
     def test_links_to_hidden_files_are_followed(self, tmp_path: Path) -> None:
         """So are files mounted from a Kubernetes ConfigMap."""
