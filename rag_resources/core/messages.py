@@ -156,6 +156,7 @@ class Message:
     SQUAD_NO_ANSWER: Template
     SQUAD_ANSWER_OFFSET: Template
     RECORD_LINK_OUT: Template
+    RECORD_EXPIRES_AT: Template
 
     # golden.toml
     GOLDEN_INVALID: Template

@@ -14,6 +14,7 @@ from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml
 from rag_resources.ingestion.records import (
     CREATED_AT_FIELDS,
+    EXPIRES_AT_FIELDS,
     ID_FIELDS,
     TAGS_FIELDS,
     TITLE_FIELDS,
@@ -28,7 +29,7 @@ _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _FRONT_MATTER_LINE = 2
 # YAML 1.1 reads `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
-_VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS}
+_VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS, *EXPIRES_AT_FIELDS}
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 

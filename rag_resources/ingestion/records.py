@@ -23,6 +23,7 @@ from rag_resources.ingestion.timestamps import leading_date, parse_timestamp
 ID_FIELDS = ("id", "external_id", "externalId")
 CONTENT_FIELDS = ("content", "text", "body")
 CREATED_AT_FIELDS = ("created_at", "createdAt")
+EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
 TITLE_FIELDS = ("title",)
 TAGS_FIELDS = ("tags",)
 
@@ -51,6 +52,7 @@ def build_note(
     NUL characters, which PostgreSQL cannot store, are removed wherever they are and counted in
     `metadata["nulCharactersRemoved"]`; nothing else of the content is touched. Where no date is
     given, `metadata["createdAtOrigin"]` says which one was taken: "file_name" or "file_modified".
+    `metadata["expiresAt"]` is when the note expires; the store takes it from there.
 
     Args:
         fields: Names to values as YAML, JSON or CSV give them; those without a place in the note
@@ -69,12 +71,15 @@ def build_note(
     own_content = values if content is None else FieldValues({"content": content})
     body = _content(own_content, max_bytes)
     external_id = _external_id(values, default_id or content_sha256(body).hex()[:_HASH_ID_CHARS])
-    created_at = _created_at(values)
+    created_at = _moment(values, CREATED_AT_FIELDS, Message.RECORD_CREATED_AT)
+    expires_at = _moment(values, EXPIRES_AT_FIELDS, Message.RECORD_EXPIRES_AT)
     title = _title(values, body)
     tags = _tags(values)
     metadata = values.remaining
     if created_at is None:
         created_at, metadata["createdAtOrigin"] = _default_created_at(external_id, file)
+    if expires_at is not None:
+        metadata["expiresAt"] = expires_at.isoformat()
     if nul_characters := nul_characters + values.nul_characters:
         metadata["nulCharactersRemoved"] = nul_characters
     return NoteRecord(external_id, title, body, created_at, tags, metadata, location)
@@ -120,14 +125,14 @@ def _external_id(values: FieldValues, default_id: str) -> str:
     return external_id
 
 
-def _created_at(values: FieldValues) -> datetime | None:
-    field, value = values.take(CREATED_AT_FIELDS)
+def _moment(values: FieldValues, names: tuple[str, ...], problem: str) -> datetime | None:
+    field, value = values.take(names)
     if value is None or (isinstance(value, str) and is_blank(value)):
         return None
-    created_at = parse_timestamp(value) if isinstance(value, str) else None
-    if created_at is None:
-        raise _invalid_field(Message.RECORD_CREATED_AT, field, value)
-    return created_at
+    moment = parse_timestamp(value) if isinstance(value, str) else None
+    if moment is None:
+        raise _invalid_field(problem, field, value)
+    return moment
 
 
 def _default_created_at(external_id: str, file: SourceFile) -> tuple[datetime, str]:

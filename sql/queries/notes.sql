@@ -15,19 +15,20 @@ WHERE NOT EXISTS (
 );
 
 -- name: upsert_notes
--- Insert notes or bring them up to date; a note never changes its creation time.
+-- Insert notes or bring them up to date; a note never changes its creation time. Its expiry follows its source where
+-- that says another one than before (expiresAt in its metadata), and is left alone otherwise.
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
 --          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
 -- index:   notes_external_key
-INSERT INTO notes AS n (id, tenant_id, source, external_id, title, content, tags, metadata, created_at)
+INSERT INTO notes AS n (id, tenant_id, source, external_id, title, content, tags, metadata, created_at, expires_at)
 SELECT
     u.id, :tenant, :source, u.external_id, u.title, u.content,
     (
         SELECT coalesce(array_agg(t.tag ORDER BY t.place), '{}')
         FROM jsonb_array_elements_text(u.tags) WITH ORDINALITY AS t (tag, place)
     ) AS tags,
-    u.metadata, u.created_at
+    u.metadata, u.created_at, (u.metadata ->> 'expiresAt')::timestamptz AS expires_at
 FROM
     unnest(
         :ids::uuid[], :external_ids::text[], :titles::text[], :contents::text[], :tags::jsonb[], :metadata::jsonb[],
@@ -37,6 +38,10 @@ ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
         title = excluded.title, content = excluded.content, tags = excluded.tags, metadata = excluded.metadata,
+        expires_at = CASE
+            WHEN n.metadata ->> 'expiresAt' IS DISTINCT FROM excluded.metadata ->> 'expiresAt' THEN excluded.expires_at
+            ELSE n.expires_at
+        END,
         updated_at = now()
     WHERE (n.title, n.content, n.tags, n.metadata)
     IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, excluded.metadata)
