@@ -1,12 +1,16 @@
 """The two commands for real, each in its own process: the main job, and webserver with daemon."""
 
 import os
+import re
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import psycopg
@@ -26,6 +30,7 @@ from dagster_ui import Ui, eventually, free_port, members
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 
+ROOT = Path(__file__).parents[2]
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 
 
@@ -165,3 +170,43 @@ def daemon_is_healthy(ui: Ui) -> bool:
     return {"SENSOR", "BACKFILL", "SCHEDULER", "ASSET", "QUEUED_RUN_COORDINATOR"} <= {
         status["daemonType"] for status in required if status["healthy"]
     }
+
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def commands(page: Path) -> list[tuple[list[str], str]]:
+    """The `rag` commands of a page, each with the first line of output it shows, if any."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        lines = [*block.splitlines(), ""]
+        for line, following in pairwise(lines):
+            if line.startswith("$ rag "):
+                shown = "" if following.startswith(("$", "╭")) else following
+                found.append((shlex.split(line.removeprefix("$ rag ")), shown))
+    return found
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem
+)
+def test_the_commands_of_the_docs_do_what_the_page_shows(
+    home: Home, page: Path, tmp_path: Path
+) -> None:
+    """In the order of the page, with a file of questions and a folder of notes at hand."""
+    assert home.first_run.returncode == 0
+    shutil.copyfile(home.environment["GOLDEN_SOURCE"], tmp_path / "preguntas.json")
+    (tmp_path / "notas").mkdir()
+    (tmp_path / "notas" / "tejado.md").write_text("Se aprueba la obra del tejado.", "utf-8")
+    for arguments, shown in commands(page):
+        result = subprocess.run(
+            [sys.executable, "-m", "rag_resources.cli", *arguments],
+            env={**home.environment, "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, (arguments, result.stdout, result.stderr)
+        missing = [word for word in re.findall(r"[^\W\d_]{3,}", shown) if word not in result.stdout]
+        assert missing == [], (arguments, result.stdout)

@@ -16,7 +16,10 @@ from rag_resources.core.messages import Message
 from rag_resources.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+DOCS = ROOT / "docs"
+ASKING = (DOCS / "asking.md").read_text("utf-8")
+CONFIGURATION = (DOCS / "configuration.md").read_text("utf-8")
+EVALUATING = (DOCS / "evaluating.md").read_text("utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
 GROUPS = {"chunking": ChunkingConfig, "gate": GateConfig}
 NESTED = {f"{name}__{field}" for name, group in GROUPS.items() for field in group.model_fields}
@@ -52,22 +55,21 @@ def test_the_example_environment_is_valid_and_shows_the_defaults(
             assert getattr(shown, name) == default, name
 
 
-def test_every_variable_of_the_readme_is_a_setting() -> None:
-    rows = re.findall(r"^\| (`[A-Z_].*?) \|", README, re.MULTILINE)
+def test_every_variable_of_the_docs_is_a_setting() -> None:
+    rows = re.findall(r"^\| (`[A-Z_].*?) \|", CONFIGURATION, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([A-Z0-9_]{4,})`", row)}
     assert len(named) > 10
     assert named <= SETTINGS | {TRACES}
 
 
-def test_the_options_of_the_readme_are_those_of_retrieve() -> None:
+def test_the_options_of_the_docs_are_those_of_retrieve() -> None:
     root = get_command(app)
     options = {name for item in root.commands["retrieve"].params for name in item.opts}  # type: ignore[attr-defined]
-    _, _, asking = README.partition("## Asking")
-    table, _, _ = asking.partition("The job `retrieve`")
+    table, _, _ = ASKING.partition("## In Dagster")
     assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
 
 
-def test_the_messages_of_the_readme_are_those_of_the_product() -> None:
+def test_the_messages_of_the_docs_are_those_of_the_product() -> None:
     for message in (
         Message.SEMANTIC_UNAVAILABLE,
         Message.FULLTEXT_UNAVAILABLE,
@@ -76,15 +78,33 @@ def test_the_messages_of_the_readme_are_those_of_the_product() -> None:
         Message.NOTHING_RETRIEVED,
         Message.CONNECTION_ERROR,
     ):
-        assert f"| {message} |" in README
+        assert f"| {message} |" in ASKING
 
 
-def test_the_files_of_the_readme_are_valid() -> None:
-    experiment, text = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
-    assert len(expand(parse_experiment(yaml.safe_load(experiment), origin="README"), DEFAULT)) == 6
-    named = parse_configuration(yaml.safe_load(text), origin="README")
+def test_the_files_of_the_docs_are_valid() -> None:
+    [experiment] = re.findall(r"```yaml\n(.*?)```", EVALUATING, re.DOTALL)
+    assert len(expand(parse_experiment(yaml.safe_load(experiment), origin="docs"), DEFAULT)) == 6
+    [text] = re.findall(r"```yaml\n(.*?)```", CONFIGURATION, re.DOTALL)
+    named = parse_configuration(yaml.safe_load(text), origin="docs")
     assert named.retrieval.reranks
     assert f"in {named.name}.yaml" in text
+
+
+def test_the_links_of_the_pages_lead_somewhere() -> None:
+    """To files that exist, and to headings of them."""
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+            target, _, heading = link.partition("#")
+            if "://" in target:
+                continue
+            path = page.parent / target if target else page
+            assert path.exists(), (page.name, link)
+            if heading:
+                headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+                slugs = {
+                    re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings
+                }
+                assert heading in slugs, (page.name, link)
 
 
 LATER = {21, 22, 23, 24, 37, 38, 47, 48, 49, 50, 51, 52, 54, 56, 57, 58, 60, 61}
