@@ -21,17 +21,10 @@ from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
-from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
-from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Database
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.settings import Settings
-from rag_resources.store.evaluations import latest_evaluation
-from rag_resources.store.golden import list_golden
-from rag_resources.store.index_state import index_version
-from rag_resources.store.progress import index_is_current
 
 
 def main_job(settings: Settings, source: ContentSource) -> None:
@@ -57,18 +50,18 @@ def main_job(settings: Settings, source: ContentSource) -> None:
         with progress_bars(console, application):
             sample = {"config": {"sample": source.asked_for}}
             bad_notes = runs.months("ingest", ops={"notes": sample})
-            if source.golden or _has_golden(application.database):
+            if source.golden or application.golden.entries():
                 runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
-            if not _index_is_current(application):
+            if not application.migration.is_done(full_window(settings)):
                 bad_notes += runs.months("index")
-        if not _has_golden(application.database):
+        if not application.golden.entries():
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
-        stale = _stale(application, configured)
+        stale = application.evaluations.stale(configured.configurations)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
             _evaluate(runs, application, configured, stale)
             runs.assets("evaluate", [EVALUATION_REPORT])
             promotion = runs.execute("promote")
-        print_results(console, application.database, configured.configurations)
+        print_results(console, application, configured.configurations)
         _succeeded(promotion)
     if bad_notes:
         raise RagError("\n".join(bad_notes))
@@ -177,38 +170,5 @@ def _evaluate(
     if not names:
         return
     result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])
-    if _stale(application, configured):
+    if application.evaluations.stale(configured.configurations):
         _succeeded(result)
-
-
-def _has_golden(database: Database) -> bool:
-    with database.transaction() as connection:
-        return bool(list_golden(connection))
-
-
-def _index_is_current(application: Application) -> bool:
-    settings = application.settings
-    with application.database.transaction() as connection:
-        return index_is_current(
-            connection,
-            full_window(settings),
-            chunking_hash=chunking_hash(settings.chunking),
-            models=settings.embedding_models,
-        )
-
-
-def _stale(application: Application, configured: Configured) -> list[str]:
-    """The configurations whose latest evaluation was of something else than there is now."""
-    stale = []
-    with application.database.transaction() as connection:
-        golden, version = golden_hash(list_golden(connection)), index_version(connection)
-        for name, item in configured.configurations.items():
-            latest = latest_evaluation(connection, name)
-            now = (item.retrieval.config_hash, golden, version)
-            if latest is None or now != (
-                latest.config_hash,
-                latest.golden_hash,
-                latest.index_version,
-            ):
-                stale.append(name)
-    return stale

@@ -13,11 +13,7 @@ from rich.table import Table
 from rag_resources.application import Application
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Database
 from rag_resources.evaluation.summary import comparison_table
-from rag_resources.store.evaluations import latest_evaluations
-from rag_resources.store.progress import read_progress
-from rag_resources.store.promotions import current_promotion
 
 REFRESH_S = 0.5
 PATIENCE = 20
@@ -35,19 +31,17 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
         TimeElapsedColumn(),
         console=console,
     )
-    settings = application.settings
     notes = bars.add_task(Message.PROGRESS_NOTES, total=0)
     note_vectors = bars.add_task(Message.PROGRESS_NOTE_VECTORS, total=0)
     chunked = bars.add_task(Message.PROGRESS_CHUNKED, total=0)
     models: dict[str, TaskID] = {
         model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
-        for model in settings.embedding_models
+        for model in application.migration.models
     }
 
     def refresh() -> None:
         try:
-            with application.database.transaction() as connection:
-                now = read_progress(connection, settings.note_embedding_model)
+            now = application.migration.progress()
         except RagError:  # The run tells what it means for the work.
             return
         bars.update(notes, completed=now.notes, total=now.notes)
@@ -77,13 +71,16 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
             refresh()
 
 
-def print_results(console: Console, database: Database, configurations: Container[str]) -> None:
+def print_results(
+    console: Console, application: Application, configurations: Container[str]
+) -> None:
     """Print the table of some configurations, and what serves."""
-    with database.transaction() as connection:
-        latest = [
-            item for item in latest_evaluations(connection) if item.configuration in configurations
-        ]
-        promotion = current_promotion(connection)
+    latest = [
+        item
+        for item in application.evaluations.latest_of_each()
+        if item.configuration in configurations
+    ]
+    promotion = application.serving.promotion()
     queries = max((item.total_queries for item in latest), default=0)
     compared = comparison_table(latest, title=Message.RESULTS_TITLE.format(queries=queries))
     table = Table(box=box.SIMPLE_HEAD, title=compared.title)

@@ -25,7 +25,6 @@ from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
 from rag_resources.application import open_application
-from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
@@ -33,8 +32,6 @@ from rag_resources.ingestion.content_settings import NOTES_SETTINGS, require_set
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
-from rag_resources.store.holds import current_hold
-from rag_resources.store.migration import closed_batches
 
 SETTLED_NS = 100_000_000
 """Age of a change from which it is looked at: the clocks of file systems go in steps."""
@@ -251,14 +248,8 @@ def _overrides(run_config: Mapping[str, Any]) -> bool:
 
 def _read_stops(settings: Settings) -> list[_Stop]:
     """Return the closed gates, and the hold if there is one."""
-    models = settings.embedding_models
-    with (
-        open_application(settings) as application,
-        application.database.transaction() as connection,
-    ):
-        way = chunking_hash(settings.chunking)
-        closed = closed_batches(connection, models, chunking_hash=way)
-        hold = current_hold(connection)
+    with open_application(settings) as application:
+        closed, hold = application.migration.closed_batches(), application.migration.held()
     stops = [
         _Stop(
             frozenset((CHUNKS, embeddings_key(batch.model))),
@@ -269,7 +260,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         for batch in closed
     ]
     if hold:
-        assets = frozenset((CHUNKS, *map(embeddings_key, models)))
+        assets = frozenset((CHUNKS, *map(embeddings_key, settings.embedding_models)))
         stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
     return stops
 

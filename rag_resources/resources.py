@@ -8,6 +8,11 @@ from dagster import ConfigurableResource, InitResourceContext, ResourceDependenc
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
+from rag_resources.application.evaluations import Evaluations
+from rag_resources.application.golden import Golden
+from rag_resources.application.indexing import Indexing
+from rag_resources.application.migration import Migration
+from rag_resources.application.serving import ServingConfiguration
 from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
@@ -38,3 +43,28 @@ class RagResource(ConfigurableResource["RagResource"]):
         if self._application is None:
             raise RuntimeError("RagResource is only open inside a run")
         return self._application
+
+    @property
+    def golden(self) -> Golden:
+        """The golden dataset."""
+        return self.application.golden
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """Measuring configurations, and what was measured."""
+        return self.application.evaluations
+
+    @property
+    def serving(self) -> ServingConfiguration:
+        """Which configuration answers."""
+        return self.application.serving
+
+    @property
+    def migration(self) -> Migration:
+        """How far the index is, and what keeps its migration from going on."""
+        return self.application.migration
+
+    @property
+    def indexing(self) -> Indexing:
+        """Making chunks and vectors of notes."""
+        return self.application.indexing

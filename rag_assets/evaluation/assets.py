@@ -21,17 +21,13 @@ from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import comparison_markdown
-from rag_resources.files import open_files
-from rag_resources.golden.files import import_golden
 from rag_resources.ingestion.content_settings import GOLDEN_SETTINGS
 from rag_resources.reporting.data import EvaluationReport
-from rag_resources.reporting.page import history_plot, hit_rates_plot, write_report
+from rag_resources.reporting.page import history_plot, hit_rates_plot
 from rag_resources.reporting.plots.canvas import png
-from rag_resources.reporting.reading import read_report
 from rag_resources.resources import RagResource
-from rag_resources.store.golden import GoldenImport, list_golden
+from rag_resources.store.golden import GoldenImport
 
 
 @dg.asset(
@@ -49,19 +45,12 @@ def golden_dataset(
     Without a source the stored ones are kept. What came from the source and is no longer in it
     goes: it is named, and stays in the history. What a person entered or changed stays.
     """
-    application = rag.application
     imported = GoldenImport([], [])
     with told_as_failure():
-        source = chosen_source(context, config, application, GOLDEN_SETTINGS)
+        source = chosen_source(context, config, rag.application, GOLDEN_SETTINGS)
         if source.golden:
-            imported = import_golden(
-                application.database,
-                source.golden,
-                tenant=application.settings.tenant,
-                run_id=context.run.run_id,
-            )
-    with application.database.transaction() as connection:
-        entries = list_golden(connection)
+            imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
+    entries = rag.golden.entries()
     categories = sorted({entry.category for entry in entries})
     return dg.MaterializeResult(
         metadata={
@@ -118,22 +107,13 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
     def evaluation_results(
         context: dg.AssetExecutionContext, rag: RagResource
     ) -> dg.MaterializeResult[None]:
-        application = rag.application
         with told_as_failure():
-            evaluation = evaluate(
-                application.database,
-                application.pipeline,
-                configuration.name,
-                configuration.retrieval,
-                judging=application.judging(),
-                gate=application.settings.gate,
-                run_id=context.run.run_id,
-            )
+            evaluation = rag.evaluations.run(configuration, run_id=context.run.run_id)
         return dg.MaterializeResult(
             metadata={
                 "evaluation_id": str(evaluation.evaluation_id),
                 "config_hash": configuration.retrieval.config_hash,
-                **evaluation_metadata(evaluation, application),
+                **evaluation_metadata(evaluation, rag.evaluations),
             }
         )
 
@@ -157,12 +137,9 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
     )
     def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
         """Write what the evaluations say as a page, and show the main part of it."""
-        application = rag.application
         with told_as_failure():
-            report = read_report(
-                application.database, application.configurations, gate=application.settings.gate
-            )
-            path = write_report(report, open_files(application.settings.files_address))
+            report = rag.evaluations.report()
+            path = rag.evaluations.write_report(report)
         latest = [item.evaluation for item in report.configurations]
         return dg.MaterializeResult(
             metadata={

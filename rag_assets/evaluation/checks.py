@@ -6,32 +6,24 @@ import dagster as dg
 
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.keys import GOLDEN_DATASET, evaluation_key
+from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.comparison import Inferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Connection
-from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.summary import gate_in_words, inferiority_in_words
-from rag_resources.golden.review import review_drift
 from rag_resources.resources import RagResource
-from rag_resources.store.evaluations import latest_evaluation
-from rag_resources.store.golden import find_broken, list_golden
 
 EXAMPLES = 10
 
-Judged = Callable[
-    [dg.DagsterInstance, Connection, StoredEvaluation, GateConfig], dg.AssetCheckResult
-]
+Judged = Callable[[dg.DagsterInstance, Evaluations, StoredEvaluation], dg.AssetCheckResult]
 
 
 @dg.asset_check(asset=GOLDEN_DATASET, blocking=True, description=Message.CHECK_GOLDEN)
 def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     """There are questions and their notes exist; the table's own constraints do the rest."""
-    with rag.application.database.transaction() as connection:
-        count = len(list_golden(connection))
-        broken = find_broken(connection)
+    count, broken = len(rag.golden.entries()), rag.golden.broken()
     if not count:
         return dg.AssetCheckResult(passed=False, description=Message.GOLDEN_EMPTY)
     examples = "; ".join(f"«{entry.query}»" for entry in broken[:EXAMPLES])
@@ -47,7 +39,7 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
 @dg.asset_check(asset=GOLDEN_DATASET, description=Message.CHECK_GOLDEN_DRIFT)
 def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     """Point at the questions that want looking at; nothing waits for that."""
-    drift = review_drift(rag.application.database)
+    drift = rag.golden.drift()
     findings = drift.findings
     return dg.AssetCheckResult(
         passed=not findings,
@@ -91,15 +83,11 @@ def build_gates(
             description=description,
         )
         def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
-            application = rag.application
-            with application.database.snapshot() as connection:
-                evaluation = latest_evaluation(connection, configuration.name)
-                if evaluation is None:
-                    result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
-                else:
-                    result = judged(
-                        context.instance, connection, evaluation, application.settings.gate
-                    )
+            evaluation = rag.evaluations.latest(configuration.name)
+            if evaluation is None:
+                result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
+            else:
+                result = judged(context.instance, rag.evaluations, evaluation)
             return result._replace(severity=severity)
 
         return check
@@ -132,9 +120,9 @@ def build_gates(
 
 
 def _hit_rate(
-    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
 ) -> dg.AssetCheckResult:
-    verdict = judge_stored(evaluation, gate)
+    verdict = judge_stored(evaluation, evaluations.gate)
     return dg.AssetCheckResult(
         passed=verdict.state is not GateState.FAIL,
         metadata={
@@ -149,9 +137,9 @@ def _hit_rate(
 
 
 def _settled(
-    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
 ) -> dg.AssetCheckResult:
-    verdict = judge_stored(evaluation, gate)
+    verdict = judge_stored(evaluation, evaluations.gate)
     return dg.AssetCheckResult(
         passed=verdict.state is not GateState.INCONCLUSIVE,
         metadata={"queries_to_settle": verdict.queries_to_settle},
@@ -160,28 +148,25 @@ def _settled(
 
 
 def _latency(
-    _: dg.DagsterInstance, __: Connection, evaluation: StoredEvaluation, gate: GateConfig
+    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
 ) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
-        passed=evaluation.latency_p95_ms < gate.latency_p95_ms,
+        passed=evaluation.latency_p95_ms < evaluations.gate.latency_p95_ms,
         metadata={
             "latency_p50_ms": evaluation.latency_p50_ms,
             "latency_p95_ms": evaluation.latency_p95_ms,
-            "limit_ms": gate.latency_p95_ms,
+            "limit_ms": evaluations.gate.latency_p95_ms,
         },
     )
 
 
 def _regression(
-    instance: dg.DagsterInstance,
-    connection: Connection,
-    evaluation: StoredEvaluation,
-    gate: GateConfig,
+    instance: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
 ) -> dg.AssetCheckResult:
-    compared = compare_with_serving(connection, evaluation)
+    compared = evaluations.compare_with_serving(evaluation)
     if compared is None:
         return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
-    judged = compared.comparison.inferiority(gate.margin)
+    judged = compared.comparison.inferiority(evaluations.gate.margin)
     return dg.AssetCheckResult(
         passed=judged.state is not Inferiority.INFERIOR,
         metadata={

@@ -6,7 +6,6 @@ from pydantic import Field
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.comparison import compare_by_name
 from rag_resources.evaluation.summary import inferiority_in_words
 from rag_resources.resources import RagResource
 
@@ -24,12 +23,10 @@ def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
     """Compare the second evaluation with the first, and show what the event log knows of it."""
-    application = rag.application
-    with told_as_failure(), application.database.snapshot() as connection:
-        found = compare_by_name(
-            connection, config.before, config.after, common_only=config.common_only
+    with told_as_failure():
+        found, judged = rag.evaluations.compare(
+            config.before, config.after, common_only=config.common_only
         )
-    judged = found.comparison.inferiority(application.settings.gate.margin)
     context.log.info(inferiority_in_words(judged))
     context.add_output_metadata(
         {

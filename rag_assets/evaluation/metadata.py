@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from rag_resources.application import Application
+from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.evaluation import PassageSummary, Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
@@ -27,7 +27,7 @@ _PLOTTED = (
 )
 
 
-def evaluation_metadata(evaluation: Evaluation, application: Application) -> dict[str, Any]:
+def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dict[str, Any]:
     """Return the numbers of an evaluation, its breakdown and what its retrievals cost."""
     summary = evaluation.summary
     return {
@@ -47,8 +47,8 @@ def evaluation_metadata(evaluation: Evaluation, application: Application) -> dic
         "profile": dg.MetadataValue.md(
             profile_markdown(
                 evaluation.profile,
-                caches=application.caches.statistics(),
-                pool=application.database.statistics(),
+                caches=evaluations.caches().statistics(),
+                pool=evaluations.connections(),
             )
         ),
     }

@@ -19,31 +19,12 @@ from rag_assets.runs.progress import MonthProgress
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks
-from rag_resources.ingestion.content_settings import (
-    CHUNKING_SETTINGS,
-    require_model,
-    require_settings,
-)
+from rag_resources.ingestion.content_settings import CHUNKING_SETTINGS
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
-from rag_resources.store.chunks import (
-    count_notes_to_chunk,
-    update_statistics,
-)
-from rag_resources.store.embeddings import count_pending
-from rag_resources.store.holds import refuse_while_held
-from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.migration import (
     StoredBatch,
-    closed_batches,
-    override_batches,
-    vectors_are_current,
 )
-from rag_resources.store.models import register_model
-from rag_resources.store.progress import index_is_current
-from rag_resources.store.vector_indexes import ensure_vector_indexes
 
 
 class BatchConfig(dg.Config):
@@ -70,14 +51,9 @@ def pass_quality_gate(
         dagster.Failure: A gate is closed, or somebody holds the migration; it says which, why,
             and how to go on.
     """
-    application = rag.application
-    way = chunking_hash(application.settings.chunking)
     override = config.override_quality_gate.strip()
-    with told_as_failure(), application.database.transaction() as connection:
-        refuse_while_held(connection)
-        closed = closed_batches(connection, models, chunking_hash=way)
-        if override:
-            override_batches(connection, closed, reason=override, run_id=context.run.run_id)
+    with told_as_failure():
+        closed = rag.migration.closed_gates(models, override=override, run_id=context.run.run_id)
     if not closed:
         return {}
     if not override:
@@ -121,33 +97,23 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
     ) -> MonthEvents:
         """Chunk the notes that need it, then refresh what full-text search knows of the words."""
-        application = rag.application
-        way = chunking_hash(application.settings.chunking)
+        indexing = rag.indexing
         with told_as_failure():
-            require_settings(application.database, application.settings, CHUNKING_SETTINGS)
-            with application.database.transaction() as connection:
-                is_done = index_is_current(
-                    connection, span(context.partition_keys), chunking_hash=way, models=()
-                )
-        models = application.settings.embedding_models
-        overridden = {} if is_done else pass_quality_gate(context, config, rag, models)
+            indexing.require_settings(CHUNKING_SETTINGS)
+            is_done = indexing.is_chunked(span(context.partition_keys))
+        overridden = (
+            {} if is_done else pass_quality_gate(context, config, rag, rag.migration.models)
+        )
         written = 0
 
         def month(window: TimeWindow) -> MonthOutcome:
             nonlocal written
 
-            progress = MonthProgress(
-                context.log,
-                window,
-                application.database,
-                lambda connection: count_notes_to_chunk(connection, window, chunking_hash=way),
-            )
-            report = chunk_window(
-                application.database, window, application.settings.chunking, progress=progress
-            )
+            progress = MonthProgress(context.log, window, lambda: indexing.left_to_chunk(window))
+            report = indexing.chunk(window, progress=progress)
             written += report.chunks
             return indexed_month(
-                application.database,
+                indexing,
                 window,
                 report,
                 {"migrated": report.notes, "chunks": report.chunks, **overridden},
@@ -155,9 +121,8 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
             )
 
         def finish() -> None:
-            with application.database.transaction() as connection:
-                # A run that was killed here left nothing to chunk and old statistics.
-                update_statistics(connection, rewritten=written)
+            # Always: a run that was killed here left nothing to chunk and old statistics.
+            indexing.refresh_statistics(rewritten=written)
 
         yield from materialize_months(context, month, finish)
 
@@ -183,25 +148,20 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
     def embeddings(
         context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
     ) -> MonthEvents:
-        application = rag.application
-        embedder = application.embedder(model)
+        indexing = rag.indexing
         with told_as_failure():
-            require_model(application.database, application.settings, model)
-            with application.database.transaction() as connection:
-                register_model(connection, embedder.info, embeds_chunks=True)
-                is_done = vectors_are_current(connection, model, span(context.partition_keys))
+            indexing.require_model(model)
+            indexing.register(model, embeds_chunks=True)
+            is_done = indexing.is_embedded(model, span(context.partition_keys))
         overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])
 
         def month(window: TimeWindow) -> MonthOutcome:
             progress = MonthProgress(
-                context.log,
-                window,
-                application.database,
-                lambda connection: count_pending(connection, model, window, skipped=()),
+                context.log, window, lambda: indexing.left_to_embed(model, window)
             )
-            report = embed_chunks(application.database, embedder, window, progress=progress)
+            report = indexing.embed(model, window, progress=progress)
             return indexed_month(
-                application.database,
+                indexing,
                 window,
                 report,
                 {
@@ -215,14 +175,7 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
             )
 
         def finish() -> None:
-            built = ensure_vector_indexes(
-                application.database,
-                embedder.info,
-                min_rows=application.settings.hnsw_min_rows,
-            )
-            if built:
-                with application.database.transaction() as connection:
-                    bump_index_version(connection)
+            indexing.build_vector_indexes(model)
 
         yield from materialize_months(context, month, finish)
 

@@ -9,22 +9,15 @@ from rag_assets.configured import Configured
 from rag_assets.evaluation.metadata import evaluation_metadata
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
-from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.gate import GateState
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.runner import evaluate
 from rag_resources.evaluation.summary import gate_in_words
 from rag_resources.indexing.verify import (
     MIN_COSINE,
-    find_broken_notes,
-    lowest_cosine,
 )
-from rag_resources.migration.batches import record_batch
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
-from rag_resources.store.embeddings import count_gaps
-from rag_resources.store.migration import BatchRun
 
 EXAMPLES = 10
 
@@ -34,10 +27,7 @@ def chunk_integrity(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
     """Bounds, sequence and coverage of the chunks of the run's months."""
-    application = rag.application
-    checked, broken = find_broken_notes(
-        application.database, run_window(context.run.tags, application.settings)
-    )
+    checked, broken = rag.indexing.broken_notes(run_window(context.run.tags, rag.settings))
     examples = ", ".join(f"{note.note_id} ({note.problem})" for note in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
@@ -60,10 +50,7 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
     def embeddings_complete(
         context: dg.AssetCheckExecutionContext, rag: RagResource
     ) -> dg.AssetCheckResult:
-        application = rag.application
-        info = application.embedder(model).info
-        with application.database.transaction() as connection:
-            gaps = count_gaps(connection, info, run_window(context.run.tags, application.settings))
+        gaps = rag.indexing.gaps(model, run_window(context.run.tags, rag.settings))
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
             metadata={"chunks": gaps.chunks, "missing": gaps.missing, "stale": gaps.stale},
@@ -81,7 +68,7 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
         description=Message.CHECK_BATCH_SINGLE,
     )
     def batch_equals_single(rag: RagResource) -> dg.AssetCheckResult:
-        cosine = lowest_cosine(rag.application.database, rag.application.embedder(model))
+        cosine = rag.indexing.lowest_cosine(model)
         if cosine is None:
             return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
         return dg.AssetCheckResult(
@@ -100,29 +87,20 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
     def retrieval_quality(
         context: dg.AssetCheckExecutionContext, rag: RagResource
     ) -> dg.AssetCheckResult:
-        application, config = rag.application, configured.representative(model)
         try:
-            evaluation = evaluate(
-                application.database, application.pipeline, model, config, store=False
-            )
+            evaluation = rag.evaluations.measure(model, configured.representative(model))
         except InvalidGoldenDatasetError:
             return dg.AssetCheckResult(
                 passed=False,
                 severity=dg.AssetCheckSeverity.WARN,
                 description=Message.QUALITY_WITHOUT_GOLDEN,
             )
-        batch = record_batch(
-            application.database,
-            BatchRun(
-                model,
-                chunking_hash(application.settings.chunking),
-                context.run.run_id,
-                run_months(context.run.tags, application.settings),
-            ),
-            config,
+        batch = rag.migration.record_batch(
+            model,
             evaluation,
-            planned=planned_batches(application.settings),
-            floor=application.settings.migration_floor,
+            run_id=context.run.run_id,
+            months=run_months(context.run.tags, configured.settings),
+            planned=planned_batches(configured.settings),
         )
         verdict = evaluation.summary.verdict
         described = gate_in_words(verdict, evaluation.summary.total_queries)
@@ -132,7 +110,7 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
             # An error that blocks nothing: this run is done, the next one reads the gate itself.
             severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
             metadata={
-                **evaluation_metadata(evaluation, application),
+                **evaluation_metadata(evaluation, rag.evaluations),
                 "next_batch": "open" if batch.is_open else "closed",
                 "level": batch.level,
                 "p_value": batch.drop.p_value if batch.drop else None,

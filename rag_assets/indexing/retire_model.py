@@ -7,7 +7,6 @@ from pydantic import Field
 
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
-from rag_resources.indexing.retirement import configurations_of, contents_of, retire
 from rag_resources.resources import RagResource
 
 MEGABYTE = 1_000_000
@@ -25,15 +24,14 @@ def retire_embedding_model(
     context: dg.OpExecutionContext, config: RetireConfig, rag: RagResource
 ) -> None:
     """Drop what a model has, if it is named twice; else tell what that would be."""
-    database, settings = rag.application.database, rag.application.settings
     is_confirmed = config.confirm == config.model
     with told_as_failure():
         contents = (
-            retire(database, settings, config.model)
+            rag.indexing.retire(config.model)
             if is_confirmed
-            else contents_of(database, config.model)
+            else rag.indexing.contents_of(config.model)
         )
-        configurations = configurations_of(settings, config.model)
+        configurations = rag.indexing.configurations_of(config.model)
     message = Message.RETIRED if is_confirmed else Message.RETIRE_NOT_CONFIRMED
     told = (Message.RETIRED_BEFORE if contents.retired else message).format(
         model=config.model,

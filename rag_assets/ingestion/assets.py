@@ -14,23 +14,15 @@ from rag_assets.runs.partitions import batches, full_window, monthly, outside_wi
 from rag_assets.runs.pools import DATABASE_WRITES, model_pool
 from rag_assets.runs.progress import MonthProgress
 from rag_resources.application import Application
+from rag_resources.application.indexing import Indexing
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.indexing.adopt import adopt_vectors
-from rag_resources.indexing.embed import embed_notes
-from rag_resources.ingestion.content_settings import (
-    NOTE_MODEL_SETTINGS,
-    NOTES_SETTINGS,
-    require_settings,
-)
+from rag_resources.ingestion.content_settings import NOTE_MODEL_SETTINGS, NOTES_SETTINGS
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.ingestion.ingest import IngestReport, ingest
 from rag_resources.ingestion.sources import SourceOptions, iter_source
-from rag_resources.providers.protocols import Embedder
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
-from rag_resources.store.embeddings import count_notes_to_embed
-from rag_resources.store.models import register_model
 from rag_resources.store.notes import Upsert
 
 
@@ -125,26 +117,19 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
     )
     def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
         """Embed whole notes, those outside every partition included."""
-        application = rag.application
-        embedder = application.embedder(application.settings.note_embedding_model)
+        indexing = rag.indexing
         with told_as_failure():
-            require_settings(application.database, application.settings, NOTE_MODEL_SETTINGS)
-            with application.database.transaction() as connection:
-                register_model(connection, embedder.info, embeds_chunks=False)
+            indexing.require_settings(NOTE_MODEL_SETTINGS)
+            indexing.register(indexing.note_model, embeds_chunks=False)
 
         def month(window: TimeWindow) -> MonthOutcome:
             progress = MonthProgress(
-                context.log,
-                window,
-                application.database,
-                lambda connection: count_notes_to_embed(
-                    connection, embedder.info.name, window, skipped=()
-                ),
+                context.log, window, lambda: indexing.notes_left_to_embed(window)
             )
-            adopted = _adopt(context, application, embedder, window)
-            report = embed_notes(application.database, embedder, window, progress=progress)
+            adopted = _adopt(context, indexing, window)
+            report = indexing.embed_notes(window, progress=progress)
             return indexed_month(
-                application.database,
+                indexing,
                 window,
                 report,
                 {"vectors": report.vectors, "embedded": report.embedded, **adopted},
@@ -152,9 +137,9 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
             )
 
         def finish() -> None:
-            for outside in outside_windows(application.settings):
-                _adopt(context, application, embedder, outside)
-                embed_notes(application.database, embedder, outside)
+            for outside in outside_windows(rag.settings):
+                _adopt(context, indexing, outside)
+                indexing.embed_notes(outside)
 
         yield from materialize_months(context, month, finish)
 
@@ -162,15 +147,12 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def _adopt(
-    context: dg.AssetExecutionContext,
-    application: Application,
-    embedder: Embedder,
-    window: TimeWindow,
+    context: dg.AssetExecutionContext, indexing: Indexing, window: TimeWindow
 ) -> dict[str, int]:
     """Take over the vectors of the application before us, if the settings say so; return counts."""
-    if not application.settings.adopts_legacy_vectors:
+    report = indexing.adopt_vectors(window)
+    if report is None:
         return {}
-    report = adopt_vectors(application.database, embedder, window)
     if report.unusable:
         notes = ", ".join(f"{item.note_id} ({item.dimension})" for item in report.unusable[:5])
         context.log.warning(

@@ -8,7 +8,6 @@ from rag_assets.keys import NOTES
 from rag_assets.runs.partitions import full_window
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
-from rag_resources.store.notes import list_outside
 
 EXAMPLES = 10
 
@@ -16,9 +15,8 @@ EXAMPLES = 10
 @dg.asset_check(asset=NOTES, description=Message.CHECK_OUTSIDE)
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     """Name the notes that no month's run processes, and the setting that brings them in."""
-    inside = full_window(rag.application.settings)
-    with rag.application.database.transaction() as connection:
-        outside = list_outside(connection, inside, limit=EXAMPLES)
+    inside = full_window(rag.settings)
+    outside = rag.indexing.outside(inside, limit=EXAMPLES)
     if outside is None:
         return dg.AssetCheckResult(passed=True, metadata={"outside": 0})
     description = Message.OUTSIDE_NOTES.format(

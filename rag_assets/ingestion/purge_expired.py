@@ -4,19 +4,16 @@ import dagster as dg
 
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
-from rag_resources.indexing.purge import purge
 from rag_resources.resources import RagResource
 
 
 @dg.op(description=Message.JOB_PURGE_EXPIRED)
 def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> None:
     """Delete the notes whose expiry lies further back than the grace."""
-    application = rag.application
-    grace_hours = application.settings.expired_grace_hours
     with told_as_failure():
-        report = purge(application.database, grace_hours=grace_hours)
+        report = rag.indexing.purge_expired()
     context.add_output_metadata(
-        {"deleted": report.deleted, "left": report.left, "grace_hours": grace_hours}
+        {"deleted": report.deleted, "left": report.left, "grace_hours": rag.indexing.grace_hours}
     )
 
 

@@ -8,13 +8,12 @@ import dagster as dg
 
 from rag_assets.keys import OWNERS, embeddings_key
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
 from rag_resources.migration.status import summary, tables
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource
-from rag_resources.store.migration_status import MigrationStatus, read_migration_status
+from rag_resources.store.migration_status import MigrationStatus
 
 
 def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:
@@ -54,12 +53,10 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
     )
     def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
         """Read how far the migration is, and draw it."""
-        own = rag.application.settings
-        with told_as_failure(), rag.application.database.snapshot() as connection:
-            status = read_migration_status(
-                connection, own.embedding_models, chunking_hash=chunking_hash(own.chunking)
-            )
-        image = b64encode(migration_plot(status, floor=own.migration_floor)).decode()
+        own = rag.migration
+        with told_as_failure():
+            status = own.status()
+        image = b64encode(migration_plot(status, floor=own.floor)).decode()
         return dg.MaterializeResult(
             metadata={
                 "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),

@@ -6,15 +6,11 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.runs.failures import told_as_failure
-from rag_resources.application import Application
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
-from rag_resources.serving.rollback import roll_back_to_notes, withdraw
-from rag_resources.store.holds import current_hold, hold_migration, resume_migration
-from rag_resources.store.progress import Progress, read_progress
-from rag_resources.store.promotions import current_promotion
+from rag_resources.store.progress import Progress
 
 
 class ReasonConfig(dg.Config):
@@ -58,39 +54,30 @@ def drop_migration(
     context: dg.OpExecutionContext, config: ImmediateConfig, rag: RagResource
 ) -> None:
     """Serve whole notes, and drop all chunks."""
-    application = rag.application
     with told_as_failure():
-        before = _progress(application)
+        before = rag.migration.progress()
         consequence = Message.ROLLBACK_WOULD_DROP.format(
             chunks=before.chunks, notes=before.chunked, configuration=BASELINE_CONFIGURATION
         )
         _check_confirmed(config.confirm, Message.WORD_IMMEDIATE, consequence)
-        changed = roll_back_to_notes(
-            application.database,
-            application.configuration(BASELINE_CONFIGURATION),
+        changed = rag.serving.roll_back_to_notes(
+            rag.application.configuration(BASELINE_CONFIGURATION),
             reason=config.given_reason(),
             run_id=context.run_id,
             accept_missing=config.accept_missing,
         )
-    context.add_output_metadata(
-        {**_counts(before, "before"), **_state(application), "changed": changed}
-    )
+    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PARTIAL)
 def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: RagResource) -> None:
     """Keep what is migrated, and let no further batch start."""
-    application = rag.application
     with told_as_failure():
-        before = _progress(application)
+        before = rag.migration.progress()
         consequence = Message.ROLLBACK_WOULD_STOP.format(chunked=before.chunked, notes=before.notes)
         _check_confirmed(config.confirm, Message.WORD_PARTIAL, consequence)
-        reason = config.given_reason()
-        with application.database.transaction() as connection:
-            changed = hold_migration(connection, "stopped", reason=reason, run_id=context.run_id)
-    context.add_output_metadata(
-        {**_counts(before, "before"), **_state(application), "changed": changed}
-    )
+        changed = rag.migration.stop(reason=config.given_reason(), run_id=context.run_id)
+    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PROMOTION)
@@ -98,28 +85,21 @@ def withdraw_promotion(
     context: dg.OpExecutionContext, config: PromotionRollbackConfig, rag: RagResource
 ) -> None:
     """Let what served before serve again."""
-    application = rag.application
     with told_as_failure():
-        outcome = withdraw(
-            application.database,
-            config.withdraw.strip(),
-            reason=config.given_reason(),
-            run_id=context.run_id,
+        outcome = rag.serving.withdraw(
+            config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
-    context.add_output_metadata({**_state(application), "changed": outcome.changed})
+    context.add_output_metadata({**_state(rag), "changed": outcome.changed})
 
 
 @dg.op(description=Message.JOB_RESUME_MIGRATION)
 def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagResource) -> None:
     """Let batches start again."""
-    application = rag.application
     with told_as_failure():
-        reason = config.given_reason()
-        with application.database.transaction() as connection:
-            lifted = resume_migration(connection, reason=reason, run_id=context.run_id)
+        lifted = rag.migration.resume(reason=config.given_reason(), run_id=context.run_id)
     context.add_output_metadata(
         {
-            **_state(application),
+            **_state(rag),
             "lifted": lifted.explanation if lifted else "–",
             "changed": lifted is not None,
         }
@@ -157,11 +137,6 @@ def _check_confirmed(given: str, word: str, consequence: str) -> None:
         )
 
 
-def _progress(application: Application) -> Progress:
-    with application.database.transaction() as connection:
-        return read_progress(connection, application.settings.note_embedding_model)
-
-
 def _counts(progress: Progress, moment: str) -> dict[str, Any]:
     return {
         f"notes_{moment}": progress.notes,
@@ -171,12 +146,11 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
     }
 
 
-def _state(application: Application) -> dict[str, Any]:
+def _state(rag: RagResource) -> dict[str, Any]:
     """Return what is there now, what serves and what is held."""
-    with application.database.transaction() as connection:
-        serving, hold = current_promotion(connection), current_hold(connection)
+    serving, hold = rag.serving.promotion(), rag.migration.held()
     return {
-        **_counts(_progress(application), "after"),
+        **_counts(rag.migration.progress(), "after"),
         "serving": serving.configuration if serving else "–",
         "model": serving.model if serving else "–",
         "hold": hold.explanation if hold else "–",

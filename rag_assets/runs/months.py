@@ -9,13 +9,12 @@ from uuid import UUID
 import dagster as dg
 
 from rag_assets.runs.partitions import month_window
+from rag_resources.application.indexing import Indexing
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
-from rag_resources.database.pool import Database
 from rag_resources.store.failures import Failure
-from rag_resources.store.notes import count_notes, external_ids
 
 NAMED_NOTES = 5
 LISTED_NOTES = 100
@@ -77,7 +76,7 @@ class Indexed(Protocol):
 
 
 def indexed_month(
-    database: Database,
+    indexing: Indexing,
     window: TimeWindow,
     report: Indexed,
     counts: Mapping[str, Any],
@@ -86,7 +85,7 @@ def indexed_month(
     """Return what became of a month, with the notes that failed and those that needed nothing.
 
     Args:
-        database: Open.
+        indexing: Knows the month's notes.
         window: The month.
         report: Of its work.
         counts: What was done.
@@ -95,9 +94,7 @@ def indexed_month(
     failed: dict[UUID, Failure] = {}
     for failure in report.failed:
         failed.setdefault(failure.note_id, failure)
-    with database.transaction() as connection:
-        total = count_notes(connection, window)
-        names = external_ids(connection, failed) if failed else {}
+    total, names = indexing.count_notes(window), indexing.external_ids(failed)
     # A note that was deleted since needs nothing more.
     failures = [
         replace(failure, external_id=names[note])

@@ -7,7 +7,6 @@ from time import perf_counter
 from rag_resources.core.durations import duration
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
-from rag_resources.database.pool import Connection, Database
 
 TOLD_EVERY_S = 15.0
 
@@ -18,7 +17,6 @@ class MonthProgress:
     Args:
         log: Of the run.
         window: The month.
-        database: Open.
         count_left: Counts the notes that still need work; asked only when there is news to tell.
         clock: In seconds.
     """
@@ -27,13 +25,12 @@ class MonthProgress:
         self,
         log: Logger,
         window: TimeWindow,
-        database: Database,
-        count_left: Callable[[Connection], int],
+        count_left: Callable[[], int],
         *,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._log, self._window, self._clock = log, window, clock
-        self._database, self._count_left = database, count_left
+        self._count_left = count_left
         self._done = 0
         self._started = self._told = clock()
 
@@ -44,8 +41,7 @@ class MonthProgress:
         if not self._done or now - self._told < TOLD_EVERY_S:
             return
         self._told = now
-        with self._database.transaction() as connection:
-            left = self._count_left(connection)
+        left = self._count_left()
         notes_per_second = self._done / (now - self._started)
         self._log.info(
             Message.MONTH_PROGRESS.format(

@@ -8,8 +8,6 @@ from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
-from rag_resources.serving.promotion import promote_best
-from rag_resources.store.vector_indexes import index_model_that_serves
 
 
 class PromotionConfig(dg.Config):
@@ -34,19 +32,13 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
     ) -> dg.MaterializeResult[None]:
         """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
-        application = rag.application
         with told_as_failure():
-            outcome = promote_best(
-                application.database,
+            outcome = rag.serving.promote(
                 configured.configurations,
-                gate=application.settings.gate,
                 name=config.configuration or None,
                 run_id=context.run.run_id,
             )
-            evaluation = outcome.evaluation
-            index_model_that_serves(
-                application.database, evaluation.model, min_rows=application.settings.hnsw_min_rows
-            )
+        evaluation = outcome.evaluation
         return dg.MaterializeResult(
             metadata={
                 "configuration": evaluation.configuration,

@@ -10,6 +10,7 @@ from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.measurement import Versions
 from rag_resources.core.metrics import (
     JudgedRanking,
     mean_metrics,
@@ -159,6 +160,18 @@ class StoredEvaluation:
     passage_hit_rate_at_5: float | None = None
     passage_hit_rate_at_10: float | None = None
     passage_mrr: float | None = None
+
+    @property
+    def versions(self) -> Versions:
+        """What it is an evaluation of."""
+        return Versions(
+            config_hash=self.config_hash,
+            golden_hash=self.golden_hash,
+            model=self.model,
+            model_digest=self.model_digest,
+            chunking_hashes=self.chunking_hashes,
+            index_version=self.index_version,
+        )
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:

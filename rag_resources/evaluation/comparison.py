@@ -12,6 +12,7 @@ from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.fusion_config import respelled
+from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection
 from rag_resources.store.comparison import (
@@ -182,14 +183,14 @@ def _changes(before: StoredEvaluation, after: StoredEvaluation) -> list[ConfigCh
     """What the two were made of and made on, where that differs."""
     return [
         *config_changes(respelled(before.config), respelled(after.config)),
-        *config_changes(_circumstances(before), _circumstances(after)),
+        *config_changes(_circumstances(before.versions), _circumstances(after.versions)),
     ]
 
 
-def _circumstances(evaluation: StoredEvaluation) -> dict[str, object]:
+def _circumstances(versions: Versions) -> dict[str, object]:
     return {
-        Message.CHANGE_MODEL_DIGEST: evaluation.model_digest,
-        Message.CHANGE_GOLDEN: evaluation.golden_hash,
-        Message.CHANGE_CHUNKING: ", ".join(evaluation.chunking_hashes),
-        Message.CHANGE_INDEX: evaluation.index_version,
+        Message.CHANGE_MODEL_DIGEST: versions.model_digest,
+        Message.CHANGE_GOLDEN: versions.golden_hash,
+        Message.CHANGE_CHUNKING: ", ".join(versions.chunking_hashes),
+        Message.CHANGE_INDEX: versions.index_version,
     }

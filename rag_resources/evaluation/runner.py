@@ -9,8 +9,9 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError, RagError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.golden import GoldenEntry, golden_hash
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
+from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 from rag_resources.core.passage_metrics import NoteRange
@@ -18,11 +19,10 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
-from rag_resources.store.chunks import list_chunking_hashes
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden, locate_places
-from rag_resources.store.index_state import index_version
 from rag_resources.store.models import fetch_model
+from rag_resources.store.versions import read_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Evaluation:
     summary: Summary
     outcomes: tuple[QueryOutcome, ...]
     profile: ProfileSummary
+    versions: Versions
 
 
 def evaluate(
@@ -72,8 +73,7 @@ def evaluate(
     with database.transaction() as connection:
         entries = list_golden(connection)
         places = locate_places(connection, entries)
-        version = index_version(connection)
-        chunking = list_chunking_hashes(connection)
+        versions = read_present(connection, entries).versions(config)
         model = fetch_model(connection, config.model)
     if not entries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
@@ -94,19 +94,19 @@ def evaluate(
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
     summary = summarize(outcomes, judgements, gate=gate)
     if not store:
-        return Evaluation(None, summary, tuple(outcomes), profile.summary())
+        return Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
     context = EvaluationContext(
         configuration=configuration,
         config=config,
-        golden_hash=golden_hash(entries),
-        model_digest=model.digest if model else "",
-        index_version=version,
-        chunking_hashes=chunking,
+        golden_hash=versions.golden_hash,
+        model_digest=versions.model_digest,
+        index_version=versions.index_version,
+        chunking_hashes=versions.chunking_hashes,
         run_id=run_id,
     )
     with database.transaction() as connection:
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
-    return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary())
+    return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary(), versions)
 
 
 def _ask(

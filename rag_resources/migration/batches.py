@@ -1,7 +1,5 @@
 """Records the quality after a batch of a migration. The verdict is `core.quality_watch`'s."""
 
-from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.golden import golden_hash
 from rag_resources.core.quality_watch import BatchVerdict, judge_batch, level_of_look
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
@@ -17,7 +15,6 @@ from rag_resources.store.migration import (
 def record_batch(
     database: Database,
     run: BatchRun,
-    config: RetrievalConfig,
     evaluation: Evaluation,
     *,
     planned: int,
@@ -30,7 +27,6 @@ def record_batch(
     Args:
         database: Open.
         run: What was done.
-        config: What was evaluated.
         evaluation: Of all golden questions.
         planned: Batches that the months of the migration make, at least 1.
         floor: Lowest Hit_Rate@10 allowed.
@@ -42,8 +38,8 @@ def record_batch(
         if outcome.golden.golden_id
     }
     quality = BatchQuality(
-        config_hash=config.config_hash,
-        golden_hash=golden_hash([outcome.golden for outcome in evaluation.outcomes]),
+        config_hash=evaluation.versions.config_hash,
+        golden_hash=evaluation.versions.golden_hash,
         hit_rate_at_10=evaluation.summary.metrics["hit_rate_at_10"],
         mrr=evaluation.summary.metrics["mrr"],
         latency_p95_ms=evaluation.summary.latency.p95_ms,

@@ -148,7 +148,7 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
     yield (
         Message.REPORT_FACT_INDEX,
         Message.REPORT_INDEX.format(
-            version=status.index_version,
+            version=status.present.index_version,
             notes=status.notes,
             chunked=status.chunked,
             chunks=status.chunks,

@@ -13,7 +13,6 @@ from rag_resources.core.comparison import compare_pairs
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
@@ -28,11 +27,11 @@ from rag_resources.reporting.data import (
 from rag_resources.serving.promotion import Against, refusal
 from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.evaluations import fetch_evaluation
-from rag_resources.store.golden import list_golden
 from rag_resources.store.migration import list_batches
 from rag_resources.store.promotions import Promotion, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
 from rag_resources.store.status import read_status
+from rag_resources.store.versions import read_present
 
 LEADING = 12
 """Configurations that are drawn and compared; more lines or columns nobody reads."""
@@ -56,7 +55,7 @@ def read_report(
     gate = gate or GateConfig()
     with database.snapshot() as connection:
         status = read_status(connection)
-        golden = golden_hash(list_golden(connection))
+        present = read_present(connection)
         ordered = sorted(status.evaluations, key=_best_first)
         leading = _leading(ordered, status.promotion)
         history = history_of(connection, [item.configuration for item in leading], limit=HISTORY)
@@ -75,7 +74,7 @@ def read_report(
                 connection,
                 named,
                 item,
-                golden=golden,
+                now=present.versions(named.retrieval),
                 gate=gate,
                 against=against,
                 by_itself=True,
@@ -103,7 +102,7 @@ def read_report(
     return EvaluationReport(
         read_at=datetime.now(UTC),
         status=status,
-        golden=golden,
+        golden=present.golden_hash,
         gate=gate,
         configurations=reported,
         leading=tuple(item for item in reported if item.name in names),

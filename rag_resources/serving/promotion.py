@@ -15,16 +15,16 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.gate import GateConfig, GateState
-from rag_resources.core.golden import golden_hash
+from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.summary import inferiority_in_words
 from rag_resources.store.evaluations import latest_evaluation
-from rag_resources.store.golden import list_golden
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import known_since
 from rag_resources.store.promotions import lock_promotions, promote, withdrawn_at
+from rag_resources.store.versions import read_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def promote_best(
         lock_promotions(connection)
         if name is None:
             _refuse_while_rolled_back(connection)
-        golden = golden_hash(list_golden(connection))
+        present = read_present(connection)
         passed: list[StoredEvaluation] = []
         refused: dict[str, str] = {}
         for candidate in candidates:
@@ -91,7 +91,7 @@ def promote_best(
                 connection,
                 candidate,
                 evaluation,
-                golden=golden,
+                now=present.versions(candidate.retrieval),
                 gate=gate,
                 against=_against_serving(connection, evaluation, gate),
                 by_itself=name is None,
@@ -113,7 +113,7 @@ def refusal(
     candidate: NamedConfiguration,
     evaluation: StoredEvaluation,
     *,
-    golden: str,
+    now: Versions,
     gate: GateConfig,
     against: Against | None,
     by_itself: bool,
@@ -124,13 +124,13 @@ def refusal(
         connection: Open.
         candidate: As it is now.
         evaluation: Of it.
-        golden: Hash of the golden dataset as it is now.
+        now: What an evaluation of the candidate would be of now.
         gate: What an evaluation must reach.
         against: How it does beside what serves; None if there is nothing to compare with.
         by_itself: Whether no person names it: then what was withdrawn does not come back.
     """
     return (
-        _staleness(candidate, evaluation, golden)
+        _staleness(evaluation.versions, now)
         or _shortfall(evaluation, gate)
         or _retirement(connection, candidate, evaluation)
         or _regression(against, gate)
@@ -138,12 +138,10 @@ def refusal(
     )
 
 
-def _staleness(
-    candidate: NamedConfiguration, evaluation: StoredEvaluation, golden: str
-) -> str | None:
-    if evaluation.config_hash != candidate.retrieval.config_hash:
+def _staleness(evaluated: Versions, now: Versions) -> str | None:
+    if evaluated.config_hash != now.config_hash:
         return Message.REFUSED_CONFIG_CHANGED
-    if evaluation.golden_hash != golden:
+    if evaluated.golden_hash != now.golden_hash:
         return Message.REFUSED_GOLDEN_CHANGED
     return None
 

@@ -149,11 +149,6 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
             )
 
 
-def list_chunking_hashes(connection: Connection) -> tuple[str, ...]:
-    """Return the ways in which the notes are chunked now: one, but for what is under way."""
-    return tuple(row.chunking_hash for row in queries().list_chunking_hashes(connection))
-
-
 def refresh_statistics(connection: Connection) -> None:
     """Make the statistics of full-text search exact: of the lexemes and of the corpus.
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.measurement import Present
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.versions import read_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class DatabaseStatus:
 
     Attributes:
         chunked: Notes that have been chunked.
+        present: The versions that results depend on.
         evaluations: The latest of each configuration.
         promotion: What serves.
     """
@@ -43,7 +46,7 @@ class DatabaseStatus:
     chunks: int
     golden: int
     failures: int
-    index_version: int
+    present: Present
     models: tuple[ModelStatus, ...]
     evaluations: tuple[StoredEvaluation, ...]
     promotion: Promotion | None
@@ -64,7 +67,7 @@ def read_status(connection: Connection) -> DatabaseStatus:
         chunks=counts.chunks,
         golden=counts.golden,
         failures=counts.failures,
-        index_version=counts.index_version,
+        present=read_present(connection),
         models=tuple(ModelStatus(*row) for row in queries().count_vectors_by_model(connection)),
         evaluations=tuple(latest_evaluations(connection)),
         promotion=current_promotion(connection),

@@ -94,12 +94,6 @@ GROUP BY n.id ORDER BY n.id;
 -- One refresh at a time, or two would wait for each other's lexemes. Readers never wait.
 LOCK TABLE lexeme_statistics IN SHARE ROW EXCLUSIVE MODE;
 
--- name: list_chunking_hashes
--- The ways in which chunked notes are chunked.
--- returns: chunking_hash text
-SELECT DISTINCT n.chunking_hash FROM notes AS n
-WHERE n.chunked_at IS NOT NULL AND n.chunking_hash IS NOT NULL ORDER BY n.chunking_hash;
-
 -- name: refresh_lexeme_statistics!
 -- Document counts of all lexemes; only rows that changed are written.
 WITH fresh AS MATERIALIZED (

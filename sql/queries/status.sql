@@ -9,14 +9,13 @@ SELECT y.migration_id FROM _yoyo_migration AS y;
 
 -- name: count_contents^
 -- How much there is of everything.
--- returns: notes bigint, chunked bigint, chunks bigint, golden bigint, failures bigint, index_version bigint
+-- returns: notes bigint, chunked bigint, chunks bigint, golden bigint, failures bigint
 SELECT
     (SELECT count(*) FROM notes) AS notes,
     (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NOT NULL) AS chunked,
     (SELECT count(*) FROM chunks) AS chunks,
     (SELECT count(*) FROM golden_dataset) AS golden,
-    (SELECT count(*) FROM indexing_failures) AS failures,
-    (SELECT v.last_value FROM index_version AS v) AS index_version;
+    (SELECT count(*) FROM indexing_failures) AS failures;
 
 -- name: count_vectors_by_model
 -- How far each known model has come.

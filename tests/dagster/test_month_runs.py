@@ -22,7 +22,6 @@ from rag_assets.runs import progress
 from rag_assets.runs.partitions import month_window
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Database
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 BAD_NOTE = "2025-02-09-urgencias-la-fe"
@@ -156,7 +155,7 @@ def test_a_long_month_says_how_far_it_is(project: Project, monkeypatch: pytest.M
 
 
 def test_the_rest_of_a_month_is_foretold_from_what_is_done(
-    database: Database, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Seldom, and in the words and figures of Spanish."""
     clock = iter([0.0, 10.0, 20.0, 30.0, 2000.0, 40_000.0])
@@ -164,8 +163,7 @@ def test_the_rest_of_a_month_is_foretold_from_what_is_done(
     month = progress.MonthProgress(
         logging.getLogger("run"),
         month_window("2025-03-01"),
-        database,
-        lambda _: next(left),
+        lambda: next(left),
         clock=lambda: next(clock),
     )
     with caplog.at_level(logging.INFO, "run"):

@@ -10,6 +10,7 @@ import pytest
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.measurement import Versions
 from rag_resources.core.quality_watch import ALPHA, BatchVerdict
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -33,6 +34,7 @@ from rag_resources.store.promotions import promote
 from tests.embedders import HashEmbedder
 
 CONFIG = RetrievalConfig(model="hash_model")
+VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
 PLANNED = 4
 GOOD, BAD = [1] * 20, [0] * 20
 RELEVANT, OTHER = UUID(int=1), UUID(int=2)
@@ -79,9 +81,9 @@ def record(
 ) -> BatchVerdict:
     """Record a batch of March."""
     made = outcomes(found)
-    evaluation = Evaluation(None, summarize(made), made, Profile().summary())
+    evaluation = Evaluation(None, summarize(made), made, Profile().summary(), VERSIONS)
     run = BatchRun(model, chunking, run_id, ("2025-03",))
-    return record_batch(database, run, CONFIG, evaluation, planned=PLANNED, floor=floor)
+    return record_batch(database, run, evaluation, planned=PLANNED, floor=floor)
 
 
 def stored(database: Database) -> list[StoredBatch]:

@@ -20,6 +20,7 @@ from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -43,6 +44,7 @@ from tests.embedders import HashEmbedder
 
 MODEL = "hash_model"
 CONFIG = RetrievalConfig(model=MODEL)
+VERSIONS = Versions(CONFIG.config_hash, "golden", CONFIG.model, "digest", (), 1)
 WAY = chunking_hash(ChunkingConfig())
 MONTHS = ("2025-01", "2025-02", "2025-03")
 NOTES_A_MONTH = 12
@@ -148,8 +150,7 @@ def measure(database: Database, found: Sequence[int], run_id: str, *, floor: flo
     record_batch(
         database,
         BatchRun(MODEL, WAY, run_id, MONTHS),
-        CONFIG,
-        Evaluation(None, summarize(made), made, Profile().summary()),
+        Evaluation(None, summarize(made), made, Profile().summary(), VERSIONS),
         planned=4,
         floor=floor,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rag_resources.application import Application
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.golden import GoldenEntry
@@ -62,9 +63,8 @@ class Migrated(Application):
 
     def ask(self, word: str) -> RetrievalResponse:
         """Ask for a note by what serves, as long as it takes."""
-        return self.pipeline.retrieve(
-            f"¿Qué dice {word}?", self.serving().config, deadline_ms=GENEROUS_MS
-        )
+        serving = self.serving.read(self.configuration(DEFAULT_CONFIGURATION))
+        return self.pipeline.retrieve(f"¿Qué dice {word}?", serving.config, deadline_ms=GENEROUS_MS)
 
 
 class PausingEmbedder(HashEmbedder):

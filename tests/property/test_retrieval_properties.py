@@ -17,6 +17,7 @@ from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion import SIDE_CANDIDATES
+from rag_resources.core.fusion_config import RetrieverConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent, decompose
 from rag_resources.core.retrievers import RankedList, RetrieverName
@@ -113,9 +114,12 @@ def test_property_02_a_fused_score_is_the_sum_over_all_lists_of_all_questions(
     """Of `weight / (rank_constant + rank)`, what a list or a question lacks adding nothing."""
     corpus.fill(written)
     config = strategies(config)[Strategy.HYBRID].model_copy(update={"diversity_weight": 0.0})
-    weights = {"semantic_weight": 0.3, "fulltext_weight": 0.9, "semantic_weights": {}}
-    fusion = config.fusion.model_copy(update={"method": "rrf"} | weights)
-    config = config.model_copy(update={"fusion": fusion})
+    weights = {
+        RetrieverName.SEMANTIC: RetrieverConfig(weight=0.3),
+        RetrieverName.FULLTEXT: RetrieverConfig(weight=0.9),
+    }
+    fusion = config.fusion.model_copy(update={"method": "rrf"})
+    config = config.model_copy(update={"fusion": fusion, "retrievers": weights})
     expected = sums_over_lists(corpus, question, config)
     results = corpus.ask(question, config).results
     for result in results:

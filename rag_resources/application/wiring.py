@@ -1,10 +1,10 @@
-"""Wires settings, database, models and pipeline together, for the command line and for Dagster."""
+"""Makes an application of settings, and answers questions with it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -12,7 +12,6 @@ from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurati
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
-    parse_retrieval,
     with_overrides,
 )
 from rag_resources.core.errors import (
@@ -32,19 +31,16 @@ from rag_resources.retrieval.cache import Caches, build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
-from rag_resources.store.promotions import current_promotion
 from rag_resources.telemetry import flush
 
+if TYPE_CHECKING:  # A domain is imported when it is asked for: some take their time.
+    from rag_resources.application.evaluations import Evaluations
+    from rag_resources.application.golden import Golden
+    from rag_resources.application.indexing import Indexing
+    from rag_resources.application.migration import Migration
+    from rag_resources.application.serving import ServingConfiguration
+
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """A configuration, the name people know it by, and what to tell them about it."""
-
-    name: str
-    config: RetrievalConfig
-    messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +53,56 @@ class Answered:
 
 @dataclass(frozen=True)
 class Application:
-    """An open database with everything that works on it."""
+    """An open database with everything that works on it.
+
+    Attributes:
+        settings: For its domains; a caller asks those.
+        database: Open; as the settings.
+    """
 
     settings: Settings
     database: Database
+
+    @property
+    def golden(self) -> "Golden":
+        """The golden dataset."""
+        from rag_resources.application.golden import Golden
+
+        return Golden(self.database, self.settings)
+
+    @property
+    def evaluations(self) -> "Evaluations":
+        """Measuring configurations, and what was measured."""
+        from rag_resources.application.evaluations import Evaluations
+
+        return Evaluations(
+            self.database,
+            self.settings,
+            pipeline=lambda: self.pipeline,
+            judging=self.judging,
+            caches=lambda: self.caches,
+        )
+
+    @property
+    def serving(self) -> "ServingConfiguration":
+        """Which configuration answers."""
+        from rag_resources.application.serving import ServingConfiguration
+
+        return ServingConfiguration(self.database, self.settings)
+
+    @property
+    def migration(self) -> "Migration":
+        """How far the index is, what keeps it from going on, and the ways back."""
+        from rag_resources.application.migration import Migration
+
+        return Migration(self.database, self.settings)
+
+    @property
+    def indexing(self) -> "Indexing":
+        """Making chunks and vectors of notes."""
+        from rag_resources.application.indexing import Indexing
+
+        return Indexing(self.database, self.settings, self.embedder)
 
     def embedder(self, model: str) -> Embedder:
         """Return the embedder of a model, one per process."""
@@ -137,28 +179,6 @@ class Application:
             )
         return self.configurations[name]
 
-    def serving(self) -> Serving:
-        """Return what serves: the promoted configuration, else `DEFAULT_CONFIGURATION`.
-
-        A promoted one that, as stored, is no longer valid gives way to the default values, and the
-        messages say so.
-        """
-        with self.database.transaction() as connection:
-            promotion = current_promotion(connection)
-        if promotion is None:
-            named = self.configuration(DEFAULT_CONFIGURATION)
-            return Serving(named.name, named.retrieval)
-        label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=promotion.configuration)
-        try:
-            return Serving(label, parse_retrieval(promotion.config, origin=label))
-        except InvalidConfigurationError as error:
-            _log.warning("stored_configuration_invalid", problems=error.problems)
-            return Serving(
-                Message.RETRIEVED_CONFIG_DEFAULTS,
-                RetrievalConfig(),
-                (Message.CONFIGURATION_FALLBACK,),
-            )
-
     def retrieve(
         self,
         question: str,
@@ -183,16 +203,37 @@ class Application:
         check_query(question)
         if top_k is not None:
             check_top_k(top_k)
-        serving = (
-            self.serving()
-            if configuration is None
-            else Serving(configuration, self.configuration(configuration).retrieval)
-        )
-        config = with_overrides(serving.config, overrides or {})
+        chosen = self._what_serves() if configuration is None else self._named(configuration)
+        config = with_overrides(chosen.config, overrides or {})
         self.pipeline.warm_up(config)
         response = self.pipeline.retrieve(question, config, top_k=top_k, filters=filters)
-        messages = (*serving.messages, *response.messages)
-        return Answered(serving.name, replace(response, messages=messages))
+        messages = (*chosen.messages, *response.messages)
+        return Answered(chosen.label, replace(response, messages=messages))
+
+    def _named(self, configuration: str) -> "_Chosen":
+        return _Chosen(configuration, self.configuration(configuration).retrieval)
+
+    def _what_serves(self) -> "_Chosen":
+        """What serves; the default values, and a message, if it is not valid as stored."""
+        serving = self.serving.read(self.configuration(DEFAULT_CONFIGURATION))
+        if serving.promotion is None:
+            return _Chosen(serving.name, serving.config)
+        if serving.problems:
+            _log.warning("stored_configuration_invalid", problems=serving.problems)
+            return _Chosen(
+                Message.RETRIEVED_CONFIG_DEFAULTS, serving.config, (Message.CONFIGURATION_FALLBACK,)
+            )
+        label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=serving.name)
+        return _Chosen(label, serving.config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A configuration, what people are told it is, and what else they are told."""
+
+    label: str
+    config: RetrievalConfig
+    messages: tuple[str, ...] = ()
 
 
 @contextmanager

@@ -1,0 +1,160 @@
+"""Measuring configurations, and what was measured."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_resources.configurations import load_configurations
+from rag_resources.core.comparison import NonInferiority
+from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
+from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.gate import GateConfig
+from rag_resources.database.pool import Database, PoolStatistics
+from rag_resources.evaluation.archive import ArchiveReport, archive_questions
+from rag_resources.evaluation.comparison import (
+    EvaluationComparison,
+    compare_by_name,
+    compare_with_serving,
+)
+from rag_resources.evaluation.judging import Judging
+from rag_resources.evaluation.runner import Evaluation, evaluate
+from rag_resources.files import LocalFiles, open_files
+from rag_resources.reporting.data import EvaluationReport
+from rag_resources.retrieval.cache import Caches
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.settings import Settings
+from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
+from rag_resources.store.versions import read_present
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluations:
+    """The evaluations of a database.
+
+    Attributes:
+        pipeline: Makes or returns the pipeline that is measured.
+        judging: Makes what answers and judges questions, if the settings name a judge.
+        caches: Returns what retrievals keep.
+    """
+
+    database: Database
+    settings: Settings
+    pipeline: Callable[[], RetrievalPipeline]
+    judging: Callable[[], Judging | None]
+    caches: Callable[[], Caches]
+
+    @property
+    def gate(self) -> GateConfig:
+        """What an evaluation must reach."""
+        return self.settings.gate
+
+    def run(self, configuration: NamedConfiguration, *, run_id: str | None) -> Evaluation:
+        """Ask every golden question, and store the evaluation.
+
+        Raises:
+            RagError: See `evaluate`.
+        """
+        return evaluate(
+            self.database,
+            self.pipeline(),
+            configuration.name,
+            configuration.retrieval,
+            judging=self.judging(),
+            gate=self.settings.gate,
+            run_id=run_id,
+        )
+
+    def measure(self, name: str, config: RetrievalConfig) -> Evaluation:
+        """Ask every golden question, and store nothing.
+
+        Raises:
+            RagError: See `evaluate`.
+        """
+        return evaluate(self.database, self.pipeline(), name, config, store=False)
+
+    def latest(self, configuration: str) -> StoredEvaluation | None:
+        """Return the newest evaluation of a configuration; None if there is none."""
+        with self.database.transaction() as connection:
+            return latest_evaluation(connection, configuration)
+
+    def latest_of_each(self) -> list[StoredEvaluation]:
+        """Return the newest evaluation of every configuration."""
+        with self.database.transaction() as connection:
+            return latest_evaluations(connection)
+
+    def stale(self, configurations: Mapping[str, NamedConfiguration]) -> list[str]:
+        """Return the configurations whose newest evaluation measured something else than now."""
+        with self.database.transaction() as connection:
+            present = read_present(connection)
+            latest = {name: latest_evaluation(connection, name) for name in configurations}
+        return [
+            name
+            for name, evaluation in latest.items()
+            if evaluation is None
+            or not evaluation.versions.is_same_measurement(
+                present.versions(configurations[name].retrieval)
+            )
+        ]
+
+    def compare(
+        self, before: str, after: str, *, common_only: bool
+    ) -> tuple[EvaluationComparison, NonInferiority]:
+        """Compare two evaluations, and judge the second by the settings' margin.
+
+        Raises:
+            InvalidParameterError: See `compare_by_name`.
+        """
+        with self.database.snapshot() as connection:
+            found = compare_by_name(connection, before, after, common_only=common_only)
+        return found, found.comparison.inferiority(self.settings.gate.margin)
+
+    def compare_with_serving(self, evaluation: StoredEvaluation) -> EvaluationComparison | None:
+        """Compare an evaluation with that of what serves; None if there is nothing to compare."""
+        with self.database.snapshot() as connection:
+            return compare_with_serving(connection, evaluation)
+
+    def report(self) -> EvaluationReport:
+        """Read what the evaluations of the configurations say."""
+        from rag_resources.reporting.reading import read_report
+
+        configurations = load_configurations(self.settings.configuration_folders)
+        return read_report(self.database, configurations, gate=self.settings.gate)
+
+    def write_report(self, report: EvaluationReport, output: Path | None = None) -> str:
+        """Write a report as a page, and return where it is.
+
+        Args:
+            report: As read.
+            output: A file; None takes the settings' place of files.
+
+        Raises:
+            InvalidParameterError: It cannot be written.
+        """
+        from rag_resources.reporting.page import write_report
+
+        if output:
+            path = output.absolute()
+            return write_report(report, LocalFiles(path.parent), path.name)
+        return write_report(report, open_files(self.settings.files_address))
+
+    def archive(
+        self, *, progress: Callable[[int], None] = lambda _: None
+    ) -> tuple[ArchiveReport, str] | None:
+        """Move the questions of old evaluations to files.
+
+        Returns:
+            What was moved, and where to; None if no place of files is kept.
+
+        Raises:
+            RagError: See `archive_questions`.
+        """
+        if not self.settings.keeps_files:
+            return None
+        files = open_files(self.settings.files_address)
+        keep_days = self.settings.evaluation_detail_days
+        moved = archive_questions(self.database, files, keep_days=keep_days, progress=progress)
+        return moved, files.where()
+
+    def connections(self) -> PoolStatistics:
+        """Return what is known of the connections to the database."""
+        return self.database.statistics()

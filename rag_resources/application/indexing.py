@@ -1,0 +1,207 @@
+"""Making chunks and vectors of notes, a window of time at a time, and looking after them."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.chunking_version import chunking_hash
+from rag_resources.core.types import ModelInfo, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
+from rag_resources.indexing.chunk import ChunkReport, chunk_window
+from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
+from rag_resources.indexing.purge import PurgeReport, purge
+from rag_resources.indexing.retirement import configurations_of, contents_of, retire
+from rag_resources.indexing.verify import find_broken_notes, lowest_cosine
+from rag_resources.ingestion.content_settings import require_model, require_settings
+from rag_resources.providers.protocols import Embedder
+from rag_resources.settings import Settings
+from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
+from rag_resources.store.embeddings import (
+    Gaps,
+    count_gaps,
+    count_notes_to_embed,
+    count_pending,
+)
+from rag_resources.store.index_state import bump_index_version
+from rag_resources.store.migration import vectors_are_current
+from rag_resources.store.models import ModelContents, register_model
+from rag_resources.store.notes import OutsideNotes, count_notes, external_ids, list_outside
+from rag_resources.store.progress import index_is_current
+from rag_resources.store.vector_indexes import ensure_vector_indexes
+
+Progress = Callable[[int], None]
+"""Told how many notes were done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """The index of a database.
+
+    Attributes:
+        embedder: The embedder of a model, by name.
+    """
+
+    database: Database
+    settings: Settings
+    embedder: Callable[[str], Embedder]
+
+    @property
+    def note_model(self) -> str:
+        """The model of the whole-note vectors."""
+        return self.settings.note_embedding_model
+
+    def require_settings(self, names: Collection[str]) -> None:
+        """Refuse settings other than those the database was filled with.
+
+        Raises:
+            SettingsChangedError: One of those named is not as it was.
+        """
+        require_settings(self.database, self.settings, names)
+
+    def require_model(self, model: str) -> None:
+        """Refuse a model that the database was not filled with.
+
+        Raises:
+            SettingsChangedError: The model is another one.
+        """
+        require_model(self.database, self.settings, model)
+
+    # --- Chunks
+
+    def is_chunked(self, window: TimeWindow) -> bool:
+        """Whether no note of a window is left to chunk."""
+        way = chunking_hash(self.settings.chunking)
+        with self.database.transaction() as connection:
+            return index_is_current(connection, window, chunking_hash=way, models=())
+
+    def left_to_chunk(self, window: TimeWindow) -> int:
+        """Count the notes of a window that are left to chunk."""
+        way = chunking_hash(self.settings.chunking)
+        with self.database.transaction() as connection:
+            return count_notes_to_chunk(connection, window, chunking_hash=way)
+
+    def chunk(self, window: TimeWindow, *, progress: Progress) -> ChunkReport:
+        """Chunk the notes of a window that need it."""
+        return chunk_window(self.database, window, self.settings.chunking, progress=progress)
+
+    def refresh_statistics(self, *, rewritten: int) -> None:
+        """Count lexemes anew if so many chunks were written, or the counts are of other chunks."""
+        with self.database.transaction() as connection:
+            update_statistics(connection, rewritten=rewritten)
+
+    def broken_notes(self, window: TimeWindow) -> tuple[int, list[BrokenNote]]:
+        """Check the chunks of a window; return how many notes that is, and the broken ones."""
+        return find_broken_notes(self.database, window)
+
+    # --- Vectors
+
+    def register(self, model: str, *, embeds_chunks: bool) -> ModelInfo:
+        """Make the tables of a model if it has none, and return what it is.
+
+        Raises:
+            ProviderError: It is another model than the one registered under its name.
+        """
+        info = self.embedder(model).info
+        with self.database.transaction() as connection:
+            register_model(connection, info, embeds_chunks=embeds_chunks)
+        return info
+
+    def is_embedded(self, model: str, window: TimeWindow) -> bool:
+        """Whether no chunk of a window is left to embed."""
+        with self.database.transaction() as connection:
+            return vectors_are_current(connection, model, window)
+
+    def left_to_embed(self, model: str, window: TimeWindow) -> int:
+        """Count the notes of a window whose chunks are left to embed."""
+        with self.database.transaction() as connection:
+            return count_pending(connection, model, window, skipped=())
+
+    def embed(self, model: str, window: TimeWindow, *, progress: Progress) -> EmbedReport:
+        """Embed the chunks of a window that need it."""
+        return embed_chunks(self.database, self.embedder(model), window, progress=progress)
+
+    def build_vector_indexes(self, model: str) -> None:
+        """Build the vector indexes that a model has grown to need."""
+        info, min_rows = self.embedder(model).info, self.settings.hnsw_min_rows
+        if ensure_vector_indexes(self.database, info, min_rows=min_rows):
+            with self.database.transaction() as connection:
+                bump_index_version(connection)
+
+    def gaps(self, model: str, window: TimeWindow) -> Gaps:
+        """Count what the chunks of a window lack of a model."""
+        info = self.embedder(model).info
+        with self.database.transaction() as connection:
+            return count_gaps(connection, info, window)
+
+    def lowest_cosine(self, model: str) -> float | None:
+        """Compare stored vectors with new ones; None if nothing is stored."""
+        return lowest_cosine(self.database, self.embedder(model))
+
+    def contents_of(self, model: str) -> ModelContents:
+        """Return what retiring a model would drop.
+
+        Raises:
+            InvalidParameterError: No model of that name was ever known.
+        """
+        return contents_of(self.database, model)
+
+    def retire(self, model: str) -> ModelContents:
+        """Drop all vectors of a model, and return what that was.
+
+        Raises:
+            ModelInUseError: Something needs the model.
+        """
+        return retire(self.database, self.settings, model)
+
+    def configurations_of(self, model: str) -> list[str]:
+        """Return the configurations that search by a model."""
+        return configurations_of(self.settings, model)
+
+    # --- Whole notes
+
+    def notes_left_to_embed(self, window: TimeWindow) -> int:
+        """Count the notes of a window that have no vector."""
+        with self.database.transaction() as connection:
+            return count_notes_to_embed(connection, self.note_model, window, skipped=())
+
+    def embed_notes(
+        self, window: TimeWindow, *, progress: Progress = lambda _: None
+    ) -> EmbedReport:
+        """Embed the notes of a window that need it, whole."""
+        embedder = self.embedder(self.note_model)
+        return embed_notes(self.database, embedder, window, progress=progress)
+
+    def adopt_vectors(self, window: TimeWindow) -> AdoptReport | None:
+        """Take over the vectors of an adopted database; None if the settings do not say so."""
+        if not self.settings.adopts_legacy_vectors:
+            return None
+        return adopt_vectors(self.database, self.embedder(self.note_model), window)
+
+    # --- Notes
+
+    def count_notes(self, window: TimeWindow) -> int:
+        """Count the notes of a window."""
+        with self.database.transaction() as connection:
+            return count_notes(connection, window)
+
+    def external_ids(self, note_ids: Collection[UUID]) -> dict[UUID, str]:
+        """Return what people call some notes; those deleted since are left out."""
+        if not note_ids:
+            return {}
+        with self.database.transaction() as connection:
+            return external_ids(connection, note_ids)
+
+    def outside(self, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
+        """Return the notes dated outside a window, with some examples; None if there are none."""
+        with self.database.transaction() as connection:
+            return list_outside(connection, window, limit=limit)
+
+    @property
+    def grace_hours(self) -> int:
+        """How long a note that has expired is kept."""
+        return self.settings.expired_grace_hours
+
+    def purge_expired(self) -> PurgeReport:
+        """Delete the notes whose expiry lies further back than the grace."""
+        return purge(self.database, grace_hours=self.grace_hours)

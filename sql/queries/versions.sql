@@ -1,0 +1,13 @@
+-- name: read_versions^
+-- What the results of a retrieval depend on, beside its configuration and the golden dataset.
+-- returns: model_digests jsonb (by name, of the models not retired), chunking_hashes text[], index_version bigint
+SELECT
+    (
+        SELECT coalesce(jsonb_object_agg(m.name, m.digest), '{}'::jsonb)
+        FROM embedding_models AS m WHERE m.retired_at IS NULL
+    ) AS model_digests,
+    array(
+        SELECT DISTINCT n.chunking_hash FROM notes AS n
+        WHERE n.chunked_at IS NOT NULL AND n.chunking_hash IS NOT NULL ORDER BY n.chunking_hash
+    ) AS chunking_hashes,
+    (SELECT v.last_value FROM index_version AS v) AS index_version;
