@@ -140,7 +140,7 @@ def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinitio
         deps=[CHUNKS],
         group_name="indexing",
         owners=OWNERS,
-        kinds={"python", "postgres", "numpy"},
+        kinds={"python", "postgres"},
         tags={"model": model},
         automation_condition=dg.AutomationCondition.eager(),
         description=Message.ASSET_EMBEDDINGS.format(model=model),
