@@ -1,6 +1,6 @@
 -- name: evaluations_to_archive
--- Evaluations whose questions are older than needed. Kept are those that something is compared with: the newest of each
--- configuration, those that were promoted, and the baselines of migrations.
+-- Evaluations whose questions can be archived. Excluded are those used for comparison: the newest of each
+-- configuration, the promoted ones, and the baselines of migrations.
 -- params:  keep_days int
 -- returns: id uuid, configuration text, created_at timestamptz, oldest first
 -- index:   evaluation_results_latest_idx, evaluation_queries_pkey
@@ -17,14 +17,14 @@ WHERE
 ORDER BY e.created_at, e.id;
 
 -- name: lock_evaluation^
--- Keeps two from moving the questions of an evaluation at once, until commit.
+-- Lock an evaluation until commit, so that two runs never archive its questions at once.
 -- params:  evaluation_id uuid
 -- returns: id uuid or nothing
 -- index:   evaluation_results_pkey
 SELECT e.id FROM evaluation_results AS e WHERE e.id = :evaluation_id FOR UPDATE;
 
 -- name: stream_questions
--- Every question of an evaluation, but for what quotes its notes: they may be purged.
+-- Every question of an evaluation, without the texts that quote its notes: the notes may be purged.
 -- params:  evaluation_id uuid
 -- returns: question jsonb
 -- index:   evaluation_queries_pkey

@@ -1,10 +1,11 @@
 -- name: announce_chunking!
--- Meets lock_for_partitions and lock_chunking: a model that comes is known, and one that is retired is gone, before a
--- note is queued for the known models; and a rollback is known before a note is claimed.
+-- Announce that this transaction changes chunks. The lock conflicts with lock_for_partitions and lock_chunking. So a
+-- model is registered or retired before notes are queued for the known models, and a rollback is visible before a note
+-- is claimed.
 LOCK TABLE chunks IN ROW EXCLUSIVE MODE;
 
 -- name: find_changed_notes
--- Which of some notes have other chunks than these, contexts included.
+-- The given notes whose stored chunks differ from the given ones, contexts included.
 -- params:  note_ids uuid[], and a row for each chunk: parents uuid[], ids uuid[], contexts text[], topics text[],
 --          starts int[], ends int[]
 -- returns: note_id uuid
@@ -20,8 +21,8 @@ WHERE
     IS DISTINCT FROM (c.context, c.topics, c.start_char, c.end_char);
 
 -- name: request_embeddings!
--- Queue notes for every model that embeds chunks. Comes before any change of their chunks: it waits for an embedding
--- run that has one in hand, so that neither loses the other's work nor deadlocks.
+-- Queue notes for every model that embeds chunks. Run it before changing their chunks: it waits for an embedding run
+-- that has claimed one of them, so that no work is lost and nothing deadlocks.
 -- params:  note_ids uuid[]
 INSERT INTO pending_embeddings AS p (model, note_id)
 SELECT m.name, u.id FROM embedding_models AS m CROSS JOIN unnest(:note_ids::uuid[]) AS u (id)
@@ -29,7 +30,7 @@ WHERE m.embeds_chunks ORDER BY m.name, u.id
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: upsert_chunks!
--- Write chunks of some notes; those that are there already keep their vectors.
+-- Insert or update chunks of the given notes; existing chunks keep their vectors.
 -- params:  a row for each chunk: parents uuid[], ids uuid[], indexes int[], contents text[], contexts text[],
 --          topics text[], starts int[], ends int[]
 INSERT INTO chunks AS c (note_id, id, chunk_index, content, context, topics, start_char, end_char)
@@ -47,7 +48,7 @@ ON CONFLICT (id) DO UPDATE
     IS DISTINCT FROM (excluded.context, excluded.topics, excluded.start_char, excluded.end_char);
 
 -- name: delete_other_chunks!
--- Delete the chunks of some notes that they no longer have.
+-- Delete the chunks of the given notes whose ids are not listed.
 -- params:  note_ids uuid[], ids uuid[]
 DELETE FROM chunks WHERE note_id = ANY(:note_ids) AND id <> ALL(:ids);
 
@@ -57,7 +58,7 @@ DELETE FROM chunks WHERE note_id = ANY(:note_ids) AND id <> ALL(:ids);
 SELECT c.note_id, count(*) AS chunks FROM chunks AS c WHERE c.note_id = ANY(:note_ids) GROUP BY c.note_id;
 
 -- name: find_broken_chunks
--- Chunks of a span of months that break bounds or content, and notes whose chunks break the sequence or are missing.
+-- Chunks of a range of months with wrong bounds or content, and notes whose chunks are missing or out of sequence.
 -- params:  month_start timestamptz, month_end timestamptz, row_limit int
 -- returns: note_id uuid, problem text ('bounds', 'sequence', 'missing')
 SELECT b.note_id, b.problem FROM (
@@ -80,7 +81,7 @@ SELECT b.note_id, b.problem FROM (
 ) AS b ORDER BY b.note_id, b.problem LIMIT :row_limit;
 
 -- name: stream_chunk_spans
--- Every chunked note of a span of months with its chunks' spans, for the check of coverage.
+-- Every chunked note of a range of months with the ranges of its chunks, to check their coverage.
 -- params:  month_start timestamptz, month_end timestamptz
 -- returns: note_id uuid, content text, starts int[], ends int[]
 SELECT
@@ -91,11 +92,11 @@ WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_a
 GROUP BY n.id ORDER BY n.id;
 
 -- name: lock_lexeme_statistics!
--- One refresh at a time, or two would wait for each other's lexemes. Readers never wait.
+-- Allow one refresh at a time: two would wait for each other's rows. Readers never wait.
 LOCK TABLE lexeme_statistics IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: refresh_lexeme_statistics!
--- Document counts of all lexemes; only rows that changed are written.
+-- Update the document counts of all lexemes; only rows that changed are written.
 WITH fresh AS MATERIALIZED (
     SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s
 ),
@@ -111,9 +112,9 @@ ON CONFLICT (lexeme) DO UPDATE
     WHERE l.document_count <> excluded.document_count;
 
 -- name: compare_statistics
--- How the statistics agree with the chunks there are now.
--- returns: chunk_count bigint; exactly boolean; roughly boolean: of at most a hundredth more or fewer, and made within
---          the last day
+-- Whether the stored statistics agree with the current chunks.
+-- returns: chunk_count bigint; exactly boolean; roughly boolean (the count differs by at most 1 %, and the statistics
+--          are at most a day old)
 WITH counted AS (
     SELECT
         count(*) AS chunk_count,
@@ -128,7 +129,7 @@ SELECT
 FROM index_state AS i CROSS JOIN counted AS c;
 
 -- name: refresh_corpus_statistics!
--- How many chunks there are and how long they are: the rest of what BM25 needs.
+-- Update the number of chunks and their lengths, which BM25 needs besides the document counts.
 UPDATE index_state
 SET chunk_count = c.chunk_count, average_lexeme_occurrences = c.average_occurrences, refreshed_at = now()
 FROM (
@@ -136,7 +137,8 @@ FROM (
 ) AS c;
 
 -- name: record_failure!
--- What could not be chunked or embedded, once per text; nothing for a note that is gone or being deleted.
+-- Record that a text could not be chunked or embedded, one row a text. A note that is deleted or being deleted gets
+-- none.
 -- params:  stage text, note_id uuid, chunk_id uuid or null, model text or null, error jsonb
 INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error)
 SELECT :stage, n.id, :chunk_id::uuid, :model, :error FROM notes AS n WHERE n.id = :note_id
@@ -144,7 +146,7 @@ FOR KEY SHARE OF n SKIP LOCKED
 ON CONFLICT (stage, note_id, chunk_id, model) DO UPDATE SET error = excluded.error, occurred_at = now();
 
 -- name: clear_failures!
--- Forget the failures of notes that went well.
+-- Delete the recorded failures of notes that have succeeded since.
 -- params:  stage text, note_ids uuid[], model text or null
 DELETE FROM indexing_failures
 WHERE stage = :stage AND note_id = ANY(:note_ids) AND model IS NOT DISTINCT FROM :model;

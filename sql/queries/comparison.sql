@@ -1,5 +1,5 @@
 -- name: find_evaluations
--- Evaluations meant by a name: the newest of a configuration, or those whose id begins with it.
+-- The evaluations that a name stands for: the newest of that configuration, or those whose id begins with it.
 -- params:  name text, id_prefix text (of hex digits; empty: no id is meant)
 -- returns: the columns of evaluation_results, at most 2
 -- index:   evaluation_results_latest_idx
@@ -17,7 +17,7 @@ UNION ALL
 );
 
 -- name: evaluated_questions
--- Every question of some evaluations.
+-- Every question of the given evaluations.
 -- params:  evaluation_ids uuid[]
 -- returns: evaluation_id uuid, golden_id uuid, query text, category text, relevant_note_ids uuid[],
 --          retrieved_note_ids uuid[], first_relevant_rank int or null, metrics jsonb, error jsonb or null,
@@ -30,7 +30,7 @@ FROM evaluation_queries AS q WHERE q.evaluation_id = ANY(:evaluation_ids)
 ORDER BY q.evaluation_id, q.golden_id;
 
 -- name: name_notes
--- How people know some notes; those that are gone are left out.
+-- Names, titles and months of the given notes; deleted ones are left out.
 -- params:  note_ids uuid[]
 -- returns: id uuid, name text (the external id, else the id), title text, month text (YYYY-MM, UTC)
 -- index:   notes_pkey

@@ -1,9 +1,9 @@
 -- name: lock_content_settings!
--- One writer at a time: whether there is anything to write depends on what is stored.
+-- Allow one writer at a time: whether there is anything to write depends on what is stored.
 LOCK TABLE content_settings IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: list_content_settings
--- The settings that the content of this database was made with.
+-- The settings that produced the content of this database.
 -- returns: tenant_id text (empty: of all tenants), name text, value jsonb
 SELECT s.tenant_id, s.name, s.value FROM content_settings AS s ORDER BY s.tenant_id, s.name;
 
@@ -13,7 +13,7 @@ INSERT INTO content_settings (tenant_id, name, value) VALUES (:tenant, :name, :v
 ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, accepted_at = now();
 
 -- name: held_sources^
--- What kinds of content there are, of any tenant unless it says otherwise.
+-- What kinds of content the database holds, over all tenants unless stated otherwise.
 -- params:  tenant text, sample text (name of the sample's source), unnamed text (default name of a source)
 -- returns: sample bool (the tenant has notes of the sample), unnamed bool (and of a source with the default name),
 --          others bool (there are notes that are not the sample's), golden bool (there are golden questions)
@@ -25,12 +25,12 @@ SELECT
     exists(SELECT FROM golden_dataset) AS golden;
 
 -- name: list_sources
--- The sources that notes came from.
+-- The sources of the stored notes.
 -- returns: source text, notes bigint, most notes first
 SELECT n.source, count(*) AS notes FROM notes AS n GROUP BY n.source ORDER BY notes DESC, n.source;
 
 -- name: move_notes!
--- Give notes of one source to another, where their content is as given and the other source lacks them.
+-- Move notes from one source to another, if their content has the given hash and the other source lacks them.
 -- params:  tenant text, old_source text, new_source text, external_ids text[], hashes bytea[] (SHA-256, one per id)
 -- index:   notes_external_key
 UPDATE notes AS n SET source = :new_source

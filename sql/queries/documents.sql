@@ -12,7 +12,7 @@ INSERT INTO document_addresses (tenant_id, source, address, document_id)
 VALUES (:tenant, :source, :address, :document_id);
 
 -- name: upsert_document_page*!
--- Write a page in place, so that the runs that stand in it stay.
+-- Insert or update a page; an update keeps the spans that refer to it.
 -- params:  document_id uuid and the columns of document_pages
 INSERT INTO document_pages AS p (
     document_id, page_number, sheet, reader, reader_hash, route, text, removed, words, quality, has_images, has_tables,
@@ -36,7 +36,7 @@ ON CONFLICT (document_id, page_number, stage) DO UPDATE SET
     code = excluded.code, details = excluded.details, occurred_at = now();
 
 -- name: link_section*!
--- Say which section of a document a note is.
+-- Store which section of a document a note is.
 -- params:  note_id uuid, document_id uuid, section_index int, heading_path text[]
 UPDATE notes SET document_id = :document_id, section_index = :section_index, heading_path = :heading_path
 WHERE id = :note_id;
@@ -53,8 +53,8 @@ INSERT INTO note_spans (note_id, start_char, end_char, document_id, page_number,
 VALUES (:note_id, :start_char, :end_char, :document_id, :page_number, :page_start, :box, :cells);
 
 -- name: fetch_spans
--- The runs of ranges of notes, in order.
--- params:  note_ids uuid[], starts int[], ends int[]: a range each
+-- The spans that overlap the given ranges of notes, in order.
+-- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
 -- returns: number int (of the range, from 1), the columns of note_spans, sheet text or null
 -- index:   note_spans_pkey
 SELECT f.number, s.start_char, s.end_char, s.page_number, s.page_start, s.box, s.cells, p.sheet
@@ -64,6 +64,6 @@ INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_numbe
 ORDER BY f.number, s.start_char;
 
 -- name: delete_document!
--- Its pages, addresses, failures and notes go with it, and all that is derived from those.
+-- Delete a document with its pages, addresses, failures and notes, and everything derived from the notes.
 -- params:  document_id uuid
 DELETE FROM documents AS d WHERE d.id = :document_id;

@@ -11,7 +11,7 @@ ORDER BY n.created_at DESC, n.id LIMIT :batch_size
 FOR UPDATE OF p SKIP LOCKED;
 
 -- name: count_pending_notes$
--- How many of those there are, locked or not.
+-- How many notes of a month claim_pending_notes would find, locked or not.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
 -- returns: bigint
 SELECT count(*) FROM pending_embeddings AS p
@@ -21,7 +21,7 @@ WHERE
     AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
 
 -- name: select_chunks_to_embed
--- Chunks of some notes whose vectors are missing or stand for another text.
+-- Chunks of the given notes whose vectors are missing or were made from another text.
 -- params:  model text, note_ids uuid[]
 -- returns: id uuid, note_id uuid, content text, context text, content_sha256 bytea, contextual_sha256 bytea
 SELECT c.id, c.note_id, c.content, c.context, c.content_sha256, c.contextual_sha256 FROM chunks AS c
@@ -35,7 +35,7 @@ WHERE
 ORDER BY c.note_id, c.chunk_index;
 
 -- name: find_reusable_vectors
--- Vectors a model already has for some texts, wherever they stand.
+-- Vectors that a model already has for the given texts, from any chunk and of either kind.
 -- params:  model text, hashes bytea[]
 -- returns: sha256 bytea, embedding halfvec
 -- index:   chunk_embeddings_content_idx, chunk_embeddings_contextual_idx
@@ -48,15 +48,16 @@ SELECT DISTINCT ON (v.sha256) v.sha256, v.embedding FROM (
 ) AS v ORDER BY v.sha256, v.embedding;
 
 -- name: create_incoming_chunk_embeddings!
--- Where COPY puts a batch before one statement merges it.
+-- The temporary table that COPY fills with a batch, before one statement merges it.
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunk_embeddings (
     chunk_id uuid, model text, embedding halfvec, contextual_embedding halfvec, content_sha256 bytea,
     contextual_sha256 bytea
 ) ON COMMIT DELETE ROWS;
 
 -- name: merge_incoming_chunk_embeddings!
--- Vectors of chunks that are still there; the lock keeps them there until commit. Locked ones are those of a note that
--- is being deleted, which waits for the embedding run to let go of the queue: waiting for it would be a deadlock.
+-- Store the vectors of chunks that still exist; the lock keeps the chunks until commit. Chunks that are locked already
+-- are skipped: their note is being deleted, and that deletion waits for this embedding run to release the queue, so
+-- waiting for it would deadlock.
 INSERT INTO chunk_embeddings (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256)
 SELECT i.chunk_id, i.model, i.embedding, i.contextual_embedding, i.content_sha256, i.contextual_sha256
 FROM incoming_chunk_embeddings AS i INNER JOIN chunks AS c ON c.id = i.chunk_id
@@ -68,8 +69,8 @@ ON CONFLICT (model, chunk_id) DO UPDATE
         content_sha256 = excluded.content_sha256, contextual_sha256 = excluded.contextual_sha256;
 
 -- name: complete_pending_notes
--- Take notes off a model's queue if all their chunks have current vectors, and write down how long the transaction took
--- for them.
+-- Remove notes from a model's queue if all their chunks have current vectors, and store when the transaction began and
+-- ended.
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
 WITH done AS (
@@ -104,8 +105,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (
 ) ON COMMIT DELETE ROWS;
 
 -- name: merge_incoming_note_embeddings
--- Whole-note vectors of notes that are still there and are not being deleted: who deletes several may hold one and
--- wait for another that is ours, so waiting would be a deadlock.
+-- Store the whole-note vectors of notes that still exist. Notes being deleted are skipped, not waited for: a deletion
+-- of several notes may hold one and wait for another that this run holds, which would deadlock.
 -- returns: note_id uuid
 INSERT INTO note_embeddings (note_id, model, embedding, content_sha256)
 SELECT i.note_id, i.model, i.embedding, i.content_sha256
@@ -117,7 +118,7 @@ ON CONFLICT (model, note_id) DO UPDATE
 RETURNING note_embeddings.note_id;
 
 -- name: count_embedding_gaps^
--- What the chunks of a span of months lack of a model.
+-- How many chunks of a range of months lack a current vector of a model, by kind of gap.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz
 -- returns: chunks bigint, missing bigint, stale bigint, wrong_dimension bigint
 SELECT
@@ -133,7 +134,7 @@ LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
 
 -- name: sample_embeddings
--- Some chunks with their vectors, spread by the hash of their id: the same ones every time.
+-- A sample of chunks with their vectors, chosen by the hash of their id: the same ones every time.
 -- params:  model text, row_limit int
 -- returns: content text, context text, embedding halfvec, contextual_embedding halfvec
 SELECT c.content, c.context, e.embedding, e.contextual_embedding

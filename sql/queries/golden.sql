@@ -10,7 +10,8 @@ ORDER BY
     g.id;
 
 -- name: displaced_places
--- Places of golden questions whose text no longer stands where it is stated, with the present content of their notes.
+-- Places of golden questions whose stored text no longer matches the note at that range, with the note's current
+-- content.
 -- returns: golden_id uuid, position int (from 0), content text
 SELECT g.id AS golden_id, (p.number - 1)::integer AS position, n.content
 FROM golden_dataset AS g
@@ -21,11 +22,11 @@ WHERE
     <> p.place ->> 'text';
 
 -- name: lock_golden!
--- One writer of the dataset at a time, by the lock that its triggers take.
+-- Allow one writer of the dataset at a time; its triggers take the same lock.
 LOCK TABLE golden_history IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: defer_golden_repeats!
--- Until commit two rows may have the same question, or no two could exchange theirs.
+-- Check that questions are unique only at commit, so that two rows can exchange their questions.
 SET CONSTRAINTS golden_dataset_normalized_query_key DEFERRED;
 
 -- name: insert_golden*!
@@ -55,15 +56,14 @@ WHERE id = :stored_id;
 DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids);
 
 -- name: golden_history
--- Every change of the dataset, oldest first.
+-- Every change to the dataset, oldest first.
 -- returns: version int, old_entry jsonb or null, new_entry jsonb or null, changed_at timestamptz, changed_by text,
 --          origin text
 SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
 FROM golden_history AS h ORDER BY h.id;
 
 -- name: golden_origins
--- Where each question was last written from. Before imports stored their file, only the origin tells an import from a
--- person.
+-- What last wrote each question. Older imports did not store their file: only the origin tells those from a person.
 -- returns: golden_id uuid, source text (the file; empty if unknown), by_person bool
 -- index:   golden_history_question_idx
 SELECT
@@ -75,7 +75,7 @@ CROSS JOIN LATERAL (
 ) AS h;
 
 -- name: golden_note_states
--- Relevant notes that are gone, or expired, or of another content than when their question was last written.
+-- Relevant notes that were deleted, have expired, or have changed since their question was last written.
 -- returns: golden_id uuid, note_id uuid, name text, gone bool
 -- index:   golden_history_question_idx
 SELECT g.id AS golden_id, r.note_id, coalesce(n.external_id, r.note_id::text) AS name, n.id IS NULL AS gone
@@ -91,13 +91,13 @@ WHERE
 ORDER BY g.id, r.place;
 
 -- name: golden_lexemes
--- The stems of every question's words.
+-- The stemmed words of every question.
 -- returns: golden_id uuid, lexemes text[]
 SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexemes FROM golden_dataset AS g;
 
 -- name: golden_outcomes
--- What the latest evaluation of every configuration found for the questions that are still as it asked them, and did
--- not fail.
+-- What the latest evaluation of every configuration found for each question that did not fail and has not changed
+-- since.
 -- returns: configuration text, golden_id uuid, first_relevant_rank int or null, retrieved_note_ids uuid[]
 SELECT l.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
 FROM (
@@ -113,8 +113,8 @@ WHERE q.error IS NULL
 ORDER BY l.configuration, q.golden_id;
 
 -- name: reviewed_outcomes
--- What the latest evaluation of every configuration had found for a question when the question was last written: what
--- its author could have been shown.
+-- What the latest evaluation of every configuration had found for a question when the question was last written. Its
+-- author may have seen these results.
 -- returns: as golden_outcomes
 SELECT DISTINCT ON (q.golden_id, e.configuration)
     e.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
@@ -124,8 +124,7 @@ INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id AND e.created_at <=
 ORDER BY q.golden_id, e.configuration, e.created_at DESC, e.id;
 
 -- name: reference_breakdown$
--- What the numbers that count were measured on, question kind by question kind: those of what serves, or else the
--- latest.
+-- The breakdown by question kind of the reference evaluation: the serving configuration's, or else the latest.
 -- returns: jsonb; nothing before the first evaluation
 SELECT e.breakdown FROM evaluation_results AS e
 ORDER BY
@@ -138,7 +137,7 @@ ORDER BY
 LIMIT 1;
 
 -- name: find_broken_golden
--- Golden questions with a relevant note that is gone.
+-- Golden questions with a relevant note that was deleted.
 -- returns: query text, missing uuid[]
 SELECT b.query, b.missing FROM (
     SELECT

@@ -1,7 +1,8 @@
 -- name: read_index_version^
--- What answers to a tenant are cached under: these values together name one state of what is searched. The lineage is
--- this database, on this server, since its last start or crash (which restarts the statistics of the server), and this
--- sequence: a crash may take back the last numbers, and a restored database counts from an old one.
+-- The cache key of a tenant's results: these values together identify one state of the searched data. The number alone
+-- is not enough, since a crash may lose the last numbers and a restored database counts on from an old one. So the
+-- lineage identifies the database, the server, its last start or crash (which resets the server's statistics), and the
+-- sequence.
 -- params:  tenant text
 -- returns: number bigint, lineage text, next_expiry timestamptz or null, settled bool (whether to keep an answer)
 -- index:   notes_expiry_idx
@@ -19,10 +20,10 @@ CROSS JOIN pg_database AS d
 WHERE d.datname = current_database();
 
 -- name: index_version$
--- The number alone: what an evaluation is of.
+-- The number alone, which evaluations store as the version they measured.
 -- returns: bigint
 SELECT v.last_value FROM index_version AS v;
 
 -- name: bump_index_version!
--- For a change that no trigger sees; writing the row is one that they do.
+-- Raise the version after a change that no trigger sees: the triggers do see the write of this row.
 UPDATE index_state SET only_row = TRUE;

@@ -6,7 +6,7 @@ INNER JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relname = :index_name AND c.relnamespace = current_schema()::regnamespace;
 
 -- name: fetch_backfill^
--- How far a model is: all notes, those without current chunks or vectors of it, and whether it serves.
+-- The progress of a model: all notes, those that lack current chunks or vectors, and whether the model serves.
 -- params:  model text
 -- returns: notes bigint, waiting bigint, serves bool
 -- index:   notes_unchunked_idx, pending_embeddings_pkey
@@ -18,14 +18,14 @@ SELECT
 FROM embedding_models AS m WHERE m.name = :model;
 
 -- name: build_vector_index!
--- HNSW on halfvec, beside readers and writers; m and ef_construction are pgvector's defaults.
+-- Build an HNSW index on halfvec without blocking readers or writers; m and ef_construction are pgvector's defaults.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
 USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops);
 
 -- name: fit_build_memory^
--- As much for the graph of one index as its rows need, within what the server allows: a parallel build takes all that
--- is set. Of a row, pgvector 0.8 with m = 16 keeps its halfvec and 720 bytes (measured); a tenth more for the chance
--- in the number of its layers. Until the session ends or resets it.
+-- Set the build memory for one index to what its rows need, up to the server's limit: a parallel build takes all that
+-- is set. For each row, pgvector 0.8 with m = 16 keeps the halfvec and 720 bytes (measured). A tenth is added because
+-- the number of layers is random. The setting lasts until the session ends or resets it.
 -- params:  row_count bigint, dimension int
 -- returns: needed_kb bigint, allowed_kb bigint
 WITH memory AS (
@@ -48,7 +48,7 @@ RESET maintenance_work_mem;
 DROP INDEX CONCURRENTLY IF EXISTS {index};
 
 -- name: is_analyzed$
--- Whether the planner's idea of a table's size is near the truth.
+-- Whether the planner's estimate of a table's size is close to the given row count.
 -- params:  table_name text, row_count bigint
 -- returns: bool
 SELECT c.reltuples BETWEEN 0.9 * :row_count AND 1.1 * :row_count FROM pg_class AS c
@@ -58,7 +58,7 @@ WHERE c.relname = :table_name AND c.relnamespace = current_schema()::regnamespac
 ANALYZE {table};
 
 -- name: claim_indexes$
--- Until the session ends or releases them: a build in steps is no single transaction.
+-- Claim a table's indexes until the session ends or releases them, since a build takes several transactions.
 -- params:  table text
 -- returns: bool (false: another session has them)
 SELECT pg_try_advisory_lock(hashtextextended('indexes of ' || :table, 0));

@@ -1,19 +1,21 @@
 -- name: lock_batches!
--- One batch is judged at a time: the next one has to know what it spent.
+-- Allow one batch to be judged at a time: the next one must know how much of the significance level it spent.
 LOCK TABLE migration_batches IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: looks_so_far^
--- How often a migration was looked at but by this run, what that spent of the level, and when it began.
+-- Interim quality tests of a migration, excluding this run's: how many, how much of the significance level they spent,
+-- and when the migration began.
 -- params:  model text, chunking_hash text, run_id text
--- returns: recorded bigint, spent float8, started_at timestamptz (now for the first look)
+-- returns: recorded bigint, spent float8, started_at timestamptz (now for the first test)
 SELECT
     count(*) AS recorded, coalesce(sum(b.level), 0) AS spent, coalesce(min(b.finished_at), now()) AS started_at
 FROM migration_batches AS b
 WHERE b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id;
 
 -- name: baseline_of_migration^
--- The evaluation of what served when a migration began, or of the whole notes if nothing did. The last one before the
--- beginning, since what served may suffer from the migration itself; if there is none, the first one after it.
+-- The baseline of a migration: the evaluation of the configuration that served when it began, or of the whole-note
+-- search if none did. The last one before the start is preferred, since the migration itself may affect what serves;
+-- if there is none, the first one after it.
 -- params:  started_at timestamptz
 -- returns: id uuid, configuration text
 SELECT e.id, e.configuration FROM evaluation_results AS e
@@ -34,7 +36,7 @@ SELECT q.golden_id, coalesce(q.first_relevant_rank <= 10, FALSE) AS found
 FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;
 
 -- name: upsert_batch!
--- A batch, measured just now; an earlier measurement in the same run is replaced, its override included.
+-- Store a batch just measured. It replaces an earlier measurement of the same run, override included.
 -- params:  the columns of migration_batches but finished_at and those of the override
 INSERT INTO migration_batches (
     model, chunking_hash, run_id, months, finished_at, config_hash, golden_hash, total_queries, hit_rate_at_10, mrr,
@@ -64,7 +66,7 @@ SELECT l.* FROM (
 ) AS l ORDER BY l.finished_at, l.id;
 
 -- name: latest_batches
--- The latest batches of some models under a way of chunking, oldest first.
+-- The latest batches of the given models under one chunking hash, oldest first.
 -- params:  models text[], chunking_hash text, row_limit int (of each model)
 -- returns: the columns of migration_batches
 -- index:   migration_batches_latest_idx
@@ -76,7 +78,7 @@ WITH numbered AS (
 SELECT n.* FROM numbered AS n WHERE n.recency <= :row_limit ORDER BY n.finished_at, n.id;
 
 -- name: closed_batches
--- Of some models the last batch, where it closed the gate and nobody let the next one start.
+-- The last batch of each given model, if it closed the gate and nobody has overridden it.
 -- params:  models text[], chunking_hash text
 -- returns: the columns of migration_batches, by model
 -- index:   migration_batches_latest_idx
@@ -95,7 +97,7 @@ SET override_reason = :override_reason, overridden_at = clock_timestamp(), overr
 WHERE id = ANY(:ids);
 
 -- name: vectors_are_current$
--- Whether no note of a span of months waits for its vectors of a model.
+-- Whether every note of a range of months has its vectors of a model.
 -- params:  model text, month_start timestamptz, month_end timestamptz
 -- returns: bool
 SELECT

@@ -1,5 +1,5 @@
 -- name: migration_by_month
--- How far the notes of each month have come. Expired ones count as such and in their errors only.
+-- The migration's progress, by month. Expired notes count only as expired and in their errors.
 -- params:  chunking_hash text
 -- returns: month timestamptz (start, UTC), notes, chunked, migrated, sound, failed, refused, expired, failures bigint
 WITH failing AS (
@@ -31,13 +31,13 @@ FROM (
 ) AS s GROUP BY month ORDER BY month;
 
 -- name: list_chunk_models
--- The models that are to have vectors of every chunk.
+-- The models that embed every chunk.
 -- returns: name text, state text
 SELECT m.name, m.state FROM embedding_models AS m WHERE m.embeds_chunks AND m.state <> 'retired' ORDER BY m.name;
 
 -- name: queues_by_month
--- Notes of each month in the queue of each model, and their chunks. A note leaves the queue when all its chunks have
--- current vectors, so the vectors themselves need not be looked at.
+-- Queued notes and their chunks, by month and model. A note leaves the queue when all its chunks have current vectors,
+-- so the vectors themselves need not be read.
 -- returns: month timestamptz (start, UTC), model text, notes bigint, chunks bigint, sound_chunks bigint: those of the
 --          notes without an error
 WITH lengths AS (
@@ -72,7 +72,7 @@ FROM (
 WHERE e.recency <= :examples ORDER BY e.stage, e.model, e.recency;
 
 -- name: latest_embedding_work
--- What made the latest vectors of some models, and from when to when.
+-- The latest embedding transactions of the given models, with the number of vectors and the times of each.
 -- params:  models text[], row_limit int (of each model)
 -- returns: model text, vectors bigint, started_at timestamptz, finished_at timestamptz
 -- index:   embedding_work_latest_idx
@@ -84,7 +84,7 @@ INNER JOIN LATERAL ( -- noqa: ST05
 ORDER BY w.model, w.id;
 
 -- name: latest_chunking_work
--- When the latest transactions that chunked notes began, and how many they chunked.
+-- The latest chunking transactions: when each began and how many notes it chunked.
 -- params:  row_limit int
 -- returns: started_at timestamptz, notes bigint, latest first
 SELECT n.chunked_at AS started_at, count(*) AS notes FROM notes AS n
@@ -92,8 +92,8 @@ WHERE n.chunked_at IS NOT NULL
 GROUP BY n.chunked_at ORDER BY n.chunked_at DESC LIMIT :row_limit;
 
 -- name: migration_activity^
--- The time, how many chunks there are, and whether a run has the queue of the embeddings in hand: no one else locks
--- its rows or adds to it.
+-- The time, the number of chunks, and whether a run is working on the embedding queue: only such a run locks its rows
+-- or adds to it.
 -- returns: read_at timestamptz, chunks bigint, is_working bool
 SELECT
     now() AS read_at,

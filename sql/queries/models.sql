@@ -1,5 +1,5 @@
 -- name: register_model!
--- Make a model known, bring what may change about it up to date, or bring a retired one back.
+-- Register a model, update the properties that may change, or bring a retired one back.
 -- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
 INSERT INTO embedding_models AS m (name, dimension, provider, digest, similarity_threshold, embeds_chunks)
 VALUES (:name, :dimension, :provider, :digest, :similarity_threshold, :embeds_chunks)
@@ -20,13 +20,13 @@ SELECT
 FROM embedding_models AS m WHERE m.name = :name;
 
 -- name: known_since$
--- Since when a model has been known, or known again after it was retired.
+-- When a model was registered, or registered again after its retirement.
 -- params:  name text
--- returns: timestamptz; nothing if it is not known, or was retired
+-- returns: timestamptz; nothing if it is unknown or retired
 SELECT m.created_at FROM embedding_models AS m WHERE m.name = :name AND m.retired_at IS NULL;
 
 -- name: list_models
--- Every model that was ever known.
+-- Every model ever registered.
 -- returns: name text
 SELECT m.name FROM embedding_models AS m ORDER BY m.name;
 
@@ -35,13 +35,13 @@ SELECT m.name FROM embedding_models AS m ORDER BY m.name;
 CALL create_model_partitions(:name, :dimension);
 
 -- name: lock_for_partitions!
--- What the foreign keys of a new partition lock anyway, at once and in front. Until commit no note is chunked either:
--- those chunked before are seen by request_missing_embeddings, those after know the new model (see announce_chunking).
--- Or a note chunked meanwhile would never be queued for it.
+-- Take at once, and first, the locks that the foreign keys of a new partition need anyway. Until commit no note can be
+-- chunked: request_missing_embeddings queues the notes chunked before, and notes chunked later see the new model (see
+-- announce_chunking). Otherwise a note chunked in between would never be queued for it.
 LOCK TABLE notes, chunks, embedding_models IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: request_missing_embeddings!
--- Queue every chunked note that lacks a vector of a model: once, when the model starts to embed chunks.
+-- Queue every chunked note that lacks a vector of a model; run once, when the model starts to embed chunks.
 -- params:  model text
 INSERT INTO pending_embeddings (model, note_id)
 SELECT DISTINCT :model, c.note_id FROM chunks AS c
@@ -50,20 +50,20 @@ WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
 ON CONFLICT (model, note_id) DO NOTHING;
 
 -- name: keep_model!
--- Until commit the model is not retired.
+-- Keep the model from being retired until commit.
 -- params:  name text
 SELECT pg_advisory_xact_lock_shared(hashtextextended('model ' || :name, 0));
 
 -- name: claim_model$
--- Until commit nobody makes vectors of a model (keep_model) or indexes of them (claim_indexes).
+-- Claim a model: until commit nobody else can make vectors of it (keep_model) or index them (claim_indexes).
 -- params:  name text
--- returns: bool (false: somebody does already)
+-- returns: bool (false: somebody is doing so already)
 SELECT
     pg_try_advisory_xact_lock(hashtextextended('model ' || :name, 0))
     AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_embeddings_' || :name, 0));
 
 -- name: model_contents^
--- What a model has, and the room its vectors and indexes take.
+-- What is stored for a model, and the size of its vectors and indexes.
 -- params:  name text
 -- returns: chunk_vectors bigint (chunks), note_vectors bigint, pending bigint (notes), failures bigint, size bigint
 --          (bytes), retired bool
@@ -78,7 +78,7 @@ SELECT
 FROM embedding_models AS m WHERE m.name = :name;
 
 -- name: lock_chunking!
--- Until commit no note is chunked, and so none is queued for a model that is about to be retired.
+-- Keep notes from being chunked until commit, so that none is queued for a model that is about to be retired.
 LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: mark_retired!

@@ -1,5 +1,6 @@
 -- name: select_changed_notes
--- Which of some notes are new or stored otherwise. Contents are compared by their hashes: neither is sent, nor read.
+-- The given notes that are new or differ from what is stored. Contents are compared by hash, so they are neither sent
+-- nor read.
 -- params:  tenant text, source text, given jsonb: of each note [external id, title, SHA-256 of its content in
 --          hexadecimal digits, [tags], {metadata}]
 -- returns: external_id text
@@ -15,8 +16,8 @@ WHERE NOT EXISTS (
 );
 
 -- name: upsert_notes
--- Insert notes or bring them up to date; a note never changes its creation time. Its expiry follows its source where
--- that says another one than before (expiresAt in its metadata), and is left alone otherwise.
+-- Insert or update notes; the creation time of a note never changes. Its expiry changes only if the source states
+-- another one than before (expiresAt in its metadata).
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
 --          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
@@ -67,13 +68,13 @@ WHERE
     AND (n.expires_at IS NULL OR n.expires_at > now());
 
 -- name: select_external_ids
--- What people call some notes; those that are gone are left out.
+-- External ids of the given notes; deleted ones are left out.
 -- params:  note_ids uuid[]
 -- returns: id uuid, external_id text
 SELECT n.id, coalesce(n.external_id, n.id::text) AS external_id FROM notes AS n WHERE n.id = ANY(:note_ids);
 
 -- name: fetch_notes
--- Contents of some notes.
+-- Titles and contents of the given notes.
 -- params:  note_ids uuid[]
 -- returns: id uuid, title text, content text, created_at timestamptz
 SELECT n.id, n.title, n.content, n.created_at FROM notes AS n WHERE n.id = ANY(:note_ids);
@@ -92,7 +93,7 @@ WHERE
 ORDER BY n.created_at DESC, n.id LIMIT :batch_size;
 
 -- name: count_notes_to_chunk$
--- How many notes of a month still need chunking, whoever has them in hand.
+-- How many notes of a month still need chunking, claimed or not.
 -- params:  month_start timestamptz, month_end timestamptz, chunking_hash text
 -- returns: bigint
 -- index:   notes_newest_idx
@@ -103,8 +104,8 @@ WHERE
     AND (n.expires_at IS NULL OR n.expires_at > now());
 
 -- name: claim_notes_to_chunk
--- Those of some notes that still need chunking, locked until commit, without those that another run has or has done.
--- Their keys stay unlocked: rows that refer to a note (a failure, a vector) can be written meanwhile.
+-- Lock the given notes that need chunking and are unclaimed, until commit. Their keys stay unlocked, so that rows that
+-- refer to a note (a failure, a vector) can still be written.
 -- params:  note_ids uuid[], chunking_hash text
 -- returns: id uuid, title text, content text, created_at timestamptz, rolled_back bool (of the migration)
 SELECT
@@ -115,17 +116,17 @@ WHERE n.id = ANY(:note_ids) AND (n.chunked_at IS NULL OR n.chunking_hash IS DIST
 FOR NO KEY UPDATE OF n SKIP LOCKED;
 
 -- name: mark_chunked!
--- The chunks of these notes are all there.
+-- Record that all chunks of the given notes are stored.
 -- params:  note_ids uuid[], chunking_hash text
 UPDATE notes SET chunked_at = now(), chunking_hash = :chunking_hash WHERE id = ANY(:note_ids);
 
 -- name: claim_notes_to_embed
--- Notes of a month without a current whole-note vector; blank ones, as Python sees blanks, have none. Claimed until
--- commit so that two runs never share one, by a lock of our own: one on the row would keep the note from being edited
--- and chunked as long as the model takes. OFFSET 0, and no ORDER BY after the lock, keep it from being taken on more
--- notes than are returned.
+-- Claim notes of a month without a current whole-note vector. Notes that Python considers blank have no vector. The
+-- claim lasts until commit, so that two runs never share a note. It is an advisory lock: a row lock would keep the note
+-- from being edited or chunked while the model works. OFFSET 0, and no ORDER BY after the lock, keep PostgreSQL from
+-- locking more notes than it returns.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
--- returns: id uuid, newest first; perhaps done by another run just before: see select_note_texts
+-- returns: id uuid, newest first; another run may just have embedded one: see select_note_texts
 -- noqa: disable=AM09
 SELECT c.id FROM (
     SELECT n.id FROM notes AS n
@@ -142,7 +143,7 @@ LIMIT :batch_size;
 -- noqa: enable=AM09
 
 -- name: count_notes_to_embed$
--- How many of those there are, claimed or not.
+-- How many notes of a month lack a current whole-note vector, claimed or not.
 -- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
 -- returns: bigint
 SELECT count(*) FROM notes AS n
@@ -154,7 +155,8 @@ WHERE
     AND n.id <> ALL(:skipped) AND n.content ~ '[^\s\x1c-\x1f]';
 
 -- name: select_note_texts
--- Claimed notes that still lack a current whole-note vector: whoever had them before is done by now.
+-- Texts of the claimed notes that still lack a current whole-note vector. A run that claimed one earlier has finished
+-- by now and may have embedded it.
 -- params:  model text, note_ids uuid[]
 -- returns: id uuid, created_at timestamptz, content text, content_sha256 bytea, newest first
 SELECT n.id, n.created_at, n.content, n.content_sha256 FROM notes AS n
@@ -163,9 +165,9 @@ WHERE n.id = ANY(:note_ids) AND e.content_sha256 IS DISTINCT FROM n.content_sha2
 ORDER BY n.created_at DESC, n.id;
 
 -- name: select_notes_outside
--- Notes dated outside all partitions: searchable, but in no month's run.
+-- Notes dated outside all monthly partitions: they are searchable, but no monthly run covers them.
 -- params:  first timestamptz, after_last timestamptz, row_limit int
--- returns: external_id text, total bigint, earliest timestamptz, latest timestamptz: the last three of all of them
+-- returns: external_id text, total bigint, earliest timestamptz, latest timestamptz (these three over all such notes)
 SELECT
     coalesce(n.external_id, n.id::text) AS external_id,
     count(*) OVER () AS total, min(n.created_at) OVER () AS earliest, max(n.created_at) OVER () AS latest
@@ -174,9 +176,9 @@ WHERE n.created_at < :first OR n.created_at >= :after_last
 ORDER BY n.created_at, n.id LIMIT :row_limit;
 
 -- name: purge_expired_notes
--- Delete notes that expired some time ago, with everything that hangs on them; those that expired first come first.
--- One that is in another run's hands, or whose expiry is just being moved, is left for another time. Answers that quote
--- them go, too; what was judged of those stays.
+-- Delete notes whose grace period after expiry is over, with everything that depends on them, earliest expiry first.
+-- Notes that another run has claimed, or whose expiry is being changed, are left for the next purge. Answers that quote
+-- the notes are deleted too; the scores of those answers are kept.
 -- params:  grace_hours int (>= 0), batch_size int (>= 1)
 -- returns: id uuid
 -- index:   notes_expiry_idx
@@ -195,19 +197,19 @@ forgotten AS (
 DELETE FROM notes AS n USING expired AS e WHERE n.id = e.id RETURNING n.id;
 
 -- name: count_expired_notes$
--- How many of those there are, in other hands or not.
+-- How many notes are due for purging, claimed or not.
 -- params:  grace_hours int (>= 0)
 -- returns: bigint
 SELECT count(*) FROM notes AS n WHERE n.expires_at <= now() - make_interval(hours => :grace_hours);
 
 -- name: has_legacy_vectors$
--- Whether the table notes came with vectors of the application that wrote it before us.
+-- Whether the notes table holds vectors made by the application that used it before this product.
 -- returns: bool
 SELECT count(*) > 0 AS found FROM pg_attribute AS a
 WHERE a.attrelid = 'notes'::regclass AND a.attname = 'embedding' AND NOT a.attisdropped;
 
 -- name: sample_legacy_vectors
--- Some short notes of a month with a legacy vector that is still to be adopted.
+-- Some short notes of a month whose legacy vector has not been adopted yet.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz, max_chars int, row_limit int
 -- returns: content text, embedding halfvec
 SELECT n.content, l2_normalize(n.embedding::vector)::halfvec AS embedding
@@ -220,8 +222,8 @@ WHERE
 ORDER BY n.id LIMIT :row_limit;
 
 -- name: adopt_legacy_vectors
--- Take over the vectors that the application before us made of whole notes, normalised. Of an edited note only if the
--- vector was made anew, too. Notes that are being deleted are left out, as in merge_incoming_note_embeddings.
+-- Adopt, normalised, the whole-note vectors of the previous application. For an edited note the vector must have been
+-- made again after the edit. Notes being deleted are skipped, as in merge_incoming_note_embeddings.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz, batch_size int
 -- returns: note_id uuid
 -- index:   notes_newest_idx
@@ -247,7 +249,7 @@ ON CONFLICT (model, note_id) DO UPDATE
 RETURNING note_embeddings.note_id;
 
 -- name: select_unusable_vectors
--- Notes of a month whose legacy vector cannot be one of a model: of another dimension, or zero.
+-- Notes of a month whose legacy vector a model cannot have made: it has another dimension or is zero.
 -- params:  dimension int, month_start timestamptz, month_end timestamptz
 -- returns: id uuid, dimension int
 SELECT n.id, vector_dims(n.embedding) AS dimension FROM notes AS n

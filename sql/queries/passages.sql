@@ -1,6 +1,6 @@
 -- name: fetch_passages
--- What is shown of chunks and of notes found as a whole; those gone or expired meanwhile are left out. The content of
--- a note comes with one of its rows only.
+-- What is shown of found chunks and whole notes; those deleted or expired meanwhile are left out. Only one row of each
+-- note carries its content.
 -- params:  chunk_ids uuid[] (a note's own id where it was found as a whole), note_ids uuid[]
 -- returns: id uuid, note_id uuid, title text, created_at timestamptz, note_content text or null; chunk_index int,
 --          start_char int, end_char int, content text, null for a note; document_id uuid or null, heading_path text[]

@@ -1,5 +1,5 @@
 -- name: indexing_progress^
--- How far the index is: what a progress bar shows.
+-- The progress of indexing, for a progress bar.
 -- params:  note_model text
 -- returns: notes bigint, note_vectors bigint, chunked bigint, chunks bigint
 SELECT
@@ -9,12 +9,12 @@ SELECT
     (SELECT count(*) FROM chunks) AS chunks;
 
 -- name: embedding_progress
--- Chunk vectors there are, by model.
+-- Stored chunk vectors, by model.
 -- returns: model text, vectors bigint
 SELECT e.model, count(*) AS vectors FROM chunk_embeddings AS e GROUP BY e.model;
 
 -- name: index_is_current$
--- Whether every note of a span of months is chunked as configured and no vector of the models asked for is missing.
+-- Whether every note of a range of months is chunked as configured and has all vectors of the given models.
 -- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[]
 -- returns: bool
 SELECT

@@ -5,18 +5,18 @@ INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id
 VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id, :reason);
 
 -- name: lock_promotions!
--- One promotion at a time.
+-- Allow one promotion at a time.
 LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: current_promotion^
--- What serves now.
+-- The promotion that serves now.
 -- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
 --          promoted_at timestamptz, reason text or null
 SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
 FROM promotions AS p ORDER BY p.id DESC LIMIT 1;
 
 -- name: list_promotions
--- What served, oldest first, the newest row_limit of it.
+-- The newest row_limit promotions, oldest first.
 -- params:  row_limit int
 -- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
 --          promoted_at timestamptz, reason text or null
@@ -26,8 +26,8 @@ SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.pro
 ) AS h ORDER BY h.id;
 
 -- name: last_withdrawn$
--- What the rollback that serves now withdrew.
--- returns: text; nothing if what serves is no rollback's
+-- The configuration withdrawn by the rollback that serves now.
+-- returns: text; nothing if no rollback serves
 SELECT w.configuration FROM (
     SELECT p.reason, lead(p.configuration) OVER (ORDER BY p.id DESC) AS configuration
     FROM promotions AS p ORDER BY p.id DESC LIMIT 1
@@ -39,7 +39,7 @@ SELECT w.configuration FROM (
 SELECT count(*) > 0 AS was_promoted FROM promotions AS p WHERE p.configuration = :configuration;
 
 -- name: previous_promotion^
--- The last promotion of anything else than what serves that has not been withdrawn since.
+-- The last promotion of a configuration other than the serving one that has not been withdrawn since.
 -- returns: as current_promotion
 WITH history AS (
     SELECT
@@ -61,10 +61,10 @@ WHERE
 ORDER BY p.id DESC LIMIT 1;
 
 -- name: withdrawn_at$
--- Since when a configuration must be evaluated again before it is promoted by itself: since it was withdrawn, or since
--- the chunks on which any was evaluated were dropped.
+-- The time after which a configuration must have been evaluated to be promoted automatically: when it was withdrawn, or
+-- when the chunks that evaluations used were dropped.
 -- params:  configuration text, config_hash text
--- returns: timestamptz; null if nothing asks for that
+-- returns: timestamptz; null if neither happened
 SELECT
     greatest(
         (

@@ -1,5 +1,5 @@
 -- name: evaluation_details
--- What evaluations measured beside the numbers that gates need.
+-- What the given evaluations measured besides the figures that gates need.
 -- params:  evaluation_ids uuid[]
 -- returns: id uuid, degraded_queries int, stage_latencies jsonb, breakdown jsonb; faithfulness double precision,
 --          answer_relevance double precision, judge text, judge_model text, judge_version text, answerer text,
@@ -11,7 +11,7 @@ SELECT
 FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids);
 
 -- name: history_of_configurations
--- Evaluations of some configurations, oldest first, the newest row_limit of them.
+-- The newest row_limit evaluations of the given configurations, oldest first.
 -- params:  configurations text[], row_limit int
 -- returns: the columns of evaluation_results
 -- index:   evaluation_results_latest_idx
@@ -21,7 +21,7 @@ SELECT h.* FROM (
 ) AS h ORDER BY h.created_at, h.id;
 
 -- name: note_openings
--- How some notes are called and begin; those gone or expired are left out.
+-- Names, titles and openings of the given notes; those deleted or expired are left out.
 -- params:  note_ids uuid[], max_chars int (>= 1)
 -- returns: id uuid, name text (the external id, else the id), title text, opening text
 -- index:   notes_pkey

@@ -1,10 +1,11 @@
 -- name: announce_dropping!
--- Meets lock_holds, so that no migration is resumed in the middle of a batch, and whoever registers or retires a model
--- (lock_for_partitions, lock_chunking). Before anything else is locked, and in the order in which those lock tables.
+-- Announce that this transaction drops chunks. The lock conflicts with lock_holds, so that no migration is resumed in
+-- the middle of a batch, and with registering or retiring a model (lock_for_partitions, lock_chunking). Run it before
+-- any other lock; it locks the tables in the same order as those queries.
 LOCK TABLE migration_holds, notes, chunks IN ROW EXCLUSIVE MODE;
 
 -- name: select_notes_to_drop
--- The next notes in order of ids that have anything of chunking, not yet claimed.
+-- The next notes, by id, that have chunks or a chunking state to drop. They are not claimed yet.
 -- params:  after uuid, batch_size int
 -- returns: id uuid
 -- index:   notes_pkey, chunks_position_key
@@ -22,7 +23,7 @@ WHERE
 ORDER BY n.id LIMIT :batch_size;
 
 -- name: lock_pending_of_notes!
--- Wait for the embedding runs that have some notes in hand, while nobody waits for us.
+-- Wait for the embedding runs that have claimed the given notes. At this point nobody waits for this transaction.
 -- params:  note_ids uuid[]
 -- index:   pending_embeddings_pkey
 SELECT FROM embedding_models AS m INNER JOIN pending_embeddings AS p ON p.model = m.name
@@ -31,7 +32,7 @@ ORDER BY p.model, p.note_id
 FOR UPDATE OF p;
 
 -- name: claim_notes_to_drop
--- Those of some notes that nobody else has in hand, locked until commit.
+-- Lock the given notes that are unclaimed, until commit.
 -- params:  note_ids uuid[]
 -- returns: id uuid
 SELECT n.id FROM notes AS n WHERE n.id = ANY(:note_ids) ORDER BY n.id FOR NO KEY UPDATE SKIP LOCKED;
@@ -43,18 +44,19 @@ DELETE FROM pending_embeddings AS p USING embedding_models AS m
 WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
 
 -- name: drop_chunks_of_notes!
--- With their vectors and failures.
+-- Delete the chunks of the given notes, with their vectors and failures.
 -- params:  note_ids uuid[]
 -- index:   chunks_position_key
 DELETE FROM chunks WHERE note_id = ANY(:note_ids);
 
 -- name: mark_unchunked!
--- The note has no chunks any more. Nothing else of it changes.
+-- Record that the given notes have no chunks any more. Nothing else about them changes.
 -- params:  note_ids uuid[]
 UPDATE notes SET chunked_at = NULL, chunking_hash = NULL WHERE id = ANY(:note_ids);
 
 -- name: vectors_to_serve^
--- Which vectors there are of a model, for whatever would serve with it. Whoever retires one takes lock_promotions, too.
+-- Which vectors of a model exist, to tell whether a configuration could serve with it. Retiring a model takes
+-- lock_promotions too.
 -- params:  model text
 -- returns: notes_missing bigint (visible notes without a whole-note vector; blank ones have none), chunks bool (any),
 --          chunk_vectors bool (any); no row if the model is not known or retired

@@ -1,10 +1,10 @@
 -- name: hold_run_lock!
--- Take the lock of a run for as long as this session lives. PostgreSQL frees it with the session, however that ends.
+-- Take the lock of a run for this session. PostgreSQL releases it when the session ends, for whatever reason.
 -- params: run_id text
 SELECT pg_advisory_lock(hashtextextended('brain-sync-rag run ' || :run_id, 0));
 
 -- name: list_held_run_locks
--- Those of the given runs whose lock some session holds. A bigint key is stored as two halves, with objsubid 1.
+-- The given runs whose lock some session holds. pg_locks shows a bigint key as two halves, with objsubid 1.
 -- params:  run_ids text[]
 -- returns: run_id text
 SELECT wanted.run_id

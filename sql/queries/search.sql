@@ -1,16 +1,16 @@
--- Ranked lists of one question and of the questions inside it. Every list returns (list int, chunk_id uuid,
--- note_id uuid, score float8, created_at timestamptz of the note), score in [0, 1]; store.search joins those that a
--- strategy needs by UNION ALL, so that they take one round trip.
--- Placeholders in braces are filled in by psycopg.sql: identifiers, the dimension of a model, the number of a list, the
--- names of the parameters that are a list's own. Limits are literals as well: PostgreSQL keeps a plan only if it costs
--- no more than one for the values at hand, and of a limit that it does not know it expects a tenth of all rows.
--- {materialized} decides how the notes of a question are reached: NOT MATERIALIZED, the lists' own indexes find
--- candidates and every condition is a filter on them; MATERIALIZED, the notes that meet the conditions are looked up
--- first, and nothing but all of them is searched, exactly.
+-- Ranked lists of one question and of its sub-questions. Every list returns (list int, chunk_id uuid,
+-- note_id uuid, score float8, created_at timestamptz of the note), score in [0, 1]; store.search combines those that a
+-- strategy needs with UNION ALL, so that they take one round trip.
+-- psycopg.sql fills in the placeholders in braces: identifiers, the dimension of a model, the number of a list, the
+-- names of a list's own parameters. Limits are literals too. PostgreSQL reuses a plan only if it costs no more than one
+-- made for the actual values, and it assumes that a limit given as a parameter returns a tenth of all rows.
+-- {materialized} decides how notes are found. With NOT MATERIALIZED the lists' own indexes find candidates, and the
+-- conditions filter them. With MATERIALIZED the notes that meet the conditions are looked up first, and exactly those
+-- are searched, without an approximate index.
 
 -- name: visible_notes
--- The notes that a question may find: those of its tenant, not expired, that meet its filters.
--- An {any_…} is TRUE for a filter that is not given, FALSE for one that is: the planner drops both.
+-- The notes that a question may find: those of its tenant that have not expired and meet its filters.
+-- An {any_…} is TRUE for a filter that is not given and FALSE for one that is; the planner removes either constant.
 -- params:  tenant text, source text, tags text[], note_ids uuid[], created_from timestamptz, created_until timestamptz,
 --          metadata jsonb
 -- index:   notes_external_key, notes_tags_idx, notes_metadata_idx, notes_newest_idx, notes_pkey
@@ -26,8 +26,8 @@ WHERE
     AND ({any_metadata} OR n.metadata @> :metadata);
 
 -- name: search_lists
--- The lists of a question, and what they search: all visible notes, those not searched by their chunks yet, or chunks.
--- {any_unchunked} is FALSE where plan_search says so: nothing is to be left out of the chunks then.
+-- The lists of a question, and what they search: all visible notes, the notes not yet searchable by chunk, or chunks.
+-- {any_unchunked} is FALSE if plan_search says so; then no chunk has to be excluded.
 -- params:  model text (empty: none), those of visible_notes and of the lists
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, chunks_position_key
 WITH visible_notes AS {materialized} ({visible_notes}),
@@ -54,9 +54,10 @@ searched_chunks AS {materialized} (
 {lists};
 
 -- name: search_vectors
--- Nearest chunks by cosine of their standard or contextual vectors, or nearest whole notes.
+-- The nearest chunks, by cosine of their standard or contextual vectors, or the nearest whole notes.
 -- params:  {vector} halfvec, {threshold} float8, {pool} (a literal, >= 1)
--- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
+-- index:   HNSW of the model's partition (exact search while there is none); its primary key, which begins with the
+--          model
 SELECT
     {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
 FROM (
@@ -75,10 +76,10 @@ ORDER BY s.distance, s.id;
 
 -- name: search_chunk_words
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
--- Candidates hold one of the rarest lexemes, taken while their document counts stay within the budget; where even the
--- rarest is in too many documents, several of the rarest together. The best of the candidates by ts_rank are scored
--- over all lexemes, so the cost does not grow with the corpus. {matched} is where candidates are: all chunks where none
--- would be left out, else those searched.
+-- A candidate contains one of the rarest lexemes; lexemes are added while their document counts stay within the budget.
+-- If even the rarest is in too many documents, a candidate must contain several of the rarest. Only the best candidates
+-- by ts_rank are scored over all lexemes, so the cost does not grow with the corpus. {matched} names the relation that
+-- candidates come from: all chunks if none is excluded, else the searched ones.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
@@ -105,7 +106,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
         SELECT
             x.lexeme, x.document_count,
             sum(x.document_count) OVER rarest_first AS running,
-            -- Documents that hold all rarer lexemes, were those independent; NULL for the rarest.
+            -- Expected number of documents with all rarer lexemes, if these were independent; NULL for the rarest.
             c.document_count * exp(sum(ln(least(1, x.document_count / c.document_count))) OVER rarer) AS expected
         FROM lexemes AS x CROSS JOIN corpus AS c
         WHERE x.document_count > 0
@@ -114,7 +115,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
             rarer AS (rarest_first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     ),
 
-    -- A lexeme that is not counted yet came with the latest notes: it is in few documents.
+    -- A lexeme without a count came with the latest notes, so it is in few documents.
     queries AS MATERIALIZED (
         SELECT
             concat_ws(
@@ -140,7 +141,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
         LIMIT {ranked}
     ),
 
-    -- Sorted before the notes are looked up: the best are enough.
+    -- Sorted before the notes are looked up, since only the best are needed.
     candidates AS MATERIALIZED (
         SELECT s.id, s.note_id, s.created_at
         FROM (
@@ -158,8 +159,8 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
     )
     -- noqa: enable=AM09
 
-    -- Of the lexemes of a candidate only the question's are taken apart: by weight, in a tenth of the time. They are
-    -- added in one order, whatever the plan: floating point does not give the same sum in another.
+    -- Only the question's lexemes are extracted from a candidate, filtered by weight, which takes a tenth of the time.
+    -- They are summed in one fixed order whatever the plan, since floating-point sums depend on the order.
     SELECT
         c.id AS chunk_id, c.note_id, c.created_at,
         least(1, sum(
@@ -178,7 +179,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
 -- name: search_note_words
--- Whole notes by their words. The score is normalised by r / (r + 0.1), so in [0, 1).
+-- Whole notes by their words. The score is normalised as r / (r + 0.1), so it is in [0, 1).
 -- params:  {query} text, {pool} (a literal, >= 1)
 -- index:   note_words_tsv_idx
 SELECT {list} AS list, s.id AS chunk_id, s.note_id, s.rank / (s.rank + 0.1) AS score, s.created_at
@@ -198,12 +199,13 @@ WHERE s.rank > 0
 ORDER BY score DESC, s.id;
 
 -- name: plan_search
--- What decides how to search: whether any note is not searched by its chunks yet, whether any has expired, the models
--- asked for, and how many notes are visible, up to a limit, where that may be few: with filters, or several tenants.
+-- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
+-- models, and the number of visible notes up to a limit. They are counted only if they may be few: with filters, or
+-- with several tenants.
 -- params:  model text (empty: none), models text[], counted int (the limit), those of visible_notes
 -- returns: any_unchunked bool, any_expired bool, matching bigint or null, name text, dimension int, provider text,
---          digest text, similarity_threshold float8; a row for each model that is known and not retired, or one row
---          without a name
+--          digest text, similarity_threshold float8; one row for each requested model that is known and not retired, or
+--          a single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
     p.any_unchunked, p.any_expired, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold

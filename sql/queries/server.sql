@@ -1,5 +1,5 @@
 -- name: vector_versions^
--- The pgvector the server offers and the one this database has; no row if it has none to offer.
+-- The pgvector versions that the server offers and that this database has; no row if the server offers none.
 -- returns: available text, installed text or null
 SELECT e.default_version AS available, e.installed_version AS installed
 FROM pg_available_extensions AS e WHERE e.name = 'vector';
@@ -12,16 +12,17 @@ CREATE EXTENSION IF NOT EXISTS vector;
 SELECT has_schema_privilege(current_schema(), 'CREATE');
 
 -- name: separates_words$
--- Whether the text-search parser tells letters from signs: with LC_CTYPE "C" it takes "¿" for a letter.
+-- Whether the text-search parser tells letters from punctuation: with LC_CTYPE "C" it treats "¿" as a letter.
 -- returns: bool
 SELECT 'qué' = ANY(tsvector_to_array(to_tsvector('simple', '¿qué')));
 
 -- name: lock_migrations!
--- One process at a time brings the schema up to date; the lock ends with the connection, whatever ends that.
+-- Allow one process at a time to migrate the schema; the lock is released when the connection ends, for any reason.
 SELECT pg_advisory_lock(hashtext('brain-sync-rag migrations'));
 
 -- name: find_adoption_problems
--- What keeps a table notes that was here before us from becoming ours; nothing if there is none, or once it is ours.
+-- Why an existing notes table of another application cannot be adopted; no row if there is no such table or it was
+-- adopted.
 -- returns: subject text, expected text, found text or null
 WITH legacy AS (
     SELECT c.oid, c.relkind, c.relowner FROM pg_class AS c
@@ -47,7 +48,7 @@ accepted (name, expected, types, required) AS (
     ('content', 'text', '{text,varchar}', TRUE),
     ('created_at', 'timestamptz', '{timestamptz,timestamp}', TRUE),
     ('embedding', 'vector', '{vector,halfvec}', FALSE),
-    -- Ours: one of the same name will do if it is like ours.
+    -- Our own columns: an existing one of the same name is accepted if it has the same definition.
     ('tenant_id', 'text NOT NULL', '{text}', FALSE),
     ('source', 'text NOT NULL', '{text}', FALSE),
     ('external_id', 'text', '{text}', FALSE),
@@ -84,7 +85,7 @@ WHERE
         ))
     )
 UNION ALL
--- What reads a column whose type has to change keeps it from changing.
+-- Objects that depend on a column whose type must change, and so prevent the change.
 SELECT
     'notes.created_at' AS subject, 'timestamptz' AS expected,
     c.found || ', ' || pg_describe_object(d.classid, d.objid, 0) AS found
@@ -97,7 +98,7 @@ WHERE
 ORDER BY subject, expected;
 
 -- name: lock_legacy_notes!
--- Nobody writes to a table notes that is about to become ours: from here on it changes as a whole.
+-- Keep others from writing to the notes table while it is adopted, so that it changes in one step.
 DO $lock$
 BEGIN
     IF EXISTS (
@@ -122,21 +123,21 @@ SELECT set_config(:name, :value, FALSE);
 SELECT set_config(:name, :value, TRUE);
 
 -- name: lift_lock_timeout!
--- Back to the session's, until this transaction ends.
+-- Restore the session's lock timeout until this transaction ends.
 SET LOCAL lock_timeout TO DEFAULT;
 
 -- name: limit_session!
--- What a statement of this session may take, from now on.
+-- Limit how long each further statement of this session may take.
 -- params:  limit_ms int (a literal)
 SET statement_timeout = {limit_ms};
 
 -- name: limit_transaction!
--- What a statement may take, until this transaction ends.
+-- Limit how long a statement may take, until this transaction ends.
 -- params:  limit_ms int (a literal)
 SET LOCAL statement_timeout = {limit_ms};
 
 -- name: answers$
--- Whether the server answers at all.
+-- Check that the server answers.
 -- returns: int
 SELECT 1;
 

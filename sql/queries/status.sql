@@ -8,7 +8,7 @@ SELECT to_regclass('_yoyo_migration') IS NOT NULL;
 SELECT y.migration_id FROM _yoyo_migration AS y;
 
 -- name: count_contents^
--- How much there is of everything.
+-- How many notes, chunks, golden questions and failures there are, and the index version.
 -- returns: notes bigint, chunked bigint, chunks bigint, golden bigint, failures bigint
 SELECT
     (SELECT count(*) FROM notes) AS notes,
@@ -18,7 +18,7 @@ SELECT
     (SELECT count(*) FROM indexing_failures) AS failures;
 
 -- name: count_vectors_by_model
--- How far each known model has come.
+-- The progress of each known model.
 -- returns: name text, state text, chunk_vectors bigint, note_vectors bigint, pending bigint (notes)
 SELECT
     m.name, m.state,
