@@ -1,6 +1,6 @@
 """An answer to a question, and one made of the passages' own sentences, without a language model.
 
-What makes answers is `evaluation.answering`; how good they are is `core.judging`.
+What makes answers is `answers.answerers`; how good they are is `core.judging`.
 """
 
 import math

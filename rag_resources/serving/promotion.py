@@ -1,6 +1,6 @@
 """Which configuration may serve. The gate is `core.gate`, its rows are `store.evaluations`.
 
-Going back to one that served before, gate or not, is `evaluation.rollback`.
+Going back to one that served before, gate or not, is `serving.rollback`.
 """
 
 from collections.abc import Mapping

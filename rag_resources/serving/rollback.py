@@ -1,7 +1,7 @@
 """Going back: to whole notes, to what served before, or no further than here.
 
 Each is idempotent, and may be killed at any moment and run again. Notes are never touched. Whether
-a migration goes on by its quality is `evaluation.batches`.
+a migration goes on by its quality is `migration.batches`.
 """
 
 from dataclasses import dataclass

@@ -104,6 +104,27 @@ def test_the_files_that_pages_name_exist(page: str) -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_the_files_that_decisions_name_exist() -> None:
+    """As they are written there: from `rag_resources` on, or from the top."""
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", (DOCS / "decisions.md").read_text("utf-8"))
+    assert len(named) > 1
+    roots = (ROOT, ROOT / "rag_resources")
+    assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
+def test_the_modules_that_docstrings_name_exist() -> None:
+    """A module is named by its package: `core.gate`, `store.notes`."""
+    root = ROOT / "rag_resources"
+    packages = "|".join(path.name for path in root.iterdir() if (path / "__init__.py").exists())
+    missing = [
+        (path.name, name)
+        for path in SOURCES
+        for name in re.findall(rf"`((?:{packages})\.[a-z_]+)[.`]", path.read_text("utf-8"))
+        if not list(root.glob(f"{name.replace('.', '/')}*"))
+    ]
+    assert missing == []
+
+
 def test_the_places_that_extending_names_exist() -> None:
     """As `path.py::name`, the way pytest writes it."""
     places = re.findall(r"`([\w/]+\.py)::(\w+)", EXTENDING)
