@@ -1,8 +1,8 @@
 """Texts that know what they say: a code of the catalogue, and the values in it.
 
-A text is a string, in Spanish, so it can be shown as it is. `languages.messages.render` makes it anew in
-another language where it is shown. `to_stored` keeps the code and the values, never the sentence.
-The codes are in `core.messages`, the wording is in `languages`.
+A text is a string, in Spanish, so it can be shown as it is. `languages.messages.render` makes it
+anew in another language where it is shown. `to_stored` keeps the code and the values, never the
+sentence. The codes are in `core.messages`, the wording is in `languages`.
 """
 
 import math
