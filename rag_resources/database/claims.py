@@ -1,7 +1,7 @@
-"""Waiting for what another run has in hand: it finishes, or it dies and PostgreSQL lets go of it.
+"""Waits for work that other runs have claimed, until they finish or PostgreSQL releases the claim.
 
-What is claimed, and how, is said by the queries: rows or advisory locks, each held by a transaction
-or a session of whoever works on them, and so never left behind by one that is gone.
+The queries define the claims: row locks or advisory locks, held by a transaction or session of the
+run that does the work. So no claim outlives its run.
 """
 
 import time
@@ -17,23 +17,23 @@ from rag_resources.database.queries import queries
 
 POLL_S = 0.1
 PATIENCE_S = 900.0
-"""More than the server gives a session that idles in a transaction: it frees what that had."""
+"""Longer than the server lets a session idle in a transaction before it releases its locks."""
 
 LOCK_TIMEOUT_MS = 100
-"""A small part of a retrieval's deadline, and of PostgreSQL's `deadlock_timeout` of a second."""
+"""Much less than a retrieval's deadline and than PostgreSQL's `deadlock_timeout` of a second."""
 
 
 def until_none_is_left(take: Callable[[], int], *, patience_s: float = PATIENCE_S) -> None:
-    """Take what is free, and again once others let go of what they have, until nothing is left.
+    """Do the unclaimed work, then wait for what others have claimed, until nothing is left.
 
-    Nothing is held while waiting, so that nobody can wait for us: there is no deadlock.
+    No lock is held while waiting, so there is no deadlock.
 
     Args:
-        take: Does all that nobody else has in hand; returns how much others have.
-        patience_s: How long that may stay the same before it is given up.
+        take: Does all unclaimed work; returns how much others have claimed.
+        patience_s: How long that amount may stay the same before this gives up.
 
     Raises:
-        IndexingError: Others have had the rest in hand for too long.
+        IndexingError: Others have held their claims for too long.
     """
     patience_ms = patience_s * 1000
     before, deadline = 0, Deadline.after(patience_ms, time.monotonic)
@@ -48,20 +48,20 @@ def until_none_is_left(take: Callable[[], int], *, patience_s: float = PATIENCE_
 def with_brief_locks(
     connection: Connection, work: Callable[[], None], *, patience_s: float = PATIENCE_S
 ) -> None:
-    """Do quick work that locks tables, in the caller's transaction, without holding others up.
+    """Do quick work that locks tables, in the caller's transaction, without blocking others.
 
-    Whoever waits for a table has everybody wait who asks for it afterwards, readers included. So no
-    lock is waited for longer than `LOCK_TIMEOUT_MS`: then all are given up, with what was done, and
-    it is tried again. As PostgreSQL looks for deadlocks only among those who have waited longer
-    than that, it is never somebody else who fails because of us.
+    A session that waits for a table lock blocks everybody who asks for the table later, readers
+    included. So no lock is waited for longer than `LOCK_TIMEOUT_MS`: the work is then rolled back,
+    its locks are released, and it is tried again. PostgreSQL only checks sessions for deadlock
+    that have waited longer than that, so it never cancels another session because of this one.
 
     Args:
         connection: In a transaction that has locked nothing yet.
-        work: May be done several times.
-        patience_s: How long to go on trying.
+        work: May be called several times.
+        patience_s: How long to keep trying.
 
     Raises:
-        IndexingError: Others did not let go of the tables.
+        IndexingError: Others did not release the tables in time.
     """
 
     def attempt() -> int:

@@ -1,8 +1,8 @@
-"""The lock that a run holds in PostgreSQL from its start to its end: it is alive while it holds it.
+"""The lock that a run holds in PostgreSQL from start to end. A run is alive while it holds it.
 
-The server frees the lock with the session, however the process, its machine or the network ends it.
-So any process on any machine can ask whether a run is alive. What a run may do while it holds its
-lock is `claims`; ending runs that have lost theirs is for who launches them.
+The server releases the lock with the session, whether the process, its machine or the network
+fails. So any process on any machine can tell whether a run is alive. Claiming work belongs in
+`claims`; ending runs that lost their lock is up to whatever launches them.
 """
 
 import select
@@ -17,7 +17,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, first_line
 from rag_resources.database.queries import queries
 
-# A server that lost its client frees the lock after 20 s at most, and a client notices as soon.
+# A server that lost its client releases the lock within 20 s; a client notices as quickly.
 _SESSION: Mapping[str, str | int] = {
     "keepalives_idle": 5,
     "keepalives_interval": 5,
@@ -29,7 +29,7 @@ _SESSION: Mapping[str, str | int] = {
 
 
 class RunLock:
-    """The lock of one run, held by a session of its own until `release` or the end of the process.
+    """The lock of one run, held by its own session until `release` or the end of the process.
 
     Args:
         dsn: Of the application's database, `postgresql://…`.
@@ -52,12 +52,12 @@ class RunLock:
 
     @property
     def backend_pid(self) -> int:
-        """The process of the server that holds the lock, as `pg_locks` names it."""
+        """The id of the server process that holds the lock, as in `pg_locks`."""
         return self._connection.info.backend_pid
 
     @property
     def is_held(self) -> bool:
-        """Whether the session still lives, as far as its socket tells; asks nobody."""
+        """Whether the session still lives, judged by its socket; sends no query."""
         with self._busy:
             pgconn = self._connection.pgconn
             if self._connection.closed:
@@ -66,7 +66,7 @@ class RunLock:
             poll.register(pgconn.socket, select.POLLIN)
             if not poll.poll(0):
                 return True
-            # The server says something unasked: that it ends the session, or a mere notice.
+            # The server sent something unasked: the end of the session, or only a notice.
             try:
                 pgconn.consume_input()
             except psycopg.OperationalError:
@@ -75,27 +75,27 @@ class RunLock:
             return True
 
     def check(self) -> None:
-        """Let a run go on only while it is alive for others.
+        """Check that other processes still see this run as alive.
 
         Raises:
-            RunLostError: The lock is lost: the run may have been reported as failed already, and
-                its months claimed by another.
+            RunLostError: The lock is lost. The run may have been reported as failed already, and
+                another run may have claimed its months.
         """
         if not self.is_held:
             raise RunLostError(Message.RUN_LOST.format(run_id=self.run_id), run_id=self.run_id)
 
     def release(self) -> None:
-        """End the session, and the lock with it."""
+        """End the session, which releases the lock."""
         with self._busy:
             self._connection.close()
 
 
 _held: dict[str, RunLock] = {}
-"""The locks of this process, by run: one, unless it executes several runs in turn."""
+"""The locks of this process, by run: one, unless the process executes several runs in turn."""
 
 
 def hold_run_lock(dsn: str, run_id: str) -> RunLock:
-    """Take the lock of a run for this process, once.
+    """Take the lock of a run, unless this process holds it already.
 
     Raises:
         DatabaseUnavailableError: The database cannot be reached.
@@ -106,18 +106,18 @@ def hold_run_lock(dsn: str, run_id: str) -> RunLock:
 
 
 def release_run_lock(run_id: str) -> None:
-    """Give up the lock of a run that has ended, and been stored as ended."""
+    """Release the lock of a run, after its end has been stored."""
     lock = _held.pop(run_id, None)
     if lock:
         lock.release()
 
 
 def run_guard(run_id: str | None) -> Callable[[], None]:
-    """Return what a run's pool of connections asks before it lends one.
+    """Return the check that a run's connection pool makes before it lends a connection.
 
     Args:
-        run_id: None outside a run. A run that holds no lock here, such as one of a test or of
-            somebody's own executor, is asked nothing.
+        run_id: None outside a run. Nothing is checked for a run that holds no lock in this
+            process, such as one of a test or of a custom executor.
     """
     lock = _held.get(run_id) if run_id else None
     return lock.check if lock else lambda: None
@@ -127,7 +127,7 @@ def held_run_locks(dsn: str, run_ids: Iterable[str]) -> frozenset[str]:
     """Return which of the given runs hold their lock.
 
     Raises:
-        DatabaseUnavailableError: The database cannot be reached: nothing is known of any run.
+        DatabaseUnavailableError: The database cannot be reached, so nothing is known of any run.
     """
     try:
         with psycopg.connect(make_conninfo(dsn, **_SESSION), autocommit=True) as connection:

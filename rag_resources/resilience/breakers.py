@@ -1,7 +1,7 @@
-"""Circuit breakers: how often what keeps failing is tried.
+"""Circuit breakers: stop calling a dependency that keeps failing.
 
-Retries belong to each provider, which knows what is worth one; how long a call may take is the
-business of `deadlines`.
+Retries belong to each provider, which knows which errors are worth one. Time limits belong in
+`deadlines`.
 """
 
 import math
@@ -27,10 +27,10 @@ from rag_resources.core.messages import Message
 
 _log = structlog.get_logger()
 
-# Everything else of ours says that the dependency answered, if only to refuse: a question or a
-# parameter that is invalid, a model that is missing. A missing model in particular stays missing
-# until a person pulls it, costs one quick request to find out, and says what to do about it,
-# which an open breaker would hide, for a minute longer than needed.
+# Any other error of this product means that the dependency answered, even if it refused: for
+# example because a question is invalid or a model is missing. A missing model must not open the
+# breaker: finding out costs one quick request, its error says what to do, and an open breaker
+# would hide that and outlast the repair by up to a minute.
 _FAILURES = (
     DatabaseUnavailableError,
     InvalidAnswerError,
@@ -40,10 +40,10 @@ _FAILURES = (
 
 
 def is_failure(error: Exception) -> bool:
-    """Whether an error says that a dependency is down, broken or too slow.
+    """Whether an error means that a dependency is down, broken or too slow.
 
-    So do those that nobody translated into ours, and a deadline that passed during the call, but
-    not one that passed before it was begun.
+    That includes errors that are not a `RagError`, and a deadline that passed during the call. A
+    deadline that passed before the call began does not count.
     """
     if isinstance(error, DeadlineExceededError | DatabaseTimeoutError):
         return bool(error.context.get("begun", True))
@@ -58,20 +58,21 @@ class BreakerState(StrEnum):
     OPEN = "open"
     """Refuses it."""
     HALF_OPEN = "half_open"
-    """Lets it through as a trial, unless one is under way."""
+    """Lets it through as a trial, unless a trial is under way."""
 
 
 class CircuitBreaker:
-    """Keeps calls from a dependency that has failed several times in a row.
+    """Stops calls to a dependency that has failed several times in a row.
 
     After `reset_s` one call is let through as a trial, and its outcome closes the breaker or
-    opens it again; a trial that never ends is replaced after as long again. Calls run outside the
-    lock: that of `pybreaker` (1.4.1) is held for the whole of a call, so that all callers of a
-    slow dependency queue, past their deadlines. Safe to use from any number of threads.
+    opens it again. If the trial has not ended after another `reset_s`, a new one is allowed.
+
+    Calls run outside the lock. (`pybreaker` 1.4.1 holds its lock during a call, so all callers of
+    a slow dependency queue past their deadlines.) Safe to use from any number of threads.
 
     Args:
         name: Of the dependency, such as "embedding:e5_small"; shown to users.
-        failures: How many in a row open it, >= 1.
+        failures: Consecutive failures that open it, >= 1.
         reset_s: How long it stays open, in seconds.
         clock: Monotonic, in seconds.
     """
@@ -93,13 +94,13 @@ class CircuitBreaker:
         # When the next trial is due; None while closed.
         self._retry_at: float | None = None
         self._on_trial = False
-        # A call whose outcome comes after the breaker opened, or after its trial was replaced,
-        # belongs to an earlier epoch and says nothing about now.
+        # Incremented when the breaker opens and when a trial starts. The outcome of a call from
+        # an earlier epoch is ignored.
         self._epoch = 0
 
     @property
     def state(self) -> BreakerState:
-        """What it does with the next call."""
+        """What the breaker does with the next call."""
         with self._lock:
             if self._retry_at is None:
                 return BreakerState.CLOSED
@@ -116,16 +117,16 @@ class CircuitBreaker:
     def guard(
         self, counts: Callable[[Exception], bool] = is_failure, *, insist: bool = False
     ) -> Iterator[None]:
-        """Make the calls of a block count as one of the dependency.
+        """Treat the block as one call to the dependency, and count its outcome.
 
         Args:
-            counts: Whether an error is a failure of the dependency; one that is not is neither
-                a failure nor a success.
-            insist: Call it whatever its state, as a trial while it is open: for who has nothing
-                else to turn to.
+            counts: Whether an error is a failure of the dependency. Any other error counts as
+                neither failure nor success.
+            insist: Run the block even if the breaker is open; it is then a trial. For callers
+                without a fallback.
 
         Raises:
-            DependencyOpenError: The dependency is not to be called; the block does not run.
+            DependencyOpenError: The breaker is open; the block does not run.
         """
         epoch = self._admit(insist=insist)
         try:
@@ -139,7 +140,7 @@ class CircuitBreaker:
         self._answered(epoch)
 
     def succeeded(self) -> None:
-        """Note a success seen elsewhere; it ends a row of failures, but closes nothing."""
+        """Record a success seen elsewhere: it resets the failure count, but closes no breaker."""
         with self._lock:
             if self._retry_at is None:
                 self._failures = 0
@@ -151,7 +152,7 @@ class CircuitBreaker:
                 is_due = now >= self._retry_at
                 if not is_due and not insist:
                     raise self._refusal(self._retry_at - now)
-                # Who insists while a trial is under way takes part in it.
+                # A caller that insists while a trial is under way joins that trial.
                 if is_due or not self._on_trial:
                     self._retry_at = now + self._reset_s
                     self._on_trial = True
@@ -189,7 +190,7 @@ class CircuitBreaker:
         )
 
     def _abandoned(self, epoch: int) -> None:
-        """Let the next call be the trial instead of one that has told nothing."""
+        """Let the next call be the trial, since this one ended without an outcome."""
         with self._lock:
             if epoch == self._epoch and self._on_trial:
                 self._retry_at = self._clock()

@@ -1,4 +1,4 @@
-"""HTTP by httpx under the ambient deadline of `deadlines`, kept at the socket."""
+"""An httpx transport that enforces the ambient deadline of `deadlines` at the socket."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from rag_resources.resilience.deadlines import current_deadline, time_is_up
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """httpx's own transport, in which no wait outlasts the ambient deadline.
+    """The httpx transport, except that no wait outlasts the ambient deadline.
 
     httpx's timeouts bound a single wait for bytes, so a server that sends one byte a second never
-    exceeds them. Hence deadlines at the socket, where connecting, TLS and every read and write
-    pass, those of the headers included.
+    exceeds them. The deadline is therefore enforced at the socket, for connecting, TLS, and every
+    read and write, including those of headers.
 
     Args:
         proxy: Address of the proxy to go through, if any.
@@ -23,7 +23,7 @@ class DeadlineTransport(httpx.HTTPTransport):
 
     def __init__(self, *, proxy: str | None) -> None:
         super().__init__(proxy=proxy)
-        # httpcore's pools are given a backend when they are made, but httpx makes them.
+        # httpcore takes the backend when its pool is created, but httpx creates the pool.
         self._pool._network_backend = _DeadlineBackend()  # noqa: SLF001
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -78,10 +78,12 @@ class _DeadlineStream(httpcore.NetworkStream):
 
 @contextmanager
 def _shortened(timeout_s: float | None) -> Iterator[float | None]:
-    """Give the shorter of a timeout and what the ambient deadline leaves, and tell them apart.
+    """Yield the shorter of a timeout and the time left until the ambient deadline.
+
+    If the deadline was the shorter one, a timeout in the block becomes `DeadlineExceededError`.
 
     Raises:
-        DeadlineExceededError: There is no time left, or it passed in the block.
+        DeadlineExceededError: No time is left, or the deadline passed in the block.
     """
     deadline = current_deadline()
     if deadline is None:

@@ -1,4 +1,4 @@
-"""Deadlines: how long calls to what may be slow take; how often they are tried is `breakers`."""
+"""Deadlines for calls to slow dependencies. Deciding whether to call at all is `breakers`."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -25,10 +25,10 @@ def current_deadline() -> Deadline | None:
 
 @contextmanager
 def deadline_scope(deadline: Deadline) -> Iterator[None]:
-    """Put the calls of a block under a deadline, which providers obey by themselves.
+    """Apply a deadline to all calls in a block; providers read it and obey it.
 
-    A scope inside another one can only shorten it. Not to be held open over a `yield`: the scope
-    would become that of whoever iterates.
+    A nested scope can only shorten the deadline. Do not keep a scope open across a `yield`: it
+    would apply to the code that iterates.
     """
     outer = _deadline.get()
     if outer is not None and outer.remaining_s < deadline.remaining_s:
@@ -41,21 +41,21 @@ def deadline_scope(deadline: Deadline) -> Iterator[None]:
 
 
 def time_is_up(*, begun: bool = True) -> DeadlineExceededError:
-    """Return the error of a deadline that passed.
+    """Return the error for a deadline that has passed.
 
     Args:
-        begun: Whether the dependency was called at all.
+        begun: Whether the call had started.
     """
     return DeadlineExceededError(Message.TIME_IS_UP, begun=begun)
 
 
-# Has no threads until it gets work. They are not daemons, which Python ends in the middle of what
-# they do: at exit it waits for calls under way, and the deadline bounds those.
+# Starts threads only when it gets work. They are not daemon threads, which Python kills in the
+# middle of their work: at exit Python waits for running calls, which their deadline bounds.
 _workers = ThreadPoolExecutor(_MAX_WORKERS, thread_name_prefix="call-within")
 
 
 def _replace_workers() -> None:
-    """Give a forked process workers of its own: the threads of its parent did not come along."""
+    """Give a forked process its own workers, since threads do not survive a fork."""
     global _workers
     _workers = ThreadPoolExecutor(_MAX_WORKERS, thread_name_prefix="call-within")
 
@@ -64,18 +64,18 @@ os.register_at_fork(after_in_child=_replace_workers)
 
 
 def call_within(deadline: Deadline, function: Callable[[], _T]) -> _T:
-    """Call a function in a thread of a shared pool, and wait for it no longer than a deadline.
+    """Call a function in a thread of a shared pool, and wait for it until a deadline at most.
 
-    The function sees the caller's context variables and runs in the deadline's scope, so that a
-    call given up ends soon after by itself, if what it waits for is a provider that obeys. Not to
-    be nested: a call waiting for another one occupies two of the pool's threads.
+    The function sees the caller's context variables and runs in the deadline's scope. So a call
+    that the caller has given up on ends soon after, if it waits for a provider that obeys the
+    deadline. Do not nest calls: one that waits for another occupies two of the pool's threads.
 
     Returns:
         What the function returns.
 
     Raises:
-        DeadlineExceededError: Time is up; the function may not have been begun (`begun` in the
-            error's context), for want of time or of a free thread.
+        DeadlineExceededError: The deadline passed. `begun` in the error's context tells whether
+            the function had started; it has not if no time or no free thread was left.
         BaseException: Whatever the function raises, unchanged.
     """
     if deadline.expired:

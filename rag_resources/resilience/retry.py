@@ -1,4 +1,4 @@
-"""Trying again when the database cannot be reached, as long as there is time for it."""
+"""Retries of database reads when the connection fails, within a deadline."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,24 +9,25 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseUnavailableError
 
 WAITS_S = (0.05, 0.5)
-"""Before the second attempt, and before the third and last."""
+"""Waits before the second attempt and before the third, which is the last."""
 
 _Result = TypeVar("_Result")
 
 
 def retried(operation: Callable[[], _Result], *, deadline: Deadline) -> _Result:
-    """Call an operation, and again if the database was unavailable: three times in all.
+    """Call an operation, and retry it if the database was unavailable: at most three attempts.
 
-    Only for what reads: a connection lost at a commit leaves open whether it was done. An attempt
-    that could only start after the deadline is not waited for. Stamina logs each retry, with the
-    error but, since the operation takes no arguments, nothing of what was asked.
+    Use it for reads only: after a connection is lost during a commit, nobody knows whether the
+    commit succeeded. There is no retry if it could only start after the deadline. Stamina logs
+    each retry with its error. The log holds nothing of the question, since the operation takes
+    no arguments.
 
     Args:
         operation: Opens its own snapshot, under the same deadline.
-        deadline: Until when.
+        deadline: Latest time at which a retry may start.
 
     Raises:
-        DatabaseUnavailableError: The last attempt's.
+        DatabaseUnavailableError: Of the last attempt.
     """
     waits_s = iter(WAITS_S)
 
