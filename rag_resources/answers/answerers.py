@@ -1,6 +1,6 @@
-"""What answers a question from its passages: their own sentences, or a language model.
+"""Answers a question from its passages: with their own sentences, or by a language model.
 
-What an answer is, and the one made of sentences, is `core.answers`.
+What an answer is, and how sentences are chosen, is in `core.answers`.
 """
 
 import time
@@ -28,35 +28,35 @@ EXTRACTIVE_VERSION = version_of(
 """Changes whenever the same passages may give another answer."""
 MAX_ANSWER_CHARS = 2_000
 
-# What a prompt shows of its passages together: within the 4,096 tokens of context that Ollama
-# gives a model by default.
+# Characters of all passages in a prompt: fits the 4,096 tokens of context that Ollama gives a model
+# by default.
 _PASSAGES_CHARS = 10_240
 
 
 class Answerer(Protocol):
-    """Answers questions from passages and nothing else."""
+    """Answers questions from the given passages only."""
 
     @property
     def name(self) -> str:
-        """What is stored with its answers: what it is, with its version."""
+        """The answerer's name and version, stored with its answers."""
         ...
 
     def answer(self, question: str, passages: Sequence[str]) -> Answer:
         """Answer a question from at least one passage, best first.
 
         Raises:
-            ProviderError: It cannot be used.
-            DeadlineExceededError: There was not enough time.
+            ProviderError: The answerer cannot be used.
+            DeadlineExceededError: The answer came too late.
         """
         ...
 
 
 class ExtractiveAnswerer(Answerer):
-    """Answers with sentences of the passages: never unfaithful, and only as good as they are."""
+    """Answers with sentences of the passages: always faithful, and only as good as they are."""
 
     @property
     def name(self) -> str:
-        """What is stored with its answers."""
+        """The answerer's name and version, stored with its answers."""
         return EXTRACTIVE_VERSION
 
     def answer(self, question: str, passages: Sequence[str]) -> Answer:
@@ -71,7 +71,7 @@ class _Written(BaseModel):
 
 
 class LanguageModelAnswerer(Answerer):
-    """Answers in a language model's words, and says which passages they come from.
+    """Answers in a language model's words and cites the passages.
 
     Args:
         language_model: Safe to use from several threads.
@@ -84,7 +84,7 @@ class LanguageModelAnswerer(Answerer):
 
     @property
     def name(self) -> str:
-        """What is stored with its answers."""
+        """The answerer's name and version, stored with its answers."""
         return f"{self._model.name} {prompt('answer').version}"
 
     def answer(self, question: str, passages: Sequence[str]) -> Answer:
@@ -94,7 +94,7 @@ class LanguageModelAnswerer(Answerer):
             `NOT_FOUND` if the model finds no answer; else at most `MAX_ANSWER_CHARS` characters.
 
         Raises:
-            InvalidAnswerError: The model's answer has another shape, or cites what is not there.
+            InvalidAnswerError: The answer has the wrong form or cites a missing passage.
         """
         written = self._model.answer(
             f"{question_as_data(question)}\n{passages_as_data(passages)}\n{prompt('answer').task}",
@@ -109,12 +109,12 @@ class LanguageModelAnswerer(Answerer):
 
 
 def question_as_data(question: str) -> str:
-    """Return a question as a prompt shows it."""
+    """Return a question as it is written in a prompt."""
     return f"<pregunta>\n{as_data(question)}\n</pregunta>"
 
 
 def passages_as_data(passages: Sequence[str]) -> str:
-    """Return at least one passage as a prompt shows them, numbered from 1, all equally long."""
+    """Return passages as written in a prompt: numbered from 1, each cut to an equal share."""
     longest = _PASSAGES_CHARS // len(passages)
     return "\n".join(
         f'<pasaje n="{number}">\n{as_data(text[:longest])}\n</pasaje>'
@@ -124,7 +124,7 @@ def passages_as_data(passages: Sequence[str]) -> str:
 
 @cache
 def _shape(count: int) -> type[_Written]:
-    """The shape of an answer that cites only the passages there are."""
+    """Return the schema of an answer that can cite only these passages."""
     return create_model(
         "Answer", __base__=_Written, citations=list[Annotated[int, Field(ge=1, le=count)]]
     )

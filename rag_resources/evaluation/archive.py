@@ -1,4 +1,4 @@
-"""Moves the questions of old evaluations out of the database, into files; their means stay."""
+"""Moves the questions of old evaluations from the database to files; the averages stay."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ from rag_resources.store.archive import (
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """How many evaluations were moved, and how many questions."""
+    """How many evaluations and how many questions were moved."""
 
     evaluations: int
     questions: int
@@ -37,21 +37,21 @@ def archive_questions(
 ) -> ArchiveReport:
     """Move the questions of old evaluations to files, one file each (`archive_name`).
 
-    A file is written and read again before its rows are deleted. Killed at any moment, an
-    evaluation has its rows or its file or both, and the next call does the rest; of two calls at
-    once the second waits for the first. Answers, which quote notes, are not kept: those may be
-    purged.
+    A file is written and read back before its rows are deleted. If the process is killed, an
+    evaluation has its rows, its file or both, and the next call does the rest. Of two concurrent
+    calls the second waits for the first. Answers are not archived: they quote notes, which may
+    have to be purged.
 
     Args:
         database: Open.
-        files: Where to.
-        keep_days: Days an evaluation keeps its questions at least, >= 0.
+        files: Where the files go.
+        keep_days: How many days an evaluation keeps its questions at least, >= 0.
         progress: Called with 1 after each evaluation.
 
     Raises:
         InvalidParameterError: The files cannot be written.
-        RagError: A file is not what was written; its rows stay.
-        DatabaseUnavailableError: The database was lost; what is moved is moved.
+        RagError: A file does not contain what was written; its rows stay.
+        DatabaseUnavailableError: The connection was lost; evaluations already moved stay moved.
     """
     with database.transaction() as connection:
         evaluations = evaluations_to_archive(connection, keep_days=keep_days)
@@ -64,14 +64,14 @@ def archive_questions(
 
 
 def archive_name(evaluation_id: UUID) -> str:
-    """Return the name of the file with an evaluation's questions."""
+    """Return the name of the file that holds an evaluation's questions."""
     return f"archive/evaluations/{evaluation_id}.jsonl.gz"
 
 
 def _move(connection: Connection, evaluation_id: UUID, files: Files) -> int:
     lock_evaluation(connection, evaluation_id)
     packed, count = _pack(stream_questions(connection, evaluation_id))
-    if count:  # If there are none, somebody else has moved them.
+    if count:  # Otherwise another call has moved them.
         name = archive_name(evaluation_id)
         files.write(name, packed)
         if files.read(name) != packed:
@@ -81,7 +81,7 @@ def _move(connection: Connection, evaluation_id: UUID, files: Files) -> int:
 
 
 def _pack(questions: Iterable[Mapping[str, Any]]) -> tuple[bytes, int]:
-    """Return questions as compressed lines of JSON, and how many; the same bytes every time."""
+    """Return the questions as compressed JSON lines, and their count; output is reproducible."""
     packed, count = BytesIO(), 0
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         for question in questions:

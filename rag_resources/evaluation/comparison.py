@@ -31,11 +31,11 @@ class EvaluationComparison:
     """Two stored evaluations, the second against the first.
 
     Attributes:
-        flips: Questions that one found and the other did not.
-        changes: Of the configuration, and of what both were run on (`MODEL_DIGEST`, …).
-        notes: Every note that the flips speak of, if it is still there.
-        passages: The same metrics per passage, a family of tests of its own; None if the two have
-            no question in common that names the same places.
+        flips: Questions that only one of them found.
+        changes: In the configuration, and in what both were run on (`MODEL_DIGEST`, …).
+        notes: The notes that the flips mention, if they still exist.
+        passages: The same metrics per passage, tested as a separate family; None if no common
+            question names the same places in both.
     """
 
     before: StoredEvaluation
@@ -54,12 +54,14 @@ def compare_by_name(
 
     Args:
         connection: In a snapshot.
-        before: A configuration, for its newest evaluation, or the beginning of an evaluation's id.
-        after: The same.
-        common_only: Whether different golden datasets may be compared over what they share.
+        before: The name of a configuration (its newest evaluation), or a prefix of an
+            evaluation's id.
+        after: Likewise.
+        common_only: Whether evaluations of different golden datasets may be compared on the
+            questions they share.
 
     Raises:
-        InvalidParameterError: A name means no evaluation, or more than one.
+        InvalidParameterError: A name matches no evaluation, or several.
     """
     return compare_evaluations(
         connection, _named(connection, before), _named(connection, after), common_only=common_only
@@ -76,8 +78,8 @@ def compare_evaluations(
     """Compare two evaluations over the same golden dataset.
 
     Raises:
-        InvalidParameterError: Their golden datasets differ and `common_only` is not set, they have
-            no question in common, or the questions of one were archived.
+        InvalidParameterError: Their golden datasets differ and `common_only` is not set; or they
+            share no question; or the questions of one were archived.
     """
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
@@ -109,13 +111,13 @@ def compare_evaluations(
 def compare_with_serving(
     connection: Connection, evaluation: StoredEvaluation
 ) -> EvaluationComparison | None:
-    """Compare an evaluation with the one that what serves was promoted on.
+    """Compare an evaluation with the one on which the serving configuration was promoted.
 
-    Over the questions they share.
+    Only the questions that both share are compared.
 
     Returns:
-        None if nothing serves, it was never evaluated, this is that very evaluation, or there is
-        nothing left to compare.
+        None if nothing serves, or it was never evaluated, or this is that evaluation, or the two
+        share no question.
     """
     promotion = current_promotion(connection)
     if promotion is None or promotion.evaluation_id in (None, evaluation.evaluation_id):
@@ -135,7 +137,7 @@ def query_metrics(questions: Questions) -> QueryMetrics:
 
 
 def comparable(before: Questions, after: Questions) -> tuple[Questions, Questions]:
-    """Leave out of both the questions whose relevant notes are not the same in both."""
+    """Keep the questions whose relevant notes are the same in both evaluations."""
     edited = {
         key
         for key in before.keys() & after.keys()
@@ -162,7 +164,7 @@ def _compare_passages(before: Questions, after: Questions) -> Comparison | None:
 
 
 def _passage_metrics(questions: Questions) -> QueryMetrics:
-    """Return every metric per passage of the questions judged by passages."""
+    """Return every metric per passage, for the questions that have places."""
     return {
         key: question.passage_metrics
         for key, question in questions.items()
@@ -180,7 +182,7 @@ def _named(connection: Connection, name: str) -> StoredEvaluation:
 
 
 def _changes(before: StoredEvaluation, after: StoredEvaluation) -> list[ConfigChange]:
-    """What the two were made of and made on, where that differs."""
+    """Return what differs in the configuration and in the data of the two."""
     return [
         *config_changes(respelled(before.config), respelled(after.config)),
         *config_changes(_circumstances(before.versions), _circumstances(after.versions)),

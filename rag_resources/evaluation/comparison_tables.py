@@ -13,7 +13,7 @@ SHOWN_NEWCOMERS = 3
 
 
 def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
-    """Return a row per metric: before, after, the difference and whether it is evidence."""
+    """Return a row per metric: before, after, difference, and whether it is significant."""
     return ReportTable(
         title,
         (
@@ -53,7 +53,7 @@ def changes_table(found: EvaluationComparison) -> ReportTable:
 
 
 def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
-    """Return a row per question that was lost or gained, up to a number of them."""
+    """Return a row per question lost or gained, at most `shown` rows."""
     return ReportTable(
         "",
         (
@@ -76,5 +76,5 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
 
 
 def note_names(found: EvaluationComparison, notes: Iterable[UUID]) -> list[str]:
-    """Return the names of notes; the id of one that is gone."""
+    """Return the titles of notes; for a deleted note, its id."""
     return [found.notes[key].name if key in found.notes else str(key) for key in notes]

@@ -1,6 +1,6 @@
-"""Runs an experiment: every configuration over the golden questions, each embedded once.
+"""Runs an experiment: every configuration over the golden questions, each question embedded once.
 
-What an experiment is, and how one configuration is chosen, is `core.experiment`.
+What an experiment is and how it chooses a configuration is in `core.experiment`.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,9 +36,9 @@ class ExperimentResult:
 
     Attributes:
         configurations: What was tried, by name, the base first.
-        summaries: Of each over all questions.
-        front: Names of those that none beats in quality and latency at once, best quality first.
-        against_base: What was chosen against the base, over the questions that judge.
+        summaries: One per configuration, over all questions.
+        front: The configurations not beaten in both quality and latency, best quality first.
+        against_base: The chosen configuration against the base, over the held-out questions.
     """
 
     configurations: Mapping[str, RetrievalConfig]
@@ -53,7 +53,7 @@ def load_experiment(path: Path) -> Experiment:
     """Read an experiment from a YAML file.
 
     Raises:
-        InvalidConfigurationError: It cannot be read, or is not valid; every problem is named.
+        InvalidConfigurationError: The file cannot be read or is invalid; all problems are named.
     """
     raw = read_yaml(path, headline=Message.INVALID_EXPERIMENT.format(origin=path))
     return parse_experiment(raw, origin=str(path))
@@ -67,20 +67,20 @@ def run_experiment(
     *,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ExperimentResult:
-    """Evaluate every configuration, choose one, and judge the choice on questions it did not see.
+    """Evaluate every configuration, choose one, and judge it on questions held out from the choice.
 
-    Nothing is stored: the history of a configuration is made of evaluations under its name.
+    Nothing is stored: a configuration's history holds only evaluations under its own name.
 
     Args:
         database: Open.
-        pipeline: Over that database, which embeds a question once: latencies leave that out.
+        pipeline: Over that database. It embeds each question once, so latencies exclude embedding.
         experiment: How to choose.
         configurations: What to try, by name, the base first.
         progress: Called with 1 after each question of each configuration.
 
     Raises:
-        InvalidGoldenDatasetError: There are too few golden questions to choose and to judge.
-        ModelMissingError: Nothing is indexed with the model of a configuration.
+        InvalidGoldenDatasetError: There are too few golden questions to both choose and judge.
+        ModelMissingError: Nothing is indexed with a configuration's model.
     """
     with database.transaction() as connection:
         entries = list_golden(connection)
@@ -91,7 +91,7 @@ def run_experiment(
         raise InvalidGoldenDatasetError(message, [])
     searching = {item.model: item for item in configurations.values() if item.uses_vectors}
     for config in searching.values():
-        # Every question's vectors, now: the first configuration would be the only one to wait.
+        # Embed all questions first; otherwise only the first configuration would wait for it.
         for entry in entries:
             pipeline.retrieve(entry.query, config)
     summaries = {

@@ -1,6 +1,6 @@
-"""What judges an answer: an embedded model with rules, or a language model with a rubric.
+"""Judges of answers: an embedded model with rules, or a language model with a rubric.
 
-What a judgement is, and the rules, are `core.judging`; whole evaluations are `evaluation.judging`.
+Judgements and the rules are in `core.judging`; judging an evaluation is in `evaluation.judging`.
 """
 
 import time
@@ -37,41 +37,41 @@ _BEST_GRADE = 4
 
 
 class Judge(Protocol):
-    """Says how good an answer is, by the question and the passages it was made from."""
+    """Rates an answer, given the question and the passages it was made from."""
 
     @property
     def name(self) -> str:
-        """What it is known by in the settings."""
+        """The judge's name in the settings."""
         ...
 
     @property
     def model(self) -> str:
-        """The model behind it, as it is stored."""
+        """The model behind the judge, as stored with its judgements."""
         ...
 
     @property
     def version(self) -> str:
-        """Of its rules or its prompt: changes whenever the same answer may be judged otherwise."""
+        """Version of the rules or the prompt; changes whenever judgements might differ."""
         ...
 
     def judge(self, question: str, answer: str, passages: Sequence[str]) -> Judgement:
         """Judge an answer made from at least one passage.
 
         Raises:
-            ProviderError: It cannot be used.
-            DeadlineExceededError: There was not enough time.
+            ProviderError: The judge cannot be used.
+            DeadlineExceededError: The judgement came too late.
         """
         ...
 
 
 class EmbeddedJudge(Judge):
-    """Judges by words and by cosines, without a language model.
+    """Judges by words and cosines, without a language model.
 
     A claim is supported by a piece of a passage that passes `could_support` and whose cosine with
     the claim is at least `MIN_COSINE`. Relevance is the cosine of question and answer, scaled.
 
     Args:
-        embedder: The one that the thresholds are of, use_multilingual.
+        embedder: The model that the thresholds were set for, use_multilingual.
 
     Raises:
         ModelMissingError: The model is not installed.
@@ -86,14 +86,14 @@ class EmbeddedJudge(Judge):
 
     @property
     def model(self) -> str:
-        """The embedding model, with the digest of its weights."""
+        """The embedding model, with its weights' digest."""
         return self._model
 
     def judge(self, question: str, answer: str, passages: Sequence[str]) -> Judgement:
         """Judge an answer. Same errors as `Judge`."""
         own = claims(answer)
         pieces = evidence(passages)
-        # What the passages say word for word needs neither rules nor vectors.
+        # A literal quote needs neither rules nor vectors.
         quotes = {claim for claim in own if is_quote(claim, passages)}
         found = {
             claim: [piece for piece in pieces if could_support(claim, piece, question)]
@@ -122,13 +122,14 @@ class _Verdict(BaseModel):
 class LanguageModelJudge(Judge):
     """Judges by a fixed rubric, at temperature 0.
 
-    A model prefers what it reads first (Zheng et al. 2023, arXiv:2306.05685). So several samples
-    are several orders of the passages: a claim stands by majority, relevance is the median.
+    Language models prefer what they read first (Zheng et al. 2023, arXiv:2306.05685). So each
+    sample shows the passages in another order. Claims are decided by majority, relevance by the
+    median.
 
     Args:
         language_model: Safe to use from several threads.
-        samples: How many times an answer is judged, >= 1; at most once per passage.
-        timeout_ms: Longest wait for a sample.
+        samples: How often an answer is judged, >= 1; at most once per passage.
+        timeout_ms: Longest wait for one sample.
     """
 
     name = "llm"
@@ -147,16 +148,16 @@ class LanguageModelJudge(Judge):
 
     @property
     def version(self) -> str:
-        """Of the prompt, and how many samples."""
+        """Version of the prompt, with the number of samples."""
         return f"{prompt('judge').version} x{self._samples}"
 
     def judge(self, question: str, answer: str, passages: Sequence[str]) -> Judgement:
-        """Judge an answer by the samples that succeed.
+        """Judge an answer from the samples that succeed.
 
         Raises:
-            InvalidAnswerError: No sample has a verdict per claim and a grade.
+            InvalidAnswerError: No sample contains a verdict per claim and a grade.
             ProviderError: The model cannot be used.
-            DeadlineExceededError: No verdict came in time.
+            DeadlineExceededError: No sample finished in time.
         """
         own = claims(answer)
         samples: list[Judgement] = []
@@ -187,7 +188,7 @@ class LanguageModelJudge(Judge):
 
 @cache
 def _shape(count: int) -> type[_Verdict]:
-    """The shape of a verdict on so many claims, which constrained decoding cannot miss."""
+    """Return the schema of a verdict on this many claims; constrained decoding enforces it."""
     return create_model(
         "Verdict",
         __base__=_Verdict,

@@ -1,4 +1,4 @@
-"""Answers and their judgements for a whole evaluation: missing where one fails, and counted."""
+"""Answers and judges the questions of an evaluation; failures are counted as missing values."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,10 +42,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Judging:
-    """Who answers, who judges, and how many questions at a time.
+    """Who answers, who judges, and how many questions run concurrently.
 
-    After five questions in a row for want of a server the rest are not asked for a minute: without
-    it each would wait for its retries.
+    After five consecutive questions without a server, questions are skipped for a minute instead of
+    each waiting for its retries.
     """
 
     answerer: Answerer
@@ -55,7 +55,7 @@ class Judging:
 
     @property
     def info(self) -> JudgeInfo:
-        """What is stored with the results."""
+        """What is stored about the judge with the results."""
         return JudgeInfo(self.judge.name, self.judge.model, self.judge.version, self.answerer.name)
 
 
@@ -66,18 +66,18 @@ def build_judging(
     language_model: LanguageModel | None,
     samples: int = 1,
 ) -> Judging | None:
-    """Return the judging of a judge's name; None for no name.
+    """Build the judging for a judge's name; None if no name is given.
 
-    A language model, if there is one, writes the answers for either judge.
+    If a language model is configured, it writes the answers for both judges.
 
     Args:
-        name: `embedded` or `llm`; None or empty for none.
-        embedder: Of a model's name.
+        name: `embedded` or `llm`; None or empty for no judging.
+        embedder: Returns the embedder of a model, by name.
         language_model: None if none is configured.
-        samples: How many times the judge `llm` judges an answer.
+        samples: How often the judge `llm` judges an answer.
 
     Raises:
-        InvalidParameterError: The name is none of these, or needs a language model.
+        InvalidParameterError: The name is unknown, or needs a language model that is missing.
     """
     if not name:
         return None
@@ -97,13 +97,13 @@ def judge_outcomes(
     outcomes: Sequence[QueryOutcome],
     progress: Callable[[int], None] = lambda _: None,
 ) -> JudgeSummary:
-    """Answer every question that found passages from them, and judge the answers.
+    """Answer every question that found passages, and judge the answers.
 
-    An answer that cannot be made or judged is a missing value with its reason.
+    An answer that cannot be made or judged becomes a missing value with its reason.
 
     Args:
-        judging: Who does it.
-        outcomes: Of all questions, with what they retrieved.
+        judging: Who answers and judges.
+        outcomes: Of all questions, with the passages they found.
         progress: Called with 1 after each outcome.
     """
     answers: dict[str, JudgedAnswer] = {}

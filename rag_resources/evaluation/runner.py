@@ -1,4 +1,4 @@
-"""Runs the golden dataset through the pipeline. The numbers are `core.evaluation`'s."""
+"""Runs the golden dataset through the pipeline. The metrics are computed in `core.evaluation`."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from rag_resources.store.versions import read_present
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A finished evaluation; `evaluation_id` is None if it was not to be stored."""
+    """A finished evaluation; `evaluation_id` is None if it was not stored."""
 
     evaluation_id: UUID | None
     summary: Summary
@@ -48,25 +48,24 @@ def evaluate(
     store: bool = True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
-    """Run every golden question, one after the other, and store the numbers.
+    """Run every golden question, one after another, and store the metrics.
 
-    A question that fails counts as a miss and is stored with its error. Latencies are those of
-    single questions with nothing cached and nothing beside them: answers are made and judged once
-    all are known.
+    A question that fails counts as a miss and is stored with its error. For clean latencies each
+    question runs alone and uncached; answers are generated and judged after all of them.
 
     Args:
         database: Open.
         pipeline: Over that database.
-        configuration: Name to store the evaluation under.
-        config: What to evaluate.
-        judging: Who answers and judges; None for retrieval alone.
-        gate: What the verdict is by; None takes the defaults.
-        run_id: Dagster's run, if there is one.
+        configuration: The name under which the evaluation is stored.
+        config: The configuration to evaluate.
+        judging: Who answers and judges; None evaluates retrieval only.
+        gate: The criteria of the verdict; None uses the defaults.
+        run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
-        progress: Called with 1 after each question, and again when its answer is judged.
+        progress: Called with 1 after each question, and again after its answer is judged.
 
     Raises:
-        InvalidGoldenDatasetError: There is no golden question.
+        InvalidGoldenDatasetError: There are no golden questions.
         ModelMissingError: Nothing is indexed with the configuration's model.
         DatabaseUnavailableError: The database was lost outside a retrieval.
     """
@@ -81,7 +80,7 @@ def evaluate(
         raise ModelMissingError(
             Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
         )
-    # Loading a model, and what the first retrieval connects and plans, is no latency of a question.
+    # Keep model loading, connecting and planning out of the first question's latency.
     pipeline.warm_up(config)
     _ask(pipeline, entries[0], config)
     outcomes = []

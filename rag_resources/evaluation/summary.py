@@ -1,4 +1,4 @@
-"""Evaluations in words, and side by side as a table; the whole report is `report_html`."""
+"""Evaluations as sentences and as a table; the whole report is `reporting.page`."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from rag_resources.core.tables import ReportTable
 def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = "") -> ReportTable:
     """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k.
 
-    The columns per passage are there if any evaluation was judged by passages.
+    The columns per passage appear if any evaluation was judged per passage.
     """
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     by_passage = any(item.passage_queries for item in ordered)
@@ -78,7 +78,7 @@ _INFERIORITY_WORDS = {
 
 
 def gate_in_words(verdict: GateVerdict, queries: int) -> str:
-    """Say what the gate says, by which numbers, and what would settle it."""
+    """Explain the gate's verdict: by which numbers, and how many questions would settle it."""
     described = Message.GATE_DESCRIPTION.format(
         state=GATE_WORDS[verdict.state],
         hit_rate=verdict.hit_rate,
@@ -93,32 +93,32 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
 
 
 def p_value_in_words(p_value: float) -> str:
-    """Return a p-value as people write it: never as nothing."""
+    """Format a p-value; a tiny one is never shown as zero."""
     return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
 
 
 def _about(count: int) -> int:
-    """Round a count up to two figures: an estimate has no more."""
+    """Round a count up to two significant digits, which is all an estimate has."""
     step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step
 
 
 def inferiority_in_words(judged: NonInferiority) -> str:
-    """Say whether a hit rate fell by more than the margin."""
+    """Say whether a hit rate fell by more than the margin allows."""
     return _INFERIORITY_WORDS[judged.state].format(
         points=100 * judged.margin, low=judged.interval.low, high=judged.interval.high
     )
 
 
 def value_in_words(value: object) -> str:
-    """Return a value of a configuration as its file has it; what is not set is a dash."""
+    """Format a configuration value as its file writes it; an unset value is a dash."""
     if isinstance(value, bool):
         return str(value).lower()
     return "–" if value is None else str(value)
 
 
 def comparison_sentence(comparison: Comparison, metric: str) -> str:
-    """Say in one line how a metric changed, and whether that is evidence."""
+    """Say in one line how a metric changed and whether the change is significant."""
     item = next(
         (each for each in comparison.metrics if each.metric == metric), comparison.metrics[0]
     )

@@ -1,1 +1,1 @@
-"""The golden dataset as people keep it: files, single questions, review."""
+"""The golden dataset as people maintain it: files, single questions, review."""

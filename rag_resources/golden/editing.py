@@ -1,4 +1,4 @@
-"""Golden questions one by one: add, find, change, delete. Whole files are `golden_files`."""
+"""Adds, finds, changes and deletes single golden questions. Whole files are in `golden.files`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,10 +23,10 @@ Fields = Mapping[str, Any]
 
 
 def find_entry(entries: Sequence[GoldenEntry], prefix: str) -> GoldenEntry:
-    """Return the only entry whose id begins like this.
+    """Return the only entry whose id starts with this prefix.
 
     Raises:
-        InvalidParameterError: There is none, or more than one.
+        InvalidParameterError: No entry matches, or several do.
     """
     found = [entry for entry in entries if str(entry.golden_id).startswith(prefix.strip().lower())]
     if len(found) == 1:
@@ -40,12 +40,12 @@ def add_entry(database: Database, fields: Fields, *, tenant: str, origin: str) -
 
     Args:
         database: Open.
-        fields: Of the entry.
-        tenant: Whose notes it speaks of.
-        origin: For the history.
+        fields: The entry's fields.
+        tenant: Whose notes the question refers to.
+        origin: Who or what adds it, for the history.
 
     Raises:
-        InvalidGoldenDatasetError: With every bad field named.
+        InvalidGoldenDatasetError: Some fields are invalid; all are named.
     """
     with database.transaction() as connection:
         lock_golden(connection, origin=origin)
@@ -55,21 +55,21 @@ def add_entry(database: Database, fields: Fields, *, tenant: str, origin: str) -
 def update_entry(
     database: Database, prefix: str, fields: Fields, *, tenant: str, origin: str
 ) -> GoldenEntry:
-    """Change some fields of a question, or none: it was looked at and still holds.
+    """Change some fields of a question; with no fields, record that it was reviewed and holds.
 
-    Places that are not given stay, as they stand in their notes now; those of notes that are no
-    longer relevant go. A place that is lost must be given anew.
+    Places that are not given are kept at their present position in the notes. Those in notes
+    that are no longer relevant are dropped. A lost place must be given again.
 
     Args:
         database: Open.
-        prefix: Of its id.
-        fields: Those to change.
-        tenant: Whose notes it speaks of.
-        origin: For the history.
+        prefix: Of the entry's id.
+        fields: The fields to change.
+        tenant: Whose notes the question refers to.
+        origin: Who or what changes it, for the history.
 
     Raises:
-        InvalidParameterError: No question has such an id, or several have.
-        InvalidGoldenDatasetError: With every bad field named.
+        InvalidParameterError: No entry's id matches, or several do.
+        InvalidGoldenDatasetError: Some fields are invalid; all are named.
     """
     with database.transaction() as connection:
         lock_golden(connection, origin=origin)
@@ -86,7 +86,7 @@ def update_entry(
 
 
 def delete_entries(database: Database, entries: Sequence[GoldenEntry], *, origin: str) -> None:
-    """Delete stored questions; one that is gone already is no error."""
+    """Delete stored questions; one already deleted is ignored."""
     with database.transaction() as connection:
         lock_golden(connection, origin=origin)
         delete_golden(connection, entries)
@@ -95,7 +95,7 @@ def delete_entries(database: Database, entries: Sequence[GoldenEntry], *, origin
 def _present_places(
     connection: Connection, stored: GoldenEntry, fields: Fields, tenant: str
 ) -> list[dict[str, Any]]:
-    """Return the places of a stored entry as they stand now, in the form of a file."""
+    """Return the places of a stored entry at their present position, as a file writes them."""
     relevant = set(stored.relevant_note_ids)
     names = fields.get("relevantNoteIds") or fields.get("relevantNotes")
     if isinstance(names, list):
@@ -119,7 +119,7 @@ def _write(
     tenant: str,
     origin: str,
 ) -> GoldenEntry:
-    """Write one entry, in a transaction that called `lock_golden`, beside the others."""
+    """Write one entry among the others, in a transaction that has called `lock_golden`."""
     entry = parse_entry(
         row,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),

@@ -1,4 +1,4 @@
-"""Golden datasets in JSON files and SQuAD sets: import, export. Their form is `core.golden`."""
+"""Imports and exports golden datasets as JSON and SQuAD files; the format is in `core.golden`."""
 
 import json
 from pathlib import Path
@@ -32,11 +32,11 @@ SQUAD_DIFFICULTY = 3
 
 
 def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEntry]:
-    """Read and validate a file against the notes there are, without writing anything.
+    """Read a file and validate it against the stored notes, without writing anything.
 
     Raises:
         InvalidSourceError: The file cannot be read.
-        InvalidGoldenDatasetError: With every bad entry named; or there is none at all.
+        InvalidGoldenDatasetError: Some entries are invalid (all are named), or there are none.
 
     Properties: 30, 31, 32, 33.
     """
@@ -53,15 +53,15 @@ def import_golden(
     replace: bool = False,
     run_id: str | None = None,
 ) -> GoldenImport:
-    """Import a file, all of it or nothing. Same errors as `read_golden`.
+    """Import a whole file, or nothing if any entry is invalid. Same errors as `read_golden`.
 
     Args:
         database: Open.
         path: A JSON file.
-        tenant: Whose notes the questions speak of.
-        replace: Whether the dataset becomes what the file says; otherwise what a person entered
-            stays, as `import_entries` says.
-        run_id: Dagster's, if one does this, for the history.
+        tenant: Whose notes the questions refer to.
+        replace: Whether the file replaces the whole dataset. Otherwise the entries of a person
+            are kept, as `import_entries` describes.
+        run_id: Dagster's run, if any, for the history.
     """
     raw = _load(path)
     with database.transaction() as connection:
@@ -72,14 +72,14 @@ def import_golden(
 
 
 def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
-    """Make the dataset what it was at a moment of its history, which records this, too.
+    """Restore the dataset as it was at a moment of its history; the history records the restore.
 
     Args:
         database: Open.
-        moment: A version, golden hash or time, as `find_version` takes it.
+        moment: A version, golden hash or time, as `find_version` accepts it.
 
     Returns:
-        What changed, deletions first.
+        The changes, deletions first.
 
     Raises:
         InvalidParameterError: The history has no such moment.
@@ -92,13 +92,13 @@ def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
 
 
 def export_golden(database: Database, path: Path, *, moment: str | None = None) -> int:
-    """Write the dataset to a file, whole or not at all. Returns how many questions it has.
+    """Write the dataset to a file atomically and return its number of questions.
 
     Args:
         database: Open.
-        path: Where to.
-        moment: A version, golden hash or time of the history, as `find_version` takes it; None for
-            the dataset as it is.
+        path: The file to write.
+        moment: A version, golden hash or time of the history, as `find_version` accepts it; None
+            exports the dataset as it is now.
 
     Raises:
         InvalidParameterError: The history has no such moment.
@@ -117,9 +117,9 @@ def export_golden(database: Database, path: Path, *, moment: str | None = None) 
 
 
 def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[GoldenEntry]:
-    """Turn the questions of a SQuAD set into golden entries; all of them are factual.
+    """Turn the questions of a SQuAD set into golden entries of category factual.
 
-    Their places are their answers: `answer_start` of the file, as an offset into the note.
+    Their places are their answers: the file's `answer_start` becomes an offset into the note.
     """
     return [
         GoldenEntry(
@@ -153,7 +153,7 @@ def _parse(connection: Connection, raw: Any, path: Path, tenant: str) -> list[Go
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
-    if not entries:  # importing them would delete everything
+    if not entries:  # importing no entries would delete all others
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
     return entries
 
@@ -179,7 +179,7 @@ def _load(path: Path) -> Any:
 
 
 def _json_problem(text: str, error: Exception) -> str:
-    """Say what keeps a text from being JSON; numbers of thousands of digits are no syntax error."""
+    """Say why a text is not JSON. A number of thousands of digits fails too, with valid syntax."""
     if not text.strip():
         return Message.GOLDEN_NO_TEXT
     if not isinstance(error, json.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""Reviews the stored golden dataset: what has drifted, and which notes its questions may lack."""
+"""Reviews the stored golden dataset: which questions drifted, which may lack relevant notes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from rag_resources.store.notes import fetch_notes
 
 
 def review_drift(database: Database) -> GoldenDrift:
-    """Look at the whole dataset, of one moment."""
+    """Check the whole dataset for drift, in one snapshot."""
     with database.snapshot() as connection:
         entries = list_golden(connection)
         return measure_drift(
@@ -50,14 +50,14 @@ def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[Q
 
 
 def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:
-    """Return questions with notes to be judged for them, as entries of a file of golden questions.
+    """Return questions with notes that may be relevant, as entries of a golden file.
 
-    Imported as they are they are refused: it takes a person to judge the notes of each. Those that
-    the person takes away are not suggested again.
+    The import refuses them until a person has judged the notes of each. Notes that the person
+    removes are not suggested again.
 
     Args:
         database: Open.
-        limit: Questions at most, >= 1.
+        limit: Maximum number of questions, >= 1.
     """
     with database.snapshot() as connection:
         outcomes = latest_outcomes(connection)

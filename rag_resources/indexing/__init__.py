@@ -1,1 +1,1 @@
-"""Notes to chunks to vectors, in batches that a kill at any moment leaves whole."""
+"""Turns notes into chunks and chunks into vectors, in batches that survive a kill."""

@@ -1,7 +1,7 @@
-"""Takes over the whole-note vectors of the application that wrote the notes before us.
+"""Adopts the whole-note vectors of the application that wrote the notes.
 
-They make its search a configuration to evaluate like any other; notes without one that is of use
-are embedded by the same model, as `embed` does it.
+The application's own search thus becomes a configuration that can be evaluated. Notes without a
+usable vector are embedded by the same model, in `embed`.
 """
 
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ under 1 it may be: another prefix, another version of the server, a note edited 
 
 @dataclass(frozen=True, slots=True)
 class AdoptReport:
-    """What became of a window's legacy vectors.
+    """How many of a window's existing vectors were adopted.
 
     Attributes:
-        adopted: Taken over now.
-        unusable: Of another dimension than the model's, or zero.
+        adopted: Adopted by this call.
+        unusable: With the wrong dimension, or zero.
     """
 
     adopted: int
@@ -45,20 +45,20 @@ class AdoptReport:
 
 
 def adopt_vectors(database: Database, embedder: Embedder, window: TimeWindow) -> AdoptReport:
-    """Make the old application's vectors of a window whole-note vectors of the model they are of.
+    """Store the application's vectors of a window as whole-note vectors of their model.
 
-    Vectors that it goes on writing come along next time; what was taken over is not touched again
-    unless the note and its vector have both changed. Killed at any moment, the next call goes on.
+    Vectors that the application writes later are adopted by the next call. An adopted vector is
+    replaced only if both the note and its vector have changed. If killed, the next call resumes.
 
     Args:
         database: Open; the model is registered.
         embedder: The model that made them.
-        window: Of the notes' creation time.
+        window: Range of the notes' creation times.
 
     Raises:
         InvalidParameterError: There is no column of vectors, or another model made them.
-        ProviderError: The model cannot be asked.
-        DatabaseUnavailableError: The database was lost; what is committed stays.
+        ProviderError: The model cannot be used.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
     """
     _check_model(database, embedder, window)
     adopted = 0
@@ -75,7 +75,7 @@ def _adopt_batch(database: Database, embedder: Embedder, window: TimeWindow) -> 
 
 
 def _check_model(database: Database, embedder: Embedder, window: TimeWindow) -> None:
-    """Have some notes embedded again: many models have the same dimension."""
+    """Embed some notes again and compare, because many models share a dimension."""
     model = embedder.info.name
     with database.transaction() as connection:
         if not has_legacy_vectors(connection):

@@ -1,4 +1,4 @@
-"""Chunks the notes of a window. How a note is cut is `core.chunking`."""
+"""Chunks the notes of a window. How a note is cut is in `core.chunking`."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,14 +35,14 @@ Progress = Callable[[int], None]
 
 @dataclass
 class ChunkReport:
-    """What became of a window's notes."""
+    """How many notes of a window were chunked, and which failed."""
 
     notes: int = 0
     chunks: int = 0
     failed: list[Failure] = field(default_factory=list)
 
     def add(self, other: "ChunkReport") -> None:
-        """Count what another report counts, too."""
+        """Add the counts of another report."""
         self.notes += other.notes
         self.chunks += other.chunks
         self.failed.extend(other.failed)
@@ -53,7 +53,7 @@ def no_progress(_: int) -> None:
 
 
 def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
-    """Cut a note and give every chunk its contextual prefix; a blank note has none."""
+    """Cut a note into chunks with contextual prefixes; a blank note has no chunks."""
     if is_blank(note.content):
         return []
     chunks = chunk_note(note.note_id, note.content, config)
@@ -75,20 +75,20 @@ def chunk_window(
     *,
     progress: Progress = no_progress,
 ) -> ChunkReport:
-    """Chunk every note of a window that needs it, newest first, some notes in a transaction each.
+    """Chunk every note of a window that needs it, newest first, in batches of one transaction each.
 
-    A note that fails is recorded and left as it was; the others go on. A note that another run has
-    in hand comes last: that run does it, or dies and leaves it to us.
+    A note that fails is recorded and left unchanged; the others continue. Notes claimed by
+    another run come last: either that run finishes them, or it dies and they are done here.
 
     Args:
         database: Open.
-        window: Of the notes' creation time.
+        window: Range of the notes' creation times.
         config: How to cut.
         progress: Called with the number of notes done in each batch.
 
     Raises:
-        DatabaseUnavailableError: The database was lost; what is committed stays.
-        IndexingError: Another run does not let go of its notes.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
+        IndexingError: Another run does not release its notes.
 
     Properties: 41, 42.
     """
@@ -126,11 +126,11 @@ def chunk_window(
 def _chunk(
     database: Database, config: ChunkingConfig, version: str, note_ids: Sequence[UUID]
 ) -> tuple[set[UUID], ChunkReport]:
-    """Chunk notes together; if that fails, each alone, so that the bad one is found and recorded.
+    """Chunk notes together; if that fails, one by one, so that the bad note is found and recorded.
 
     Returns:
-        Those that came to an end (another run has the others in hand or has done them), and what
-        became of them.
+        The notes that are finished (the others are claimed or done by another run), and the
+        report on them.
     """
     try:
         with database.bulk() as connection:

@@ -1,4 +1,4 @@
-"""Makes the vectors of a window's chunks and notes: claimed, deduplicated by content, batched."""
+"""Embeds a window's chunks and notes: claimed, deduplicated by content, in batches."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,14 +33,14 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass
 class EmbedReport:
-    """What became of a window's texts.
+    """The outcome of embedding a window.
 
     Attributes:
         notes: Notes completed.
         vectors: Vectors written.
-        embedded: Texts the model was run on.
-        reused: Texts whose vector was known.
-        failed: Texts the model could not embed.
+        embedded: Texts that the model was run on.
+        reused: Texts whose vector was already stored.
+        failed: Texts that the model could not embed.
     """
 
     notes: int = 0
@@ -50,7 +50,7 @@ class EmbedReport:
     failed: list[Failure] = field(default_factory=list)
 
     def add(self, other: "EmbedReport") -> None:
-        """Count what another report counts, too."""
+        """Add the counts of another report."""
         self.notes += other.notes
         self.vectors += other.vectors
         self.embedded += other.embedded
@@ -64,7 +64,7 @@ class EmbedReport:
 
 
 class _Batch(NamedTuple):
-    """What became of some notes; `unfinished` are those that are being deleted."""
+    """The outcome of a batch; `unfinished` are notes that are being deleted."""
 
     report: EmbedReport
     claimed: int
@@ -75,16 +75,17 @@ class _Batch(NamedTuple):
 def embed_chunks(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
-    """Give the chunks of a window's queued notes their standard and contextual vectors.
+    """Embed the chunks of a window's queued notes: standard and contextual vectors.
 
-    A text the model refuses is recorded; its note stays queued, and so is searched as a whole.
-    Notes that another run has in hand come last: that run does them, or dies and leaves them to us.
+    A text that the model refuses is recorded; its note stays queued and is searched as a whole.
+    Notes claimed by another run come last: either that run finishes them, or it dies and they are
+    done here.
 
     Raises:
         ProviderUnavailableError: The model does not answer; what is committed stays.
         ModelMissingError: The model was retired meanwhile, or the provider lacks it.
-        DatabaseUnavailableError: The database was lost; what is committed stays.
-        IndexingError: Another run does not let go of its notes.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
+        IndexingError: Another run does not release its notes.
 
     Properties: 19, 41, 42.
     """
@@ -143,7 +144,7 @@ def _embed_claimed(
 def embed_notes(
     database: Database, embedder: Embedder, window: TimeWindow, *, progress: Progress = no_progress
 ) -> EmbedReport:
-    """Give the notes of a window their whole-note vectors; else like `embed_chunks`."""
+    """Embed the notes of a window as a whole; otherwise like `embed_chunks`."""
     model = embedder.info.name
 
     def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
@@ -162,7 +163,7 @@ def embed_notes(
 def _embed_note_texts(
     connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
 ) -> _Batch:
-    """Embed claimed notes."""
+    """Embed claimed notes as a whole."""
     model = embedder.info.name
     made, errors = embed_each(
         embedder,
@@ -180,7 +181,7 @@ def _embed_note_texts(
     ]
     for failure in failures:
         record_failure(connection, failure)
-    # Not of those that were not written: whoever deletes them may hold their failures, too.
+    # Only of written notes: a process that is deleting the others may hold locks on their failures.
     clear_failures(connection, "embed_note", written, model=model)
     report = EmbedReport(
         notes=len(written), vectors=len(written), embedded=len(made), failed=failures
@@ -196,14 +197,15 @@ def _take_all(
     count_left: Callable[[Connection, set[UUID]], int],
     progress: Progress,
 ) -> EmbedReport:
-    """Embed batch after batch, each in a transaction, until neither we nor others have any left.
+    """Embed batch after batch, each in a transaction, until no run has any left.
 
     Args:
         database: Open.
-        window: Of the notes' creation time.
-        take: Claims and embeds the newest of a window without some notes; None if nothing is free.
-        count_left: Counts what is left without some notes, whoever has it in hand.
-        progress: Called with the notes of each batch.
+        window: Range of the notes' creation times.
+        take: Claims and embeds the newest notes of a window, except the given ones; None if all are
+            claimed.
+        count_left: Counts the remaining notes, except the given ones, whether claimed or not.
+        progress: Called with the number of notes of each batch.
     """
     report = EmbedReport()
 
@@ -216,7 +218,7 @@ def _take_all(
                 if batch is None:
                     return count_left(connection, report.refused)
             unfinished |= batch.unfinished
-            # Or else every batch would look through all that is done of a large window.
+            # Otherwise every batch would scan all finished notes of a large window.
             rest = TimeWindow(window.start, batch.oldest + _INSTANT)
             report.add(batch.report)
             progress(batch.claimed)
@@ -228,23 +230,23 @@ def _take_all(
 def embed_each(
     embedder: Embedder, texts: dict[bytes, str], *, between: Callable[[], None] = lambda: None
 ) -> tuple[dict[bytes, HalfVector], dict[bytes, str]]:
-    """Embed texts in batches; a batch that fails is split until the bad text is alone.
+    """Embed texts in batches; a failing batch is split until the bad text is isolated.
 
     Args:
         embedder: The model.
-        texts: By hash.
-        between: Called before each batch. A transaction says something, or the server ends it as
-            idle: long notes take a slow model minutes.
+        texts: By content hash.
+        between: Called before each batch. It keeps the transaction active while a slow model takes
+            minutes; otherwise the server ends it as idle.
 
     Returns:
-        The vectors by hash, and the reason of each text that has none.
+        The vectors by hash, and for each text without one the reason.
 
     Raises:
         ProviderUnavailableError: The model does not answer at all.
     """
     made: dict[bytes, HalfVector] = {}
     errors: dict[bytes, str] = {}
-    # Batches of similar length waste least.
+    # Batches of texts of similar length waste the least padding.
     keys = sorted(texts, key=lambda key: (len(texts[key]), key))
     pending = [keys[start : start + BATCH_TEXTS] for start in range(0, len(keys), BATCH_TEXTS)]
     while pending:
@@ -268,7 +270,7 @@ def embed_each(
 
 
 def _fails_for_some(error: ProviderUnavailableError, embedder: Embedder) -> bool:
-    """Whether a server that answered with an error embeds other texts: some break a model."""
+    """Whether a server that failed on one text embeds others; some texts crash a model."""
     if "status" not in error.context:
         return False
     try:

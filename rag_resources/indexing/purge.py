@@ -1,4 +1,4 @@
-"""Takes the notes that have expired out of the database. Search has not found them since."""
+"""Deletes expired notes. Search has hidden them since they expired."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ BATCH_NOTES = 100
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What became of the expired notes.
+    """How many expired notes were deleted.
 
     Attributes:
-        deleted: Gone, with their chunks and vectors.
-        left: In another run's hands: they go next time.
+        deleted: Deleted with their chunks and vectors.
+        left: Claimed by another run; the next purge deletes them.
     """
 
     deleted: int
@@ -23,17 +23,17 @@ class PurgeReport:
 
 
 def purge(database: Database, *, grace_hours: int) -> PurgeReport:
-    """Delete the notes that expired some time ago, a transaction per batch.
+    """Delete the notes whose grace period after expiry is over, one transaction per batch.
 
-    Killed at any moment it leaves every note whole or gone, and the next call does the rest. The
-    words of the notes go from the statistics of full-text search, too.
+    If killed, every note is either whole or gone, and the next call deletes the rest. The words
+    of deleted notes are also removed from the full-text statistics.
 
     Args:
         database: Open.
-        grace_hours: Time a note stays after it expired, in hours, >= 0.
+        grace_hours: How long an expired note is kept, in hours, >= 0.
 
     Raises:
-        DatabaseUnavailableError: The database was lost; what is committed stays.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
     """
     deleted = 0
     while batch := _purge_batch(database, grace_hours):

@@ -1,6 +1,6 @@
-"""Retires embedding models: what a model has is dropped once nothing points at it.
+"""Retires embedding models: drops a model's data once nothing uses it.
 
-What is dropped, and under which locks, is `store.models`.
+What is dropped, and under which locks, is in `store.models`.
 """
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
@@ -16,20 +16,20 @@ from rag_resources.store.promotions import current_promotion, lock_promotions
 def retire(database: Database, settings: Settings, model: str) -> ModelContents:
     """Drop the vectors, indexes, queue and failures of a model, in one transaction.
 
-    A named configuration does not keep it: with its model switched off, it is not evaluated either.
+    A named configuration does not prevent it: once its model is off, it is not evaluated either.
 
     Args:
         database: Open.
-        settings: Those that runs are made with.
-        model: Its name.
+        settings: The settings that runs use.
+        model: The model's name.
 
     Returns:
-        What it had; of a model that is retired already, nothing.
+        What was dropped; empty if the model was already retired.
 
     Raises:
-        InvalidParameterError: No model of that name was ever known.
-        ModelInUseError: Something points at it, each named; nothing was changed.
-        IndexingError: Others do not let go of the tables to be changed; nothing was.
+        InvalidParameterError: No model ever had this name.
+        ModelInUseError: The model is in use; every use is named and nothing was changed.
+        IndexingError: The tables stay locked by others; nothing was changed.
     """
     with database.transaction() as connection:
         contents = model_contents(connection, model)
@@ -39,7 +39,7 @@ def retire(database: Database, settings: Settings, model: str) -> ModelContents:
 
 
 def _retire(connection: Connection, settings: Settings, model: str) -> None:
-    # As promotions take it: what serves stays what it is until commit.
+    # The lock that promotions take, so that what serves cannot change before commit.
     lock_promotions(connection)
     serving = _serving(connection, settings, model)
     in_use = [serving] if serving else []
@@ -55,7 +55,7 @@ def _retire(connection: Connection, settings: Settings, model: str) -> None:
 
 
 def _serving(connection: Connection, settings: Settings, model: str) -> str | None:
-    """Say that a model serves; None if it does not."""
+    """Say in what role a model serves; None if it does not serve."""
     promotion = current_promotion(connection)
     if promotion:
         name, serves = promotion.configuration, promotion.model
@@ -69,13 +69,13 @@ def contents_of(database: Database, model: str) -> ModelContents:
     """Return what retiring a model would drop.
 
     Raises:
-        InvalidParameterError: No model of that name was ever known.
+        InvalidParameterError: No model ever had this name.
     """
     with database.transaction() as connection:
         return model_contents(connection, model)
 
 
 def configurations_of(settings: Settings, model: str) -> list[str]:
-    """Return the named configurations that search with a model, and so go with it."""
+    """Return the named configurations that search with the model and would be lost with it."""
     found = load_configurations(settings.configuration_folders).values()
     return [item.name for item in found if item.retrieval.model == model]

@@ -17,10 +17,10 @@ MOST_BROKEN = 100
 
 
 def find_broken_notes(database: Database, window: TimeWindow) -> tuple[int, list[BrokenNote]]:
-    """Check bounds, sequence and coverage of a window's chunks. Properties 7, 8, 9.
+    """Check the bounds, sequence and coverage of a window's chunks. Properties 7, 8, 9.
 
     Returns:
-        How many chunked notes were looked at, and the broken ones, the first `MOST_BROKEN`.
+        The number of chunked notes checked, and the first `MOST_BROKEN` broken ones.
     """
     with database.transaction() as connection:
         broken = find_broken(connection, window, limit=MOST_BROKEN)
@@ -33,7 +33,7 @@ def find_broken_notes(database: Database, window: TimeWindow) -> tuple[int, list
 
 
 def _covers(note: ChunkSpans) -> bool:
-    """Whether nothing but white space lies outside the chunks."""
+    """Whether everything outside the chunks is white space."""
     position = 0
     for start, end in note.spans:
         if start > position and note.content[position:start].strip():
@@ -43,10 +43,10 @@ def _covers(note: ChunkSpans) -> bool:
 
 
 def lowest_cosine(database: Database, embedder: Embedder) -> float | None:
-    """Compare stored vectors, made in batches, with those of the same texts embedded one by one.
+    """Compare stored vectors, made in batches, with those of the same texts embedded singly.
 
     Returns:
-        The lowest cosine of a small fixed sample; None if nothing is stored.
+        The lowest cosine of a small fixed sample; None if no vector is stored.
     """
     with database.transaction() as connection:
         sample = sample_vectors(connection, embedder.info.name, limit=SAMPLE)

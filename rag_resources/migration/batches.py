@@ -1,4 +1,4 @@
-"""Records the quality after a batch of a migration. The verdict is `core.quality_watch`'s."""
+"""Records the quality after a migration's batch. The verdict is made in `core.quality_watch`."""
 
 from rag_resources.core.quality_watch import BatchVerdict, judge_batch, level_of_look
 from rag_resources.database.pool import Database
@@ -22,14 +22,14 @@ def record_batch(
 ) -> BatchVerdict:
     """Judge the quality after a batch against what served before, and store it with the verdict.
 
-    Once more in the same run replaces the row.
+    A second call in the same run replaces the row.
 
     Args:
         database: Open.
-        run: What was done.
-        evaluation: Of all golden questions.
-        planned: Batches that the months of the migration make, at least 1.
-        floor: Lowest Hit_Rate@10 allowed.
+        run: The batch that was processed.
+        evaluation: Over all golden questions.
+        planned: Number of batches in the whole migration, at least 1.
+        floor: Lowest acceptable Hit_Rate@10.
     """
     per_query = evaluation.summary.per_query
     hits = {

@@ -1,6 +1,6 @@
-"""A migration's status in words and tables, for the command line and for Dagster.
+"""A migration's status as sentences and tables, for the command line and Dagster.
 
-Its plot is `rag_resources.reporting.plots`; what it says is read by `store.migration_status`.
+Its plot is in `reporting.plots`; its data is read by `store.migration_status`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,10 +29,10 @@ _YES = "sí"
 
 
 def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
-    """Say how far it is, what keeps it from going on, how fast it goes and what to do next.
+    """Say how far the migration is, what blocks it, how fast it is, and what to do next.
 
     Args:
-        status: As read.
+        status: As read from the database.
         first_month: First monthly partition, `YYYY-MM`.
     """
     held = [status.hold.explanation] if status.hold else []
@@ -73,7 +73,7 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
 
 
 def tables(status: MigrationStatus) -> list[ReportTable]:
-    """Return what there is to show, without empty tables."""
+    """Return the tables of the status, leaving out empty ones."""
     found = (
         _months_table(status),
         _models_table(status),
@@ -85,7 +85,7 @@ def tables(status: MigrationStatus) -> list[ReportTable]:
 
 
 def _outside(months: Sequence[MonthProgress], first: str, current: str) -> Iterator[str]:
-    """Name the months that no partition processes."""
+    """Name the months with notes that no partition covers."""
     left = [month.month for month in months if month.remaining]
     before = [month for month in left if month < first]
     if before:
@@ -113,7 +113,7 @@ def _pace(status: MigrationStatus) -> Iterator[str]:
 
 
 def _prospect(status: MigrationStatus) -> Iterator[str]:
-    """Say when it will be done, or what keeps it from being done."""
+    """Say when the migration will be done, or what blocks it."""
     if status.is_complete:
         yield Message.MIGRATION_COMPLETE
     elif status.ready_at and status.minutes_left is not None:
@@ -235,7 +235,7 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
 
 
 def gate_words(batch: StoredBatch) -> str:
-    """Say whether a batch let the next one start, and who did if it did not."""
+    """Say whether a batch let the next one start, and who overrode the gate if it did not."""
     if batch.gate == "open":
         return Message.MIGRATION_GATE_OPEN
     if batch.overridden_at:

@@ -1,4 +1,4 @@
-"""Tables of the report that take evaluations apart: by group, by stage, and over time."""
+"""Tables of the report that break evaluations down: by group, by stage, over time."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _GROUPS = {
 
 
 def groups_tables(report: EvaluationReport) -> list[PageTable]:
-    """Hit_Rate@10 by category, difficulty and tag; of the tags those with most questions."""
+    """Return Hit_Rate@10 by category, by difficulty and by the most frequent tags."""
     found: dict[str, dict[str, float]] = {}
     for item in report.leading:
         for group, means in item.detail.breakdown.items():
@@ -30,7 +30,7 @@ def groups_tables(report: EvaluationReport) -> list[PageTable]:
 
 
 def stages_table(report: EvaluationReport) -> PageTable:
-    """Percentiles of every stage, the slowest first, and of the whole."""
+    """Return the percentiles of each stage, slowest first, and of the whole retrieval."""
     bars = latency_bars(report)
     rows = [
         (
@@ -53,7 +53,7 @@ def stages_table(report: EvaluationReport) -> PageTable:
 
 
 def latency_bars(report: EvaluationReport) -> list[LatencyBar]:
-    """Return the latencies of those leading."""
+    """Return the latencies of the leading configurations."""
     return [
         LatencyBar(
             item.name,
@@ -66,7 +66,7 @@ def latency_bars(report: EvaluationReport) -> list[LatencyBar]:
 
 
 def history_table(report: EvaluationReport) -> PageTable:
-    """The newest evaluations of those leading, the newest first."""
+    """Return the newest evaluations of the leading configurations, newest first."""
     newest = report.history[::-1][:SHOWN_HISTORY]
     return PageTable(
         Message.REPORT_HISTORY_CAPTION.format(shown=len(newest), total=len(report.history)),
@@ -96,7 +96,7 @@ def history_table(report: EvaluationReport) -> PageTable:
 
 
 def promotions_table(report: EvaluationReport) -> PageTable:
-    """What served, the newest first."""
+    """Return the promotions, newest first."""
     return PageTable(
         Message.REPORT_PROMOTIONS_CAPTION,
         (
@@ -119,7 +119,7 @@ def promotions_table(report: EvaluationReport) -> PageTable:
 
 
 def batches_table(report: EvaluationReport) -> PageTable:
-    """The batches of migrations, the newest first."""
+    """Return the batches of all migrations, newest first."""
     return PageTable(
         Message.REPORT_BATCHES_CAPTION,
         (

@@ -1,6 +1,6 @@
-"""What the report of evaluations shows, as one value.
+"""The data of the evaluation report, as one value.
 
-`report_reading` reads it; its tables are `report_tables`, its page is `report_html`.
+`reporting.reading` reads it; `reporting.tables` and `reporting.page` show it.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,14 @@ _INVERSE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The questions of an evaluation beside those of another.
+    """An evaluation compared with an earlier one, question by question.
 
     Attributes:
-        before: What serves, as it was promoted; for that itself, the evaluation before it.
-        queries: Questions that both have, with the same relevant notes.
-        left_out: Questions that one of them has otherwise, or not at all.
-        flips: All of them, those lost first.
+        before: The evaluation that the serving configuration was promoted on. For that evaluation
+            itself: its predecessor.
+        queries: Questions in both, with the same relevant notes.
+        left_out: Questions in only one of them, or with other relevant notes.
+        flips: All flips, lost questions first.
     """
 
     before: StoredEvaluation
@@ -43,7 +44,7 @@ class Contrast:
 
     @property
     def shown(self) -> tuple[Flip, ...]:
-        """The first flips, up to half of them gains."""
+        """The first flips; at most half of them are gains."""
         lost = [flip for flip in self.flips if flip.is_lost]
         gained = [flip for flip in self.flips if not flip.is_lost]
         kept = gained[: max(SHOWN_FLIPS // 2, SHOWN_FLIPS - len(lost))]
@@ -51,12 +52,12 @@ class Contrast:
 
     @property
     def lost(self) -> int:
-        """How many questions are not found any more."""
+        """Number of questions that are no longer found."""
         return sum(flip.is_lost for flip in self.flips)
 
     @property
     def gained(self) -> int:
-        """How many were not found before."""
+        """Number of questions that are newly found."""
         return len(self.flips) - self.lost
 
     def inferiority(self, margin: float) -> NonInferiority:
@@ -68,14 +69,14 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class ReportedConfiguration:
-    """The newest evaluation of a configuration.
+    """A configuration with its newest evaluation.
 
     Attributes:
-        named: As it is now; None if no file has it any more.
-        verdict: By the gate as it is now.
+        named: The configuration as it is now; None if its file is gone.
+        verdict: By the present gate.
         refusal: Why it may not serve on this evaluation, in Spanish; None if it may.
-        has_questions: Whether they are there, and not archived; only of those leading.
-        contrast: None if there is nothing to put beside it.
+        has_questions: Whether its questions are stored and not archived; only for leading ones.
+        contrast: None if there is nothing to compare with.
     """
 
     evaluation: StoredEvaluation
@@ -88,17 +89,17 @@ class ReportedConfiguration:
 
     @property
     def name(self) -> str:
-        """Of the configuration."""
+        """The configuration's name."""
         return self.evaluation.configuration
 
     def is_of(self, promotion: Promotion | None) -> bool:
-        """Whether it is the configuration that a promotion made serve."""
+        """Whether this is the configuration that the promotion made serve."""
         return promotion is not None and promotion.configuration == self.name
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A metric of one configuration against another; `p_value` is corrected by Holm."""
+    """A metric of one configuration against another; `p_value` is Holm-corrected."""
 
     difference: float
     p_value: float
@@ -107,13 +108,13 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonMatrix:
-    """The leading configurations that were last asked the same questions, each against each.
+    """Pairwise comparison of the leading configurations that were last asked the same questions.
 
     Attributes:
         names: Best first.
-        queries: Questions of each.
-        pairs: By the names of the first and the second, in the order of `names`.
-        unfound: Questions that none of them found.
+        queries: Number of questions of each.
+        pairs: By first and second name, in the order of `names`.
+        unfound: Questions that no configuration found.
     """
 
     names: tuple[str, ...]
@@ -122,7 +123,7 @@ class ComparisonMatrix:
     unfound: tuple[EvaluatedQuestion, ...]
 
     def cell(self, row: str, column: str, metric: str) -> MatrixCell:
-        """Return how a metric of the first differs from that of another."""
+        """Return how a metric of `row` differs from that of `column`."""
         is_stored = (column, row) in self.pairs
         comparison = self.pairs[(column, row) if is_stored else (row, column)]
         item = next(each for each in comparison.metrics if each.metric == metric)
@@ -137,17 +138,17 @@ class EvaluationReport:
     """Everything the report shows.
 
     Attributes:
-        read_at: When it was read, UTC.
-        status: What the database holds, and what serves.
-        golden: Hash of the golden dataset as it is now.
-        gate: As it is now.
-        configurations: Every one that was evaluated, best first.
-        leading: The best of them, and what serves.
-        history: Of those leading, oldest first.
+        read_at: When the data was read, UTC.
+        status: What the database contains and what serves.
+        golden: Hash of the present golden dataset.
+        gate: The present gate.
+        configurations: Every evaluated configuration, best first.
+        leading: The best configurations, always including the serving one.
+        history: Evaluations of the leading configurations, oldest first.
         promotions: Oldest first.
         batches: Of all migrations, oldest first.
-        matrix: Of those leading.
-        notes: That the questions shown speak of, if they are still there.
+        matrix: Comparison of the leading configurations.
+        notes: The notes that the shown questions mention, if they still exist.
     """
 
     read_at: datetime

@@ -1,7 +1,7 @@
-"""The report of evaluations as one HTML file that needs nothing else: no network, no script.
+"""The evaluation report as one self-contained HTML file, without network access or scripts.
 
-What it shows is `report_data`. Questions and notes are text that anybody may have written: the
-template escapes everything but our own drawings, and the page lets nothing run.
+Its data is in `reporting.data`. Questions and notes are untrusted text: the template escapes
+everything except our own drawings, and the page's policy forbids scripts.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def render_report(report: EvaluationReport) -> str:
-    """Return the report as a page, complete in itself."""
+    """Return the report as a self-contained page."""
     environment = Environment(
         loader=PackageLoader("rag_resources.reporting"),
         autoescape=True,
@@ -51,7 +51,7 @@ def render_report(report: EvaluationReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Nothing of it is a number before the first evaluation.
+    # Before the first evaluation there are no numbers to show.
     contents = _contents(report) if report.configurations else {}
     return environment.get_template("report.html").render(
         m=Message,
@@ -67,34 +67,34 @@ def render_report(report: EvaluationReport) -> str:
 def write_report(
     report: EvaluationReport, files: Files, name: str = "reports/evaluation.html"
 ) -> str:
-    """Write the page to a file, all of it or nothing.
+    """Write the page to a file atomically.
 
     Args:
-        report: As read.
-        files: The place of the file.
-        name: Of the file.
+        report: The data.
+        files: Where the file is written.
+        name: The file's name.
 
     Returns:
-        Where it is, for people.
+        Where the file is, in a form for people.
 
     Raises:
-        InvalidParameterError: It cannot be written.
+        InvalidParameterError: The file cannot be written.
     """
     files.write(name, render_report(report).encode())
     return files.where(name)
 
 
 def hit_rates_plot(report: EvaluationReport) -> "Figure":
-    """Draw the hit rates of those leading; there has to be an evaluation."""
+    """Draw the hit rates of the leading configurations; needs at least one evaluation."""
     return hit_rates_figure(
         {item.name: item.verdict for item in report.leading}, threshold=report.gate.hit_rate_at_10
     )
 
 
 def history_plot(report: EvaluationReport) -> "Figure":
-    """Draw the history of those leading; there has to be an evaluation."""
+    """Draw the history of the leading configurations; needs at least one evaluation."""
     first = report.history[0].created_at
-    # What was before would squeeze all the rest to one side.
+    # Earlier events would squeeze the rest of the plot to one side.
     events = Events(
         [item for item in report.promotions if item.promoted_at >= first],
         [item for item in report.batches if item.finished_at >= first],
@@ -129,7 +129,7 @@ def _contents(report: EvaluationReport) -> dict[str, object]:
 
 
 def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
-    """Say what serves, and what it was measured on."""
+    """Say what serves and which data it was measured on."""
     status, gate = report.status, report.gate
     serving = status.promotion
     if serving:
@@ -203,4 +203,4 @@ def _names(report: EvaluationReport) -> str:
 
 def _drawing(figure: "Figure", name: str, title: str, description: str) -> Markup:
     drawn = svg(figure, name=f"plot-{name}", title=title, description=description)
-    return Markup(drawn)  # noqa: S704 - written by a serializer, which escapes what it is given
+    return Markup(drawn)  # noqa: S704 - the serializer that wrote it escapes its input

@@ -1,6 +1,6 @@
-"""Reads the report of evaluations from one state of the database.
+"""Reads the data of the evaluation report in one database snapshot.
 
-Bounded however much there is: the best configurations, the newest evaluations, the first questions.
+Its size is bounded: the best configurations, the newest evaluations, the first questions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,12 +45,12 @@ def read_report(
     *,
     gate: GateConfig | None = None,
 ) -> EvaluationReport:
-    """Read everything in one snapshot, with about a dozen statements, then compare.
+    """Read everything in one snapshot with about a dozen statements, then compare.
 
     Args:
         database: Open.
-        configurations: All there are now, by name.
-        gate: What a configuration must reach now; None takes the defaults.
+        configurations: All present configurations, by name.
+        gate: What a configuration must reach; None uses the defaults.
     """
     gate = gate or GateConfig()
     with database.snapshot() as connection:
@@ -117,7 +117,7 @@ def read_report(
 def _against(
     contrast: Contrast | None, promotion: Promotion | None, gate: GateConfig
 ) -> Against | None:
-    """Return how an evaluation does beside what serves; it may be put beside another one."""
+    """Return the comparison with the serving configuration; None if it is with another one."""
     if contrast is None or promotion is None:
         return None
     if contrast.before.evaluation_id != promotion.evaluation_id:
@@ -132,7 +132,7 @@ def _best_first(evaluation: StoredEvaluation) -> tuple[float, float, str]:
 def _leading(
     ordered: Sequence[StoredEvaluation], promotion: Promotion | None
 ) -> list[StoredEvaluation]:
-    """Return the best, and what serves in place of the last of them if it is not among them."""
+    """Return the best evaluations; the last gives way to the serving one if that is missing."""
     serving = [
         item
         for item in ordered[LEADING:]
@@ -147,7 +147,7 @@ def _befores(
     history: Sequence[StoredEvaluation],
     promotion: Promotion | None,
 ) -> dict[UUID, StoredEvaluation]:
-    """Return what each is put beside, by id: what serves, or else its own evaluation before."""
+    """Return what each is compared with, by id: what serves, or else its own predecessor."""
     serving = None
     if promotion and promotion.evaluation_id:
         serving = fetch_evaluation(connection, promotion.evaluation_id)
@@ -172,7 +172,7 @@ def _contrasts(
     befores: Mapping[UUID, StoredEvaluation],
     questions: Mapping[UUID, Questions],
 ) -> dict[UUID, Contrast]:
-    """Put the evaluations beside others whose questions are there, and are not all other ones."""
+    """Compare evaluations with earlier ones that have stored questions in common with them."""
     found = {}
     for key, before in befores.items():
         known, asked = questions[before.evaluation_id], questions[key]
@@ -187,7 +187,7 @@ def _contrasts(
 def _asked_the_same(
     leading: Sequence[StoredEvaluation], questions: Mapping[UUID, Questions]
 ) -> dict[str, Questions]:
-    """Return the questions of those with the golden dataset of the newest, by configuration."""
+    """Return the questions of those with the newest one's golden dataset, by configuration."""
     there = [item for item in leading if questions[item.evaluation_id]]
     if not there:
         return {}
@@ -200,7 +200,7 @@ def _asked_the_same(
 
 
 def _unfound(compared: Iterable[Questions]) -> tuple[EvaluatedQuestion, ...]:
-    """Return the questions that were found by none, by their text."""
+    """Return the questions that no configuration found, ordered by text."""
     asked = list(compared)
     missed = [
         question
@@ -211,7 +211,7 @@ def _unfound(compared: Iterable[Questions]) -> tuple[EvaluatedQuestion, ...]:
 
 
 def _mentioned(contrasts: Iterable[Contrast], unfound: Sequence[EvaluatedQuestion]) -> set[UUID]:
-    """Return the notes that the questions shown speak of."""
+    """Return the notes that the shown questions mention."""
     found = {note for question in unfound[:SHOWN_UNFOUND] for note in question.relevant}
     for contrast in contrasts:
         for flip in contrast.shown:

@@ -1,6 +1,6 @@
-"""Tables of the report of evaluations: how good each configuration is, and against the others.
+"""Tables of the evaluation report: the quality of each configuration, alone and compared.
 
-What takes evaluations apart is `report_breakdowns`.
+Breakdowns of evaluations are in `reporting.breakdowns`.
 """
 
 from collections.abc import Iterator
@@ -40,10 +40,10 @@ _VERDICT_MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: what it says, in small print below it what else, and how good that is.
+    """A table cell: a text, a second text in small print, and a tone.
 
     Attributes:
-        tone: `good`, `open`, `bad` or empty; the text says the same.
+        tone: `good`, `open`, `bad` or empty; the text alone says the same.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table whose first column names the rows; `is_prose` if it holds texts and not numbers."""
+    """A table whose first column names the rows; `is_prose` if its cells are text, not numbers."""
 
     caption: str
     columns: tuple[str, ...]
@@ -62,14 +62,14 @@ class PageTable:
 
 
 def moment(value: datetime) -> str:
-    """Put a time the way the report does, in UTC."""
+    """Format a time in UTC."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def configurations_table(report: EvaluationReport) -> PageTable:
-    """Every configuration with its hit rates, their intervals, and what its gate says.
+    """Return every configuration with its hit rates, their intervals and its gate's verdict.
 
-    The columns per passage are there if any configuration was judged by passages.
+    The columns per passage appear if any configuration was judged per passage.
     """
     columns: tuple[str, ...] = (
         *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
@@ -92,7 +92,7 @@ def configurations_table(report: EvaluationReport) -> PageTable:
 
 
 def gates_table(report: EvaluationReport) -> PageTable:
-    """What the leading configurations pass and why, and whether they may serve."""
+    """Return the gates of the leading configurations, and whether each may serve."""
     return PageTable(
         Message.REPORT_GATES_CAPTION,
         (
@@ -117,7 +117,7 @@ def gates_table(report: EvaluationReport) -> PageTable:
 
 
 def matrix_table(matrix: ComparisonMatrix) -> PageTable:
-    """Each configuration against each."""
+    """Return the pairwise comparison of the configurations."""
     return PageTable(
         Message.REPORT_MATRIX_CAPTION.format(queries=matrix.queries),
         (Message.COLUMN_CONFIGURATION, *matrix.names),
@@ -129,7 +129,7 @@ def matrix_table(matrix: ComparisonMatrix) -> PageTable:
 
 
 def answers_table(report: EvaluationReport) -> PageTable:
-    """What judges think of the answers; without rows if nothing was judged."""
+    """Return the judgements of the answers; no rows if nothing was judged."""
     rows = []
     for item in report.configurations:
         judged = item.detail.judgements
@@ -165,7 +165,7 @@ def answers_table(report: EvaluationReport) -> PageTable:
 
 
 def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> list[str]:
-    """Say what an evaluation lost and gained, against what, and whether it is worse for certain."""
+    """Say what an evaluation lost and gained, against what, and whether it is clearly worse."""
     contrast = item.contrast
     if not item.has_questions:
         return [Message.REPORT_ARCHIVED]
@@ -187,7 +187,7 @@ def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> l
 
 
 def interval(low: float, high: float) -> str:
-    """Put an interval of a proportion."""
+    """Format the interval of a proportion."""
     return f"{low:.3f}–{high:.3f}"
 
 
@@ -219,7 +219,7 @@ def _passage_cells(own: StoredEvaluation) -> tuple[Cell, ...]:
 
 
 def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Iterator[str]:
-    """Say what has to be known to read the numbers."""
+    """Say what a reader must know to interpret the numbers."""
     own = item.evaluation
     if item.is_of(report.status.promotion):
         yield Message.REPORT_IS_SERVING

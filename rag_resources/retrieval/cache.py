@@ -1,6 +1,6 @@
-"""What retrieval keeps for later, and what makes two requests the same.
+"""The caches of retrieval, and the keys under which answers are stored.
 
-Where and how long it is kept is `providers.cache`.
+Where entries are stored and for how long is decided in `providers.cache`.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from rag_resources.store.index_state import IndexVersion
 V = TypeVar("V")
 
 _RESPONSE = TypeAdapter(RetrievalResponse)
-# In every key: a process of another release reads its own answers only.
+# Part of every key, so that a process reads only answers written by its own release.
 _SHAPE = canonical_hash(_RESPONSE.json_schema())
 
 
@@ -40,7 +40,7 @@ class Caches:
     """The caches of a process.
 
     Attributes:
-        answers: By `query_key`.
+        answers: Whole responses, by `query_key`.
         embeddings: Vectors of questions and of short texts, for `CachedEmbedder`.
         contexts: Sentences of notes, by the hash of their content.
     """
@@ -50,7 +50,7 @@ class Caches:
     contexts: Cache[tuple[Span, ...]]
 
     def sentences(self, content: str) -> tuple[Span, ...]:
-        """Cut a note into sentences as `core.text.sentences` does, unless it was cut lately."""
+        """Cut a note into sentences with `core.text.sentences`, or return the cached result."""
         key = content_sha256(content).hex()
         spans = self.contexts.get(key)
         if spans is None:
@@ -59,7 +59,7 @@ class Caches:
         return spans
 
     def statistics(self) -> dict[str, CacheStatistics]:
-        """How well each did, by name."""
+        """Return the statistics of each cache, by name."""
         return {
             "answers": self.answers.statistics,
             "embeddings": self.embeddings.statistics,
@@ -68,10 +68,10 @@ class Caches:
 
 
 def build_caches(redis_url: str | None) -> Caches:
-    """Make the caches in Redis if there is one, else in this process.
+    """Build the caches: in Redis if a URL is given, otherwise in this process.
 
     Raises:
-        InvalidParameterError: The URL is none.
+        InvalidParameterError: The URL is not a Redis URL.
     """
     return Caches(
         answers=build_cache(
@@ -99,19 +99,19 @@ def build_caches(redis_url: str | None) -> Caches:
 
 
 def query_key(request: Request, version: IndexVersion, models: Mapping[str, str]) -> str:
-    """Return the key of everything that changes the answer to a request, but for its deadline.
+    """Return the cache key of a request: everything that changes its answer except the deadline.
 
-    An answer that a deadline cut short is not to be kept.
+    An answer that its deadline cut short must not be cached.
 
     Args:
         request: The request.
-        version: Of the index, read before the search. The registered embedding models are part of
-            it, with their thresholds and digests.
-        models: What else answers, by its part in it: the model of the notes, the language model.
+        version: Of the index, read before the search. It covers the registered embedding models,
+            with their thresholds and digests.
+        models: The other models that contribute (of the notes, the language model), by their role.
 
     Returns:
-        64 hex digits: SHA-256, since who could make two requests of one key could read another
-        tenant's answers.
+        64 hex digits of SHA-256. A weaker hash would not do: whoever can make two requests
+        collide can read another tenant's answers.
     """
     parts = {
         "shape": _SHAPE,
@@ -139,7 +139,7 @@ def response_from_bytes(data: bytes) -> RetrievalResponse:
     """Decode what `response_to_bytes` made, exactly.
 
     Raises:
-        ValueError: These bytes are no response.
+        ValueError: The bytes are not a response.
     """
     return _RESPONSE.validate_json(data)
 
@@ -153,7 +153,7 @@ def spans_from_bytes(data: bytes) -> tuple[Span, ...]:
     """Decode what `spans_to_bytes` made.
 
     Raises:
-        ValueError: These bytes are no spans.
+        ValueError: The bytes are not spans.
     """
     return tuple(Span(*pair) for pair in np.frombuffer(data, dtype="<i4").reshape(-1, 2).tolist())
 
@@ -166,21 +166,21 @@ def build_cache(
     encode: Callable[[V], bytes],
     decode: Callable[[bytes], V],
 ) -> Cache[V]:
-    """Make a cache in Redis if there is one, else in this process.
+    """Build a cache: in Redis if a URL is given, otherwise in this process.
 
     Args:
         name: Keeps its keys apart from those of other caches in the same Redis.
-        limits: How many, and how long.
+        limits: How many entries, and for how long.
         redis_url: `redis://…`, `rediss://…` or `unix://…`.
-        encode: Makes the bytes that Redis keeps.
-        decode: The way back; ValueError for bytes that are no value.
+        encode: Turns a value into the bytes that Redis stores.
+        decode: The inverse; raises ValueError for bytes that are not a value.
 
     Raises:
-        InvalidParameterError: The URL is none.
+        InvalidParameterError: The URL is not a Redis URL.
     """
     if redis_url is None:
         return MemoryCache(limits)
-    # Loads the client of Redis: not what everybody should wait for.
+    # Imported here so that only users of Redis wait for its client to load.
     from rag_resources.providers.cache_redis import RedisCache
 
     return RedisCache(redis_url, name, lifetime_s=limits.lifetime_s, encode=encode, decode=decode)

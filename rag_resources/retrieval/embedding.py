@@ -1,4 +1,4 @@
-"""The vectors of one question: when they are first wanted, once per model, within the deadline."""
+"""The vectors of one question: made on first use, once per model, within the deadline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.deadlines import call_within
 from rag_resources.retrieval.limits import blames, share
 
-# Of the time that is left, so that a slow model leaves some to search by words.
+# Share of the time left, so that a slow model leaves enough to search by words.
 _SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The texts a question is searched by.
+    """The texts that are searched for one question.
 
     Attributes:
         queries: The question, then its sub-queries.
-        hypothetical_answer: Searched by its vector alone: its words are invented.
+        hypothetical_answer: Searched by its vector only, because its words are invented.
     """
 
     queries: tuple[str, ...]
@@ -32,12 +32,12 @@ class Asked:
 
 @dataclass
 class QuestionVectors:
-    """Embeds one question by any model.
+    """Embeds one question with any model.
 
     Attributes:
         asked: What is embedded.
-        embedder: The embedder of a model, by name.
-        breakers: Keep calls from a model that has failed too often.
+        embedder: Returns the embedder of a model, by name.
+        breakers: Stop calls to a model that has failed too often.
         deadline: Of the retrieval.
     """
 
@@ -48,14 +48,14 @@ class QuestionVectors:
     _made: dict[str, Vectors | Exception] = field(default_factory=dict)
 
     def of(self, model: str, *, insist: bool = False) -> Vectors:
-        """Return `(n_queries, dimension)` vectors, one more row for a hypothetical answer.
+        """Return `(n_queries, dimension)` vectors, plus one row for a hypothetical answer, if any.
 
         Args:
             model: Name of the model.
-            insist: Whether to call a model that its breaker keeps out.
+            insist: Whether to call the model although its circuit breaker is open.
 
         Raises:
-            Exception: The model cannot be used, or not in time; the same one at every call.
+            Exception: The model cannot be used or is too late. Every call raises the same error.
         """
         made = self._made.get(model)
         if made is None or (insist and isinstance(made, DependencyOpenError)):
@@ -70,7 +70,7 @@ class QuestionVectors:
         try:
             with breaker.guard(blames(deadline), insist=insist):
                 return call_within(deadline, lambda: self._embed(model))
-        except Exception as error:  # noqa: BLE001 -- whatever a model raises, words still search
+        except Exception as error:  # noqa: BLE001 -- after any error the search by words still runs
             return error
 
     def _embed(self, model: str) -> Vectors:

@@ -1,4 +1,4 @@
-"""From passages to results: each with the sentences around it. Widening is `core.expansion`."""
+"""Turns passages into results, each with its surrounding sentences, using `core.expansion`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
@@ -18,12 +18,12 @@ def expanded_windows(
     """Widen each passage by its neighbouring sentences.
 
     Args:
-        passages: None twice.
-        config: How many sentences.
-        sentences: Cuts a note.
+        passages: Without repeats.
+        config: How many sentences to add.
+        sentences: Cuts a note into sentences.
 
     Returns:
-        The window of each chunk in its note; windows of one note that meet are one.
+        The window of each chunk in its note; touching windows of one note are merged.
     """
     windows: dict[UUID, Span] = {}
     for note_id in dict.fromkeys(passage.note.note_id for passage in passages):
@@ -40,7 +40,7 @@ def results(
     passages: Mapping[UUID, Passage],
     windows: Mapping[UUID, Span],
 ) -> tuple[RetrievalResult, ...]:
-    """Put together what is answered; a passage without a window stands alone. Property 5."""
+    """Build the results; a passage without a window is returned as it is. Property 5."""
     return tuple(
         _result(chunk, passages[chunk.chunk_id], windows.get(chunk.chunk_id)) for chunk in chunks
     )

@@ -1,6 +1,6 @@
-"""Finding candidates whatever fails: in one statement while all is well, else one by one.
+"""Finds candidates: all retrievers in one statement, or one by one if that fails.
 
-What is searched is `retrieval.searching`.
+The statements themselves are in `retrieval.searching`.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
 from rag_resources.retrieval.searching import Found, Search
 
-# Of the time that is left: what all retrievers together may take before each is tried alone, and
-# what each of those may take, so that some is always left to fetch what was found.
+# Shares of the time left: for all retrievers together before each is tried alone, and for each one
+# tried alone, so that some time always remains to fetch the passages.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
-# SQLSTATE classes of a connection that is gone, or about to go: 08 connection exception, 57
+# SQLSTATE classes that mean the connection is lost or about to be: 08 connection exception, 57
 # operator intervention (PostgreSQL documentation, appendix A).
 _CONNECTION_CLASSES = ("08", "57")
 
@@ -31,8 +31,8 @@ class Finder:
 
     Args:
         database: Open.
-        breakers: Keep out a search that has failed too often, and all of them while the database
-            does not answer.
+        breakers: Skip a retriever that has failed too often, and all of them while the database is
+            down.
     """
 
     def __init__(self, database: Database, breakers: Breakers) -> None:
@@ -40,16 +40,16 @@ class Finder:
         self._breakers = breakers
 
     def find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
-        """Search by the retrievers given, and by the stand-ins of those that fail.
+        """Search with the given retrievers; the stand-ins of those that fail take their place.
 
         Raises:
-            DatabaseUnavailableError: The database does not answer, also after the retries.
-            DependencyOpenError: It has failed too often of late.
+            DatabaseUnavailableError: The database does not answer, even after retries.
+            DependencyOpenError: The database has failed too often recently.
             DatabaseError: What was found could not be fetched.
             psycopg.Error: What was found could not be fetched.
         """
         deadline = search.request.deadline
-        # Also a connection takes its time to be made.
+        # Opening a connection takes time, too.
         fair = deadline.remaining_ms >= FAIR_MS
         with self._breakers["database"].guard(lambda error: fair and _is_lost(error)):
             return retried(lambda: self._find(search, names), deadline=deadline)
@@ -58,30 +58,30 @@ class Finder:
         return self._together(search, names) or self._apart(search, names)
 
     def _together(self, search: Search, names: Sequence[RetrieverName]) -> Found | None:
-        """Search in one statement; None if that cannot be done."""
+        """Search in one statement; return None if that fails."""
         breakers = [self._breakers[search.dependency(name)] for name in names]
         if not all(breaker.is_closed for breaker in breakers):
             return None
         until = share(search.request.deadline, _SHARE_TOGETHER)
         try:
-            # One snapshot: what is found, what it is cut from and what is searched whole agree.
+            # One snapshot keeps candidates, their notes and the notes not yet chunked consistent.
             with self._database.snapshot(until) as connection:
                 found = search.fetch(connection, search.rankings(connection, names), names)
         except Exception as error:
             if _is_lost(error):
                 raise
-            return None  # Which retriever it was, and why, is seen when each runs alone.
+            return None  # Running each alone will show which one failed, and why.
         for breaker in breakers:
             breaker.succeeded()
         return found
 
     def _apart(self, search: Search, names: Sequence[RetrieverName]) -> Found:
-        """Search by each retriever on its own, then by stand-ins."""
+        """Run each retriever on its own, then the stand-ins of those that failed."""
         attempts = _Attempts()
         self._try(search, names, attempts)
         self._try(search, attempts.stand_ins(), attempts)
         if not attempts.rankings:
-            # A breaker spares a failing dependency while there is another: now there is none.
+            # An open breaker skips a dependency while others can serve; nothing else can serve now.
             self._try(search, attempts.refused(), attempts, insist=True)
         if not attempts.rankings:
             return Found(failures=attempts.failures)
@@ -117,7 +117,7 @@ class Finder:
         *,
         insist: bool,
     ) -> list[Ranking]:
-        # First, as a model's failure is not the search's, nor worth a connection.
+        # Embed first: a failing model is not a failing search, and needs no connection.
         search.embed(name, insist=insist)
         until = share(search.request.deadline, _SHARE_ALONE)
         with (
@@ -129,20 +129,20 @@ class Finder:
 
 @dataclass
 class _Attempts:
-    """What came of asking retrievers one by one.
+    """The outcome of running retrievers one by one.
 
     Attributes:
-        rankings: The lists of those that answered.
-        failures: Why the others did not.
+        rankings: The results of those that answered.
+        failures: Why the others failed.
     """
 
     rankings: dict[RetrieverName, list[Ranking]] = field(default_factory=dict)
     failures: dict[RetrieverName, Exception] = field(default_factory=dict)
 
     def stand_ins(self) -> list[RetrieverName]:
-        """Return who is to be asked in place of those that failed.
+        """Return the stand-ins of the retrievers that failed.
 
-        Nobody, for a retriever one of whose stand-ins has answered already.
+        A failed retriever adds none once one of its stand-ins has answered.
         """
         asked = self.rankings.keys() | self.failures.keys()
         wanted = {
@@ -155,17 +155,17 @@ class _Attempts:
         return list(wanted)
 
     def refused(self) -> list[RetrieverName]:
-        """Return those that were not asked as their breaker is open."""
+        """Return the retrievers that were skipped because their circuit breaker is open."""
         return [
             name for name, error in self.failures.items() if isinstance(error, DependencyOpenError)
         ]
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether an error is of the connection: all that was asked through it is to be asked again.
+    """Whether the connection was lost and its queries need retrying.
 
-    It is not if the server answered, with whatever it lacked for this one statement: a lock, some
-    memory, a file that it can read.
+    It was not if the server answered with an error about this one statement: a lock, too little
+    memory, an unreadable file.
     """
     if not isinstance(error, DatabaseUnavailableError):
         return False

@@ -1,4 +1,4 @@
-"""How the time of a retrieval is shared out, and who is to blame when a share was not enough."""
+"""How the time of a retrieval is divided, and what is to blame when a share is used up."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,15 @@ _FOR_WANT_OF_TIME = (DatabaseTimeoutError, DatabaseUnavailableError, DeadlineExc
 
 
 def share(deadline: Deadline, part: float) -> Deadline:
-    """Return the deadline of something that may take a part, in [0, 1], of the time left."""
+    """Return the deadline of a step that may use this fraction, in [0, 1], of the time left."""
     return deadline.within(deadline.remaining_ms * part)
 
 
 def blames(deadline: Deadline) -> Callable[[Exception], bool]:
-    """Return what counts, for its circuit breaker, as a failure of what has until a deadline.
+    """Return which errors of a call with this deadline count as failures for its circuit breaker.
 
-    Otherwise a few callers with too short a deadline would close it to all others.
+    Timeouts of very short deadlines do not count. Otherwise a few hurried callers would open the
+    breaker for everybody.
     """
     if deadline.remaining_ms >= FAIR_MS:
         return is_failure

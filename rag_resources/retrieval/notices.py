@@ -1,6 +1,6 @@
-"""What a user reads of a retrieval: what failed in it (property 36), where a passage stands.
+"""The messages of a retrieval for its user: what failed (property 36), where a passage stands.
 
-What else can be read of it, in `degraded` and in the log, is `retrieval.stages`.
+What operators read, in `degraded` and in the log, is `retrieval.stages`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.retrievers import KINDS, RetrieverName
 
-# Without them something is not found; the other stages only change the order or what is shown.
+# If one of these fails, results may be missing. The other stages only affect order or display.
 _SEARCHING = ("embed", *RetrieverName)
 
 
@@ -28,8 +28,8 @@ def messages(
 
     Args:
         wanted: The retrievers that the configuration asks for.
-        worked: Those that answered.
-        error: Why none did.
+        worked: The retrievers that answered.
+        error: Why none answered.
         failures: The first error of each stage that failed.
     """
     told = [
@@ -51,7 +51,7 @@ def messages(
 
 
 def place_in_words(place: DocumentPlace) -> str:
-    """Say on which page or in which cells a passage stands, and under which headings."""
+    """Say on which page, or in which cells, and under which headings a passage stands."""
     parts = [
         Message.PLACE_PAGE.format(page=each.page)
         if each.sheet is None

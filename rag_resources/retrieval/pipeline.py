@@ -1,7 +1,7 @@
-"""The retrieval pipeline: the order of its stages, and how it goes on when one of them fails.
+"""The retrieval pipeline: the order of its stages, and how it continues when one fails.
 
-What a stage computes lives in `core`, what it fetches in `store`, what it asks of a model in
-`providers`; the other modules here are the stages, and what the user reads (`notices`).
+What a stage computes is in `core`, its queries are in `store` and its models in `providers`. The
+other modules of this package are the stages, and the messages for the user (`notices`).
 """
 
 import time
@@ -58,12 +58,12 @@ DEADLINE_MS = 2_000.0
 WARM_UP_MS = 30_000.0
 """Longest wait for a model to be loaded before the first retrieval."""
 
-# Of the time that is left, for a language model: the question can be searched as it is.
+# Share of the time left that a language model may use; the question can be searched without it.
 _SHARE_TRANSFORM = 0.3
-# Kept for what comes after re-ranking.
+# Time reserved for the stages after re-ranking.
 _AFTER_RERANKING_MS = 50.0
-# Of what costs next to nothing to try, and may be back a second later: the database after a
-# restart, and a model of this process once the processor is free again.
+# Breaker reset for dependencies that are cheap to try and may recover within a second: the database
+# after a restart, and an in-process model once the processor is free again.
 _SHORT_RESET_S = 2.0
 _SHORTLY_BACK = {"database", *(f"embedding:{name}" for name in EMBEDDED_MODELS)}
 
@@ -77,17 +77,17 @@ def _breaker(name: str) -> CircuitBreaker:
 
 
 class RetrievalPipeline:
-    """Answers questions over notes; safe to share between threads.
+    """Answers questions over notes; thread-safe.
 
     Args:
         database: Open.
-        embedder: The embedder of a model, by name.
-        tenant: Whose notes, unless a retrieval says otherwise.
-        note_model: Model of the whole-note vectors, which find notes not yet chunked.
+        embedder: Returns the embedder of a model, by name.
+        tenant: Whose notes to search, unless a retrieval names another tenant.
+        note_model: Model of the whole-note vectors, which find notes that are not chunked yet.
         language_model: For hypothetical answers, refined intents and the re-ranker `llm`.
-        reranker: Makes the re-ranker of a configuration; None takes those of `providers`.
-        caches: None keeps nothing.
-        breakers: Of everything a retrieval depends on; None takes new ones.
+        reranker: Builds the re-ranker of a configuration; None uses those of `rerankers`.
+        caches: None caches nothing.
+        breakers: One for each dependency of a retrieval; None creates new ones.
     """
 
     def __init__(
@@ -132,21 +132,21 @@ class RetrievalPipeline:
         deadline_ms: float = DEADLINE_MS,
         cached: bool = True,
     ) -> RetrievalResponse:
-        """Find the passages that answer a question; whatever fails, as many as can be had.
+        """Find the passages that answer a question, as many as the working parts can find.
 
         Args:
             query: Not blank, at most `MAX_QUERY_CHARS` characters.
             config: How to search.
             top_k: How many results; None takes the configuration's.
-            distinct_notes: An evaluation's wish: as many results as that many distinct notes need,
-                in place of `top_k`.
+            distinct_notes: For evaluations: return as many results as it takes to cover this many
+                distinct notes, instead of `top_k`.
             filters: Conditions the notes must meet.
-            tenant: Whose notes; None takes the pipeline's.
-            deadline_ms: What does not make it is left out and named in `degraded`.
-            cached: Whether caches may answer. An evaluation measures without them.
+            tenant: Whose notes to search; None uses the pipeline's.
+            deadline_ms: What is not done by then is left out and named in `degraded`.
+            cached: Whether caches may be used. Evaluations measure without them.
 
         Returns:
-            Results best first, scores never increasing. With an `error` nothing could be searched.
+            Results, best first by non-increasing score. With an `error` nothing could be searched.
 
         Raises:
             InvalidInputError: The question, the number of results or the model cannot be used.
@@ -185,10 +185,10 @@ class RetrievalPipeline:
         return response
 
     def warm_up(self, config: RetrievalConfig) -> None:
-        """Load the models of a configuration, which may take longer than a retrieval may.
+        """Load the models of a configuration, which may take longer than a retrieval.
 
-        Each is asked once in the life of the pipeline, and waited for `WARM_UP_MS` at most. One
-        that does not answer is for the retrieval to tell.
+        Each model is called once in the pipeline's life and waited for at most `WARM_UP_MS`. If one
+        does not answer, only a log record says so here; the retrieval reports it.
         """
         beside = (self._note_model,) if config.models else ()
         for model in (*config.models, *beside):
@@ -261,13 +261,13 @@ class RetrievalPipeline:
     def _find(
         self, request: Request, vectors: QuestionVectors, stages: Stages
     ) -> tuple[Found, str | None]:
-        """Find candidates, and say in Spanish why none could be looked for."""
+        """Find candidates; if no retriever could run, say why in Spanish."""
         question = Question(request, vectors, stages, self._note_model)
         names, unembedded = self._embedded(question)
         search = Search(question)
         try:
             found = self._finder.find(search, names)
-        except Exception as error:  # noqa: BLE001 -- whatever it was, the user gets an answer
+        except Exception as error:  # noqa: BLE001 -- the user gets a response after any error
             stages.degrade("database", error, component="database")
             unreachable = isinstance(error, DatabaseUnavailableError | DependencyOpenError)
             return Found(), (Message.CONNECTION_ERROR if unreachable else Message.NOTHING_RETRIEVED)
@@ -277,10 +277,10 @@ class RetrievalPipeline:
         return found, None if found.worked else Message.NOTHING_RETRIEVED
 
     def _embedded(self, question: Question) -> tuple[list[RetrieverName], list[Exception]]:
-        """Embed the question for the retrievers wanted.
+        """Embed the question for the wanted retrievers.
 
         Returns:
-            Those that have their vectors, with the stand-ins of those that do not; and why not.
+            The retrievers whose vectors are ready, with stand-ins for the others; and the errors.
         """
         config, errors = question.request.config, dict[str, Exception]()
         names = config.searched
@@ -339,13 +339,13 @@ class RetrievalPipeline:
         )
 
     def _embedders(self, request: Request) -> Callable[[str], Embedder]:
-        """The embedders of models by name; with what they made lately, if it may be used."""
+        """Return the embedder of each model by name, through the cache if the request allows it."""
         if self._caches is None or not request.cached:
             return self._embedder
         caches = self._caches
 
         def cached(model: str) -> Embedder:
-            # Two threads may each make one: they share the cache, so that it makes no difference.
+            # Two threads may each create one. That is harmless: they share the cache.
             if model not in self._cached_embedders:
                 embedder = CachedEmbedder(self._embedder(model), caches.embeddings)
                 self._cached_embedders[model] = embedder

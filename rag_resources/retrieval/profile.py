@@ -1,6 +1,6 @@
-"""What the retrievals of a process cost, stage by stage, in memory that does not grow.
+"""Latencies of a process's retrievals, stage by stage, in constant memory.
 
-One retrieval's own times are `retrieval.stages`; how a profile is shown is its reader's.
+The times of one retrieval are in `retrieval.stages`. Showing a profile is left to its readers.
 """
 
 import threading
@@ -17,12 +17,12 @@ WINDOW = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LatencyProfile:
-    """How long something took.
+    """The latencies of a stage, or of whole retrievals.
 
     Attributes:
-        count: How often it ran, ever.
+        count: How often it ran in the life of the process.
         average_ms: Over the last `WINDOW` runs.
-        percentiles: Over the same.
+        percentiles: Over the same runs.
     """
 
     count: int
@@ -32,13 +32,13 @@ class LatencyProfile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """A profile as of some moment.
+    """A snapshot of a profile.
 
     Attributes:
-        stages: In the order in which they were first seen.
-        total: Whole retrievals that were computed; None while there is none.
-        cached: Whole retrievals that came from the cache; None while there is none.
-        degraded: How many retrievals went without a stage, by stage, the most frequent first.
+        stages: In order of first appearance.
+        total: Retrievals that were computed; None if there were none.
+        cached: Retrievals answered from the cache; None if there were none.
+        degraded: How many retrievals lacked each stage, most frequent first.
     """
 
     stages: Mapping[str, LatencyProfile]
@@ -58,7 +58,7 @@ class _Latencies:
 
 
 class Profile:
-    """Collects the latencies of retrievals; safe to share between threads."""
+    """Collects the latencies of retrievals; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,9 +78,9 @@ class Profile:
         """Add a retrieval.
 
         Args:
-            latency_ms: Of the whole.
+            latency_ms: Of the whole retrieval.
             stages: Milliseconds per stage.
-            degraded: Stages that it went without, none twice.
+            degraded: The stages it went without, without repeats.
             cached: Whether its answer came from the cache.
         """
         with self._lock:
@@ -90,7 +90,7 @@ class Profile:
             self._degraded.update(degraded)
 
     def summary(self) -> ProfileSummary:
-        """Return averages and percentiles as of now."""
+        """Return the averages and percentiles at this moment."""
         with self._lock:
             stages = {name: _copied(latencies) for name, latencies in self._stages.items()}
             total, cached = _copied(self._total), _copied(self._cached)
@@ -104,7 +104,7 @@ class Profile:
 
 
 def _copied(latencies: _Latencies) -> tuple[int, list[float]]:
-    """Sorting is for outside the lock: retrievals wait for it."""
+    """Copy the latencies, so that they are sorted outside the lock that retrievals wait for."""
     return latencies.count, list(latencies.recent_ms)
 
 

@@ -1,4 +1,4 @@
-"""One retrieval as it was asked: the same for every stage; and which questions are refused."""
+"""One retrieval request, shared by all stages; and the checks that refuse a question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Request:
     """A question and how to answer it.
 
     Attributes:
-        query: Without what a database or a model cannot read.
+        query: The question, without characters that a database or model cannot read.
         top_k: How many results.
-        distinct_notes: An evaluation's wish: as many results as that many distinct notes need, in
-            place of `top_k`; 0 if there is no such wish.
-        cached: Whether caches may answer, and be filled.
+        distinct_notes: For evaluations: return as many results as it takes to cover this many
+            distinct notes, instead of `top_k`; 0 otherwise.
+        cached: Whether caches may be read and filled.
     """
 
     query: str
@@ -37,7 +37,7 @@ class Request:
     cached: bool
 
     def count_needed(self, chunks: Sequence[ScoredChunk]) -> int:
-        """How many of the best chunks are wanted as results."""
+        """Return how many of the best chunks make up the results."""
         if not self.distinct_notes:
             return min(self.top_k, len(chunks))
         seen = set()
@@ -75,5 +75,5 @@ def check_top_k(top_k: int) -> None:
 
 
 def searchable(query: str) -> str:
-    """Return the question without what a database or a model cannot read: NUL, lone surrogates."""
+    """Remove what a database or a model cannot read from a question: NUL, lone surrogates."""
     return query.replace("\0", " ").encode("utf-8", "replace").decode()

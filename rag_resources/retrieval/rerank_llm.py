@@ -1,4 +1,4 @@
-"""Re-ranking by a language model: it reads passages in batches and scores how well each answers."""
+"""Re-ranking by a language model, which reads passages in batches and scores each."""
 
 import contextvars
 import os
@@ -19,7 +19,7 @@ from rag_resources.providers.protocols import LanguageModel, Reranker
 MAX_CALLS = 5
 """Calls at a time, of the whole process: also the number of threads."""
 
-# What a batch shows of its passages together: five chunks of 512 tokens whole, and still within
+# Characters of all passages in one batch: enough for five whole chunks of 512 tokens, and within
 # the 4,096 tokens of context that Ollama gives a model by default.
 _BATCH_CHARS = 10_240
 
@@ -31,11 +31,11 @@ class _Scores(BaseModel):
 
 
 class LanguageModelReranker(Reranker):
-    """Scores passages by what a language model thinks of them.
+    """Scores passages by how well a language model finds that they answer the question.
 
-    Batches are asked for at the same time, at most `MAX_CALLS` in the whole process. The first that
-    fails makes the call fail, whatever the others do; none is waited for past the deadline, and
-    those on their way end at it by themselves.
+    Batches run concurrently, at most `MAX_CALLS` in the whole process. If one fails, the call
+    fails at once. No batch is waited for past the deadline; those still running stop at it by
+    themselves.
 
     Args:
         language_model: Safe to use from several threads.
@@ -52,7 +52,7 @@ class LanguageModelReranker(Reranker):
         Raises:
             InvalidAnswerError: An answer does not hold one finite score per passage.
             ProviderError: The model cannot be used.
-            DeadlineExceededError: Some answer did not come in time.
+            DeadlineExceededError: Some answer came too late.
         """
         calls = [
             _call_threads().submit(
@@ -77,7 +77,7 @@ class LanguageModelReranker(Reranker):
 
 
 def _gathered(calls: Sequence[Future[list[float]]], deadline: Deadline) -> list[float]:
-    """The scores of all calls, in order; the error of the first that failed."""
+    """Return the scores of all calls, in order; raise the error of the first call that failed."""
     done, late = wait(calls, timeout=deadline.remaining_s, return_when=FIRST_EXCEPTION)
     for call in calls:
         if call in done and (error := call.exception()):
@@ -99,7 +99,7 @@ def _request(query: str, passages: Sequence[str]) -> str:
 
 @cache
 def _shape(count: int) -> type[_Scores]:
-    """The shape of an answer with so many scores, which constrained decoding cannot miss."""
+    """Return the schema of an answer with this many scores; constrained decoding enforces it."""
     scores = (list[_Score], Field(min_length=count, max_length=count))
     return create_model("Scores", __base__=_Scores, scores=scores)
 
@@ -109,5 +109,5 @@ def _call_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="language-model")
 
 
-# A thread is not in a process that is forked off.
+# A forked child process does not have the threads of its parent.
 os.register_at_fork(after_in_child=_call_threads.cache_clear)

@@ -1,4 +1,4 @@
-"""Re-ranking without a language model: how near a passage's best sentence is to the question."""
+"""Re-ranking without a language model: by the sentence of a passage nearest to the question."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,26 +10,26 @@ from rag_resources.core.messages import Message
 from rag_resources.core.text import count_tokens, sentences
 from rag_resources.providers.protocols import Embedder, Reranker, Vectors
 
-# An embedded model cannot be interrupted: this is how much is embedded between two looks at the
-# clock.
+# An embedded model cannot be interrupted, so this many tokens are embedded between two checks of
+# the deadline.
 _BATCH_TOKENS = 512
 
 
 class SentenceReranker(Reranker):
     """Scores a passage by the best cosine between the question and any sentence of it.
 
-    Safe to share between threads. Most of its time goes to embedding sentences, so give it an
-    embedder with a cache.
+    Thread-safe. Most of its time is spent embedding sentences, so pass an embedder with a
+    cache.
 
     Args:
-        embedder: Of the question and the sentences; need not be the one that found the passages.
+        embedder: Embeds the question and the sentences; may differ from the retrievers' embedder.
     """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
-        """Score passages; one without a sentence scores 0. Same result and errors as `Reranker`."""
+        """Score passages; one without sentences scores 0. Same result and errors as `Reranker`."""
         cut = [[text[span.start : span.end] for span in sentences(text)] for text in passages]
         texts = list(dict.fromkeys(sentence for own in cut for sentence in own))
         question = self._embedder.embed_queries([query])[0]

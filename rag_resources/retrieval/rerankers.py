@@ -1,4 +1,4 @@
-"""Which re-rankers the product knows. A new one is a file beside this and a line here."""
+"""The re-rankers of the product, by name. Add one as a file beside this and a line here."""
 
 from rag_resources.core.errors import InvalidConfigurationError, ProviderError
 from rag_resources.core.messages import Message
@@ -12,17 +12,17 @@ KNOWN_RERANKERS = ("sentences", "llm")
 def build_reranker(
     name: str, *, embedder: Embedder, language_model: LanguageModel | None, batch_size: int
 ) -> Reranker:
-    """Return the re-ranker of a name; creating one is free.
+    """Return the re-ranker of this name; creating one loads nothing.
 
     Args:
         name: One of `KNOWN_RERANKERS`.
-        embedder: Of sentences.
+        embedder: Embeds sentences.
         language_model: None if none is configured.
         batch_size: Passages per call of the language model, >= 1.
 
     Raises:
-        ProviderError: It needs a language model and there is none.
-        InvalidConfigurationError: The name is none of these.
+        ProviderError: The re-ranker needs a language model and none is configured.
+        InvalidConfigurationError: No re-ranker has this name.
     """
     if name == "sentences":
         return SentenceReranker(embedder)

@@ -1,6 +1,6 @@
-"""Answers given lately: looked up and kept under the version of the index they were found in.
+"""Cached answers, valid for the index version that they were found in.
 
-What makes two requests the same is `retrieval.cache`; what the version is, `store.index_state`.
+What makes two requests equal is in `retrieval.cache`; the version is in `store.index_state`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,19 +18,19 @@ from rag_resources.retrieval.request import Request
 from rag_resources.retrieval.stages import Stages
 from rag_resources.store.index_state import IndexVersion, read_index_version
 
-# Of the time that is left, for the version: a search that is as slow has better use for it.
+# Share of the time left for reading the version: if that is slow, the search needs the time more.
 _SHARE = 0.2
 
 _log = structlog.get_logger()
 
 
 class AnswerCache:
-    """Spares the search of a question asked before, while nothing it depends on has changed.
+    """Answers a repeated question without searching, while nothing it depends on has changed.
 
     Args:
         database: The one that is searched.
         cache: Where answers are kept.
-        models: What takes part in an answer beside its configuration's model, by its part in it.
+        models: The models that contribute to an answer besides the configuration's, by role.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class AnswerCache:
     def get_or_make(
         self, request: Request, stages: Stages, make: Callable[[], RetrievalResponse]
     ) -> RetrievalResponse:
-        """Return the answer kept, or make one, and keep it if it is whole and settled."""
+        """Return the cached answer, or make one and cache it if it is complete and up to date."""
         with stages.run("cache"):
             version = self._version(request)
             key = query_key(request, version, self._models) if version else ""
@@ -56,7 +56,7 @@ class AnswerCache:
         return response
 
     def _version(self, request: Request) -> IndexVersion | None:
-        """The version before the search; None if it cannot be told: then nothing is kept."""
+        """Return the version before the search; None if unknown, then nothing is cached."""
         deadline = request.deadline.within(request.deadline.remaining_ms * _SHARE)
         try:
             with self._database.autocommit(deadline) as connection:

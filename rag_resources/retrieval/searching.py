@@ -1,7 +1,7 @@
-"""The statements of one retrieval, on whatever connection they are given.
+"""The statements of one retrieval, run on the connection that the caller passes in.
 
-Which lists are fetched is each retriever's (`retrieval.retrievers`), the SQL is `store.search`, how
-the lists become one is `core.fusion`. What to do when a statement fails is `retrieval.finding`.
+Each retriever decides which lists it fetches (`retrieval.retrievers`). The SQL is in `store.search`
+and the fusion in `core.fusion`. What happens when a statement fails is in `retrieval.finding`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,20 +22,20 @@ from rag_resources.store.search import SearchScope, plan_search, search
 MAX_POOL = 500
 """Candidates per list beyond which no more distinct notes are looked for."""
 
-# Of the time that is left, for the vectors that diversity wants: the results can do without.
+# Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a question finds.
+    """The candidates found for a question.
 
     Attributes:
-        chunks: Fused, best first: as many as re-ranking, diversity and the results want.
-        passages: Of those chunks, by chunk id; a chunk gone meanwhile has none.
-        vectors: Of those chunks; None if nobody wants them, or they are not to be had.
+        chunks: Fused, best first; as many as re-ranking, diversity and the results need.
+        passages: Of those chunks, by chunk id; a chunk deleted meanwhile has none.
+        vectors: Of those chunks; None if nothing needs them or they cannot be fetched.
         worked: The retrievers that answered.
-        failures: Why others did not.
+        failures: Why the others failed.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
@@ -54,15 +54,15 @@ class Search:
         self.stages = question.stages
 
     def dependency(self, name: RetrieverName) -> str:
-        """Name what a retriever depends on, for its circuit breaker."""
+        """Return the name of the retriever's dependency, for its circuit breaker."""
         return RETRIEVERS[name].dependency(self.request.config)
 
     def embed(self, name: RetrieverName, *, insist: bool) -> None:
-        """Make the vectors of the question that a retriever cannot do without.
+        """Embed the question with every model that the retriever requires.
 
         Args:
             name: Of the retriever.
-            insist: Whether to call a model that its breaker keeps out.
+            insist: Whether to call a model although its circuit breaker is open.
 
         Raises:
             Exception: What `QuestionVectors.of` raises.
@@ -77,17 +77,17 @@ class Search:
         *,
         beside: Sequence[RetrieverName] = (),
     ) -> list[Ranking]:
-        """Fetch the lists of some retrievers; more of each while distinct notes are missing.
+        """Fetch the lists of some retrievers, longer ones if too few distinct notes are found.
 
         Args:
             connection: In a snapshot.
             names: Of the retrievers.
-            beside: Retrievers whose lists the caller has already.
+            beside: Retrievers whose lists the caller already has.
 
         Raises:
-            ProviderError: A model is missing or its vectors are of another dimension.
-            DatabaseError: A search cannot be done, or not in time.
-            psycopg.Error: A search cannot be done.
+            ProviderError: A model is missing, or its vectors have another dimension.
+            DatabaseError: A search fails or is too late.
+            psycopg.Error: A search fails.
             Exception: What `QuestionVectors.of` raises.
         """
         scope = self._scope(searched=(*names, *beside))
@@ -113,7 +113,7 @@ class Search:
         rankings: Sequence[Ranking],
         worked: Sequence[RetrieverName],
     ) -> Found:
-        """Fuse the lists and fetch what the best of them say."""
+        """Fuse the lists and fetch the passages of the best chunks."""
         config = self.request.config
         with self.stages.run("fuse"):
             fused = fuse(rankings, config.fusion, config.retrievers, tie_break=config.tie_break)
@@ -124,14 +124,14 @@ class Search:
         with self.stages.run("fetch"):
             passages = fetch_passages(connection, pairs)
         vectors = self._result_vectors(connection, pairs) if config.diversity_weight > 0 else None
-        # A chunk may be gone if the lists were fetched in another snapshot.
+        # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
         return Found(kept, passages, vectors, tuple(worked))
 
     def _result_vectors(
         self, connection: LimitedConnection, pairs: Sequence[tuple[UUID, UUID]]
     ) -> Mapping[UUID, Vectors] | None:
-        """The last statement of a snapshot: one that fails ends its transaction."""
+        """Fetch the vectors of results; must come last, as a failure ends the transaction."""
         config = self.request.config
         whole = config.model if config.unit == "notes" else self._question.note_model
         until = share(self.request.deadline, _SHARE_VECTORS)
@@ -147,7 +147,7 @@ class Search:
     def _scope(self, *, searched: Sequence[RetrieverName]) -> SearchScope:
         config = self.request.config
         by_chunks = config.unit == "chunks"
-        # Words alone search chunks whose vectors are still to be made.
+        # Full-text search also finds chunks that have no vectors yet.
         models = [model for name in searched for model in RETRIEVERS[name].models(config)]
         return SearchScope(
             tenant=self.request.tenant,
@@ -157,7 +157,7 @@ class Search:
         )
 
     def _enough(self, rankings: Sequence[Ranking], pool: int) -> bool:
-        """Whether there are distinct notes enough, or no more to be had."""
+        """Whether enough distinct notes were found, or no more exist."""
         found = {item.note_id for item in chain.from_iterable(r.candidates for r in rankings)}
         full = any(len(ranking.candidates) >= pool for ranking in rankings)
         return len(found) >= self.request.distinct_notes or not full or pool >= MAX_POOL

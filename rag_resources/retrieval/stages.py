@@ -1,4 +1,4 @@
-"""Runs the stages of one retrieval: their time, their span, and what failed of them.
+"""Runs the stages of one retrieval and records their times, spans and failures.
 
 What the stages do is the pipeline's; percentiles over many retrievals are `retrieval.profile`.
 """
@@ -19,26 +19,26 @@ _log = structlog.get_logger()
 
 @dataclass
 class Attempt:
-    """How an optional stage went.
+    """The outcome of an optional stage.
 
     Attributes:
-        error: What it raised; None while it runs and if it worked.
+        error: What the stage raised; None while it runs or if it succeeded.
     """
 
     error: Exception | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether the retrieval goes on without it."""
+        """Whether the retrieval continues without this stage."""
         return self.error is not None
 
 
 class Stages:
-    """The stages of one retrieval; may be shared by the threads that work for it.
+    """The stages of one retrieval; may be shared by its threads.
 
     Args:
         config_hash: Of its configuration, for the log.
-        query: Its question, which only a DEBUG record ever holds.
+        query: Its question, which is logged at level DEBUG only.
     """
 
     def __init__(self, *, config_hash: str, query: str) -> None:
@@ -51,19 +51,19 @@ class Stages:
 
     @property
     def timings(self) -> dict[str, float]:
-        """Milliseconds per stage as of now, in the order in which they first ended."""
+        """Return the milliseconds of each stage so far, in order of first completion."""
         with self._lock:
             return dict(self._timings)
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The stages that failed as of now, in that order, none twice."""
+        """Return the stages that have failed so far, in order of failure, without repeats."""
         with self._lock:
             return tuple(self._failures)
 
     @property
     def failures(self) -> dict[str, BaseException]:
-        """The first error of each stage that failed, as of now."""
+        """Return the first error of each stage that has failed so far."""
         with self._lock:
             return dict(self._failures)
 
@@ -74,9 +74,9 @@ class Stages:
 
     @contextmanager
     def run(self, stage: str, **attributes: Attribute) -> Iterator[None]:
-        """Add the time of a block to a stage, and trace it with some attributes.
+        """Add the duration of a block to a stage, inside a trace span with these attributes.
 
-        An error goes on to the caller.
+        Errors are passed on to the caller.
         """
         started = time.perf_counter()
         try:
@@ -91,15 +91,15 @@ class Stages:
     def optional(
         self, stage: str, *, component: str | None = None, **attributes: Attribute
     ) -> Iterator[Attempt]:
-        """Run a stage that the retrieval can do without: an error degrades it and ends here.
+        """Run a stage that the retrieval can do without; an error is recorded and not raised.
 
         Args:
             stage: Its name in `timings` and `degraded`.
-            component: What it depends on, as `database`; None if on nothing but the stage itself.
+            component: Its dependency, such as `database`; None if it depends on nothing else.
             attributes: Of its span.
 
         Yields:
-            Whether it failed, once the block is left.
+            The attempt, which says after the block whether it failed.
 
         Property: 35.
         """
@@ -107,15 +107,15 @@ class Stages:
         try:
             with self.run(stage, **attributes):
                 yield attempt
-        except Exception as error:  # noqa: BLE001 -- whatever one stage raises, the others go on
+        except Exception as error:  # noqa: BLE001 -- the other stages run after any error
             attempt.error = error
             self.degrade(stage, error, component=component or stage)
 
     def degrade(self, stage: str, error: BaseException, *, component: str) -> None:
-        """Note a stage as failed, and log it the first time.
+        """Record a stage as failed, and log that the first time.
 
-        The log tells an error's message only if it is ours: a driver's holds SQL, a library's
-        may hold the question.
+        The message of an error is logged only if the error is our own: a driver's message contains
+        SQL, and a library's may contain the question.
         """
         with self._lock:
             if stage in self._failures:

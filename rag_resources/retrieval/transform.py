@@ -1,6 +1,6 @@
-"""What is searched beside a question: by rules always, and by a language model where one is wanted.
+"""Transforms a question: always by rules, and by a language model where one is wanted.
 
-The rules are `core.query`; who waits for the model and goes on without it is the pipeline.
+The rules are in `core.query`. The pipeline waits for the model, and continues without it.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,11 @@ class HypotheticalAnswer(BaseModel):
 
 
 class QueryTransformer:
-    """Transforms questions; safe to share between threads.
+    """Transforms questions; thread-safe.
 
     Args:
-        language_model: None leaves it at the rules.
-        now: The time, aware.
+        language_model: None uses the rules only.
+        now: Returns the current time, time zone aware.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class QueryTransformer:
     def wants_language_model(
         self, transformed: TransformedQuery, config: TransformationConfig
     ) -> bool:
-        """Whether `refined` would call the language model at all."""
+        """Whether `refined` would call the language model."""
         if self._model is None or not config.enabled:
             return False
         return config.refine_intent or _wants_answer(transformed.intent, config)
@@ -71,16 +71,16 @@ class QueryTransformer:
     def refined(
         self, transformed: TransformedQuery, config: TransformationConfig, *, deadline: Deadline
     ) -> TransformedQuery:
-        """Let the language model say the intent and make up an answer, as the configuration wants.
+        """Let the language model set the intent and write a hypothetical answer, as configured.
 
         Returns:
-            The same question with another intent, perhaps, and a hypothetical answer of at most
-            `HYPOTHETICAL_CHARS` characters on one line if the intent is now abstract; None if the
-            model wrote nothing to search with. Unchanged when no language model is wanted.
+            The same question, possibly with another intent. If the intent is now abstract, it has a
+            hypothetical answer of at most `HYPOTHETICAL_CHARS` characters on one line, or None if
+            the model wrote nothing usable. Unchanged when no language model is wanted.
 
         Raises:
-            ProviderError: The model cannot be used, or answered something else: the transformation
-                by rules is as good as before.
+            ProviderError: The model cannot be used or its answer is invalid; the transformation by
+                rules remains usable.
             DeadlineExceededError: There was not enough time.
         """
         if self._model is None or not config.enabled:
@@ -111,14 +111,14 @@ def _wants_answer(intent: Intent, config: TransformationConfig) -> bool:
 
 
 def _delimited(question: str) -> str:
-    """The question as data: bounded, and unable to close the element it stands in."""
+    """Quote the question as data: limited in length, and unable to close its element."""
     shown = as_data(_one_line(question)[:QUESTION_CHARS])
     return f"<pregunta>\n{shown}\n</pregunta>"
 
 
 def _searchable_answer(written: str, question: str) -> str | None:
-    """Clamp what a model wrote; None if it has no word or only says the question again."""
-    # Some models quote what they write; what is far past the limit need not be cut into sentences.
+    """Clean what a model wrote; None if it has no words or only repeats the question."""
+    # Some models put their answer in quotes. Text far past the limit is dropped before it is cut.
     line = _one_line(written[: 4 * HYPOTHETICAL_CHARS]).strip(" \"'«»“”*")
     spans = sentences(line)[:HYPOTHETICAL_SENTENCES]
     answer = _shortened(line[: spans[-1].end]) if spans else ""
@@ -128,12 +128,12 @@ def _searchable_answer(written: str, question: str) -> str | None:
 
 
 def _shortened(text: str) -> str:
-    """Keep whole words of a text that is too long."""
+    """Shorten a text that is too long at a word boundary."""
     if len(text) <= HYPOTHETICAL_CHARS:
         return text
     return text[: HYPOTHETICAL_CHARS + 1].rsplit(" ", 1)[0][:HYPOTHETICAL_CHARS]
 
 
 def _one_line(text: str) -> str:
-    """Fold white space and everything unprintable: control characters and lone surrogates."""
+    """Collapse white space and unprintable characters: control characters, lone surrogates."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,6 +1,6 @@
-"""Which configuration may serve. The gate is `core.gate`, its rows are `store.evaluations`.
+"""Decides which configuration may serve. The gate is in `core.gate`.
 
-Going back to one that served before, gate or not, is `serving.rollback`.
+Going back to an earlier configuration, whatever its gate says, is `serving.rollback`.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from rag_resources.store.versions import read_present
 
 @dataclass(frozen=True, slots=True)
 class PromotionOutcome:
-    """What serves now, on which evidence, and whether that changed."""
+    """What serves now, the evaluation it was promoted on, and whether anything changed."""
 
     evaluation: StoredEvaluation
     changed: bool
@@ -38,7 +38,7 @@ class PromotionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """How an evaluation does beside what serves, whose configuration has this name."""
+    """How an evaluation compares with the serving configuration, and that configuration's name."""
 
     name: str
     judged: NonInferiority
@@ -52,26 +52,26 @@ def promote_best(
     name: str | None = None,
     run_id: str | None = None,
 ) -> PromotionOutcome:
-    """Promote the candidate named, or the best that passed its gate.
+    """Promote the named candidate, or the best one that passed its gate.
 
-    The latest evaluation is read from the database in the transaction that promotes: nothing that
-    calls this gets past a gate. Best is highest Hit_Rate@10, then MRR, then lowest p95, then name.
+    The latest evaluation is read in the promoting transaction, so no caller can bypass a gate.
+    Best is highest Hit_Rate@10, then highest MRR, then lowest p95, then first name.
 
-    A rollback stays as it is unless a person names a candidate: without a name nothing is promoted
-    while the migration is rolled back, nor what was withdrawn on an evaluation from before.
+    Only a person who names a candidate ends a rollback. Without a name, nothing is promoted while
+    the migration is rolled back, and a withdrawn candidate needs a newer evaluation.
 
     Args:
         database: Open.
-        configurations: All of them, by name.
-        gate: What an evaluation must reach; None takes the defaults.
-        name: Of a candidate; None takes the best.
-        run_id: Dagster's run, if there is one.
+        configurations: All configurations, by name.
+        gate: What an evaluation must reach; None uses the defaults.
+        name: The candidate to promote; None promotes the best.
+        run_id: Dagster's run, if any.
 
     Raises:
-        MigrationHeldError: The migration is rolled back, and no candidate is named.
-        InvalidConfigurationError: There is no candidate of that name.
-        GateNotPassedError: The gate of the one named, or of every candidate, is not passed; the
-            message names them with their numbers.
+        MigrationHeldError: The migration is rolled back and no candidate is named.
+        InvalidConfigurationError: No candidate has this name.
+        GateNotPassedError: The named candidate, or every candidate, fails its gate; the message
+            gives names and numbers.
     """
     candidates = _candidates(configurations, name)
     gate = gate or GateConfig()
@@ -118,16 +118,16 @@ def refusal(
     against: Against | None,
     by_itself: bool,
 ) -> str | None:
-    """Say in Spanish why a configuration may not serve on an evaluation; None if it may.
+    """Say in Spanish why a configuration may not serve on this evaluation; None if it may.
 
     Args:
         connection: Open.
-        candidate: As it is now.
-        evaluation: Of it.
-        now: What an evaluation of the candidate would be of now.
+        candidate: The configuration as it is now.
+        evaluation: An evaluation of the candidate.
+        now: The versions that a new evaluation of the candidate would have.
         gate: What an evaluation must reach.
-        against: How it does beside what serves; None if there is nothing to compare with.
-        by_itself: Whether no person names it: then what was withdrawn does not come back.
+        against: The comparison with the serving configuration; None if there is none.
+        by_itself: Whether no person names the candidate; then a withdrawn one stays withdrawn.
     """
     return (
         _staleness(evaluation.versions, now)
@@ -161,7 +161,7 @@ def _shortfall(evaluation: StoredEvaluation, gate: GateConfig) -> str | None:
 def _retirement(
     connection: Connection, candidate: NamedConfiguration, evaluation: StoredEvaluation
 ) -> str | None:
-    """Its model was retired since its evaluation; if it came back, its vectors are other ones."""
+    """The model was retired after the evaluation; if it came back, its vectors are new ones."""
     model = candidate.retrieval.model
     since = known_since(connection, model)
     if since is None:
@@ -170,7 +170,7 @@ def _retirement(
 
 
 def _regression(against: Against | None, gate: GateConfig) -> str | None:
-    """It is worse than what serves for certain."""
+    """The evaluation is significantly worse than the serving configuration."""
     if against is None or not gate.regression_blocks:
         return None
     if against.judged.state is not Inferiority.INFERIOR:
@@ -181,7 +181,7 @@ def _regression(against: Against | None, gate: GateConfig) -> str | None:
 
 
 def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """It was withdrawn, or everything was taken back, after its evaluation."""
+    """The configuration was withdrawn, or everything was rolled back, after the evaluation."""
     since = withdrawn_at(connection, evaluation)
     return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
 

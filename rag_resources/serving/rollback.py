@@ -1,7 +1,7 @@
-"""Going back: to whole notes, to what served before, or no further than here.
+"""Rollbacks: to whole notes, to the previous configuration, or by stopping at the present state.
 
-Each is idempotent, and may be killed at any moment and run again. Notes are never touched. Whether
-a migration goes on by its quality is `migration.batches`.
+Each is idempotent, and can be killed at any moment and run again. Notes are never changed. Whether
+quality lets a migration continue is decided in `migration.batches`.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _FIRST = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What serves now, and whether that changed."""
+    """What serves now, and whether this changed it."""
 
     serving: Promotion
     changed: bool
@@ -54,25 +54,26 @@ def roll_back_to_notes(
     run_id: str | None,
     accept_missing: int = 0,
 ) -> bool:
-    """Serve whole notes again, keep notes from being chunked, and drop all chunks.
+    """Serve whole notes again, hold chunking, and delete all chunks.
 
-    First what serves and the hold change, together: from then on no chunk is searched nor made.
-    Then the chunks go, some notes at a time: whoever still searches them finds those notes whole.
+    First the serving configuration and the hold change in one transaction, so that chunks are no
+    longer searched or made. Then the chunks are deleted in batches of notes; a search still running
+    finds those notes as a whole.
 
     Args:
         database: Open.
-        baseline: What is to serve.
-        reason: As a person gave it.
-        run_id: Dagster's.
-        accept_missing: How many notes without a vector may no longer be found.
+        baseline: The configuration that will serve.
+        reason: The reason a person gave.
+        run_id: Dagster's run, if any.
+        accept_missing: How many notes may become unfindable because they have no vector.
 
     Returns:
-        Whether what serves changed.
+        Whether the serving configuration changed.
 
     Raises:
         RollbackRefusedError: The baseline would not find every note; nothing was changed.
-        MigrationHeldError: Somebody resumed the migration meanwhile; the chunks that are left stay.
-        IndexingError: Another run does not let go of its notes.
+        MigrationHeldError: The migration was resumed meanwhile; the remaining chunks stay.
+        IndexingError: Another run does not release its notes.
     """
     name, config, changed = baseline.name, baseline.retrieval, False
 
@@ -98,14 +99,14 @@ def roll_back_to_notes(
 
 
 def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
-    """Take a configuration back: what served before it serves again, with its model.
+    """Withdraw a configuration: the previous one serves again, with its model.
 
-    One that does not serve any more, or was withdrawn last, leaves all as it is.
+    Nothing changes if the configuration does not serve, or was the last one withdrawn.
 
     Raises:
-        InvalidParameterError: No configuration of that name ever served.
-        RollbackRefusedError: Nothing served before, or what did cannot any more; nothing was
-            changed.
+        InvalidParameterError: No configuration of this name ever served.
+        RollbackRefusedError: Nothing served before, or the rollback target cannot serve; nothing
+            was changed.
     """
     with database.transaction() as connection:
         lock_promotions(connection)
@@ -146,7 +147,7 @@ def _evidence(connection: Connection, item: NamedConfiguration) -> UUID | None:
 def _check_serves(
     connection: Connection, name: str, config: RetrievalConfig, *, accept_missing: int = 0
 ) -> None:
-    """Let a configuration pass whose model has the vectors that it searches."""
+    """Raise unless the configuration's model has all the vectors that it searches."""
     vectors = vectors_to_serve(connection, config.model)
     if vectors is None:
         template = Message.ROLLBACK_MODEL_UNUSABLE
@@ -177,7 +178,7 @@ def _drop_all_chunks(database: Database) -> None:
 
     until_none_is_left(drop_free)
     with database.transaction() as connection:
-        # A run that was killed here left no chunks and old statistics.
+        # A run killed at this point has deleted the chunks but not updated the statistics.
         update_statistics(connection)
 
 

@@ -1,4 +1,4 @@
-"""What serves: the configuration that answers when nobody names one."""
+"""The serving configuration: the one that answers when a caller names none."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ from rag_resources.store.promotions import Promotion, current_promotion
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The configuration that answers.
+    """The configuration that answers questions.
 
     Attributes:
         name: Of the configuration.
         promotion: None before the first promotion.
-        problems: Why the promoted configuration, as stored, is not valid; `config` has the default
-            values then.
+        problems: Why the stored promoted configuration is invalid; `config` then has the default
+            values.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Serving:
 
 
 def read_serving(connection: Connection, default: NamedConfiguration) -> Serving:
-    """Return what serves: the promoted configuration, else the default one."""
+    """Return the promoted configuration, or the default one if none is promoted."""
     promotion = current_promotion(connection)
     if promotion is None:
         return Serving(default.name, default.retrieval)
