@@ -1,7 +1,7 @@
 """One PostgreSQL data folder: its creation, its log and its postmaster process.
 
-Its settings belong in `tuning`; when to start and stop it, on which port, and who may ask at the
-same time in `server`.
+Its settings belong in `tuning`; when it starts and stops, on which port, and locking against other
+callers in `server`.
 """
 
 import contextlib
@@ -30,11 +30,12 @@ BUILTIN_LOCALE_SINCE = 17
 UTF8_LOCALES = ("C.UTF-8", "en_US.UTF-8", "es_ES.UTF-8", "UTF-8")
 # Above any process id of Linux or macOS.
 NO_PROCESS = 2**31 - 1
-# Not `tempfile.gettempdir()`, which may be long itself and differ between sessions.
+# Not `tempfile.gettempdir()`: that path may be long and differ between sessions.
 TEMPORARY_FOLDER = Path("/tmp")  # noqa: S108 - what is made there is checked
 
-# Detached by the shell, which ends at once: the postmaster is then nobody's zombie-to-be, holds no
-# pipe of ours, and any path survives as an argument. Its process id is all that is written.
+# The shell starts the postmaster in the background and exits at once. So the postmaster does not
+# become our zombie and holds no pipe of ours; paths are passed as arguments and need no quoting.
+# The shell's only output is the postmaster's process id.
 LAUNCH = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
 
 
@@ -62,21 +63,21 @@ class Cluster:
 
     @property
     def log(self) -> Path:
-        """What the server says since its last start; the start before is kept as `.1`."""
+        """The server's log since its last start; the log of the start before is kept as `.1`."""
         return self.folder / "server.log"
 
     @property
     def settings(self) -> Path:
-        """The settings, written anew at each start; `ALTER SYSTEM` still overrides them."""
+        """The settings file, rewritten at each start; `ALTER SYSTEM` still overrides it."""
         return self.place / "postgresql.conf"
 
     @property
     def exists(self) -> bool:
-        """Whether there are data."""
+        """Whether the data folder exists."""
         return self.data.exists()
 
     def create(self, binaries: Binaries, password: str) -> None:
-        """Create the data folder whole or not at all: made beside, then renamed.
+        """Create the data folder completely or not at all: under another name, then renamed.
 
         Raises:
             EmbeddedServerError: `initdb` failed.
@@ -118,10 +119,10 @@ class Cluster:
         )
 
     def require_version(self, binaries: Binaries) -> None:
-        """Check that the programs are of the major version that made the data.
+        """Check that the programs have the major version that created the data.
 
         Raises:
-            EmbeddedServerError: They are of another.
+            EmbeddedServerError: They have another major version.
         """
         found = _read(self.data / "PG_VERSION").strip()
         if found.isdigit() and int(found) != binaries.major:
@@ -146,9 +147,9 @@ class Cluster:
         return int(started.stdout)
 
     def _socket_folder(self) -> Path:
-        """The account's own folder, or a short one where a socket path would be too long.
+        """The account's own folder, or a short one if its socket path would be too long.
 
-        A folder whose name would need quoting in the settings counts as too long.
+        A folder whose name would need quoting in the settings is not used either.
         """
         name = str(self.folder)
         plain = re.fullmatch(r"[\w/.-]+", name, re.ASCII)
@@ -159,12 +160,12 @@ class Cluster:
         return short
 
     def _forget_dead_process(self) -> None:
-        """Clear what a dead postmaster left that PostgreSQL itself would stumble over.
+        """Clean up what a dead postmaster left and what would keep PostgreSQL from starting.
 
-        PostgreSQL takes a process id for alive if it is a zombie's, or was given to another process
-        since, as is usual in containers. The id is replaced rather than the file removed: its line
-        on shared memory still keeps a second server off data that an orphan process writes to.
-        Call it only when `postmaster` finds none.
+        PostgreSQL treats the process id in the lock file as alive if it belongs to a zombie, or to
+        another process by now, as is common in containers. So the id is replaced. The file itself
+        stays: its line on shared memory keeps a second server away from data that an orphaned
+        backend still writes to. Call this only when `postmaster` finds none.
         """
         pid_file = self.data / "postmaster.pid"
         first, *others = _read(pid_file).splitlines() or [""]
@@ -179,7 +180,7 @@ class Cluster:
             leftover.unlink(missing_ok=True)
 
     def postmaster(self) -> int | None:
-        """The process id of a postmaster that serves these data, zombies excluded."""
+        """The process id of the postmaster that serves these data; zombies do not count."""
         first = _read(self.data / "postmaster.pid").partition("\n")[0].strip()
         return int(first) if first.isdigit() and self.is_served_by(int(first)) else None
 
@@ -190,16 +191,16 @@ class Cluster:
         return os.fsencode(self.data) in _arguments(pid)
 
     def running_port(self) -> int:
-        """The port that the postmaster has noted; 0 if it has not yet."""
+        """The port that the postmaster wrote to its lock file; 0 if it has not yet."""
         noted = _read(self.data / "postmaster.pid").splitlines()[3:4]
         return int(noted[0]) if noted and noted[0].strip().isdigit() else 0
 
     def says_ready(self) -> bool:
-        """Whether the postmaster has noted that it accepts connections."""
+        """Whether the postmaster's lock file says that it accepts connections."""
         return _read(self.data / "postmaster.pid").rstrip().endswith("ready")
 
     def log_size(self) -> int:
-        """The bytes logged since the last start."""
+        """Size of the log since the last start, in bytes."""
         try:
             return self.log.stat().st_size
         except FileNotFoundError:
@@ -211,7 +212,7 @@ class Cluster:
 
 
 def advice(log: str, data: Path) -> str:
-    """What to do, in Spanish, about a failure that a log tells of."""
+    """Advice for the user, in Spanish, about the failure that a log shows."""
     known = (
         (("No space left on device", "Disk quota exceeded"), Message.SERVER_ADVICE_DISK_FULL),
         (("invalid locale name",), Message.SERVER_ADVICE_LOCALE),
@@ -235,10 +236,10 @@ def advice(log: str, data: Path) -> str:
 
 
 def _locale_options(major: int, ctype: str) -> list[str]:
-    """Order by code point, with letters, case and word boundaries of Unicode.
+    """Options for sorting by code point, with Unicode's letters, case and word boundaries.
 
-    The character type matters even with the built-in provider: with plain C the text search
-    parser takes every non-ASCII sign for a letter, and "¿Qué" becomes the word "¿qué".
+    The character type matters even with the built-in provider: with plain C the text-search
+    parser treats every non-ASCII character as a letter, and "¿Qué" becomes the word "¿qué".
     """
     options = ["--locale=C", f"--lc-ctype={ctype}"]
     if major >= BUILTIN_LOCALE_SINCE:
@@ -247,9 +248,9 @@ def _locale_options(major: int, ctype: str) -> list[str]:
 
 
 def _arguments(pid: int) -> list[bytes]:
-    """The command line of a live process; nothing for a zombie, which has none any more.
+    """The command line of a live process; empty for a zombie, which has none.
 
-    The command line, not `/proc/<pid>/cwd`: root in a container may not read that of `nobody`.
+    `/proc/<pid>/cwd` would not do: root in a container may not read it for a process of `nobody`.
     """
     if Path("/proc/self/cmdline").exists():
         try:
@@ -263,12 +264,12 @@ def _arguments(pid: int) -> list[bytes]:
         timeout=10,
     )
     command = listed.stdout.strip()
-    # Without separators the folder is what stands between two options of `launch`.
+    # `ps` does not separate arguments, so the folder is the text between two options of `launch`.
     return [command.partition(b" -D ")[2].partition(b" --config-file=")[0]]
 
 
 def _read(path: Path) -> str:
-    """The end of a text file of the account, empty if there is none; links are not followed."""
+    """The end of one of the account's text files; empty if it is missing; follows no links."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:

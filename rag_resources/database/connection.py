@@ -1,15 +1,15 @@
-"""A connection that is done by a deadline, whatever the server or the network does.
+"""A connection that finishes by a deadline, whatever the server or the network does.
 
-There are two limits. The server's is `statement_timeout`: what remains when a statement starts, so
-that a slow one is cancelled where it runs and its connection lives on. Ours is a little later, for
-when the server's answer cannot arrive: `psycopg.Connection.wait`, through which psycopg sends and
-receives everything, gives up and the connection is closed. Nothing is left running then either,
-since the server keeps its own limit.
+There are two limits. The server's limit is `statement_timeout`, set to the time that is left when a
+statement starts. So the server cancels a slow statement, and the connection stays usable. The
+client's limit is a little later, in case the server's answer does not arrive.
+`psycopg.Connection.wait`, through which psycopg sends and receives everything, then gives up and
+closes the connection. No statement is left running, since the server keeps its own limit.
 
-This needs no thread. A watchdog that cancels and shuts sockets down from outside would, and must
-not hit a connection that has passed on to somebody else; a cancel request cannot get through a
-network that stalls; `tcp_user_timeout` does not see a peer that acknowledges bytes and never
-answers. Lending connections is `pool`.
+The alternatives are worse. A watchdog needs a thread, and must not interrupt a connection that was
+lent to somebody else meanwhile. A cancel request does not get through a stalled network.
+`tcp_user_timeout` does not notice a peer that acknowledges bytes and never answers. Lending
+connections belongs in `pool`.
 """
 
 import math
@@ -29,10 +29,11 @@ from rag_resources.core.messages import Message
 from rag_resources.database.queries import statement
 
 LAG_MS = 20
-"""How far the server's limit may end after the deadline: a quick transaction sets it only once."""
+"""How much later than the deadline the server's limit may be, so that short transactions set it
+only once."""
 
 GRACE_MS = 100
-"""How long after the deadline the server's answer, late or cancelled, is waited for."""
+"""How long after the deadline to wait for the server's late answer or its cancellation."""
 
 _Result = TypeVar("_Result")
 
@@ -40,12 +41,12 @@ _Result = TypeVar("_Result")
 class LimitedConnection(psycopg.Connection[Any]):
     """A connection whose exchanges with the server end by `deadline`.
 
-    Statements in a transaction raise `DatabaseTimeoutError` when their time is up. If the server
-    cancelled them, the transaction is aborted and the connection good; else the connection is
-    closed. COPY and executemany keep the server's limit of the statement before them.
+    A statement in a transaction raises `DatabaseTimeoutError` when its time is up. If the server
+    cancelled it, the transaction is aborted and the connection stays usable; otherwise the
+    connection is closed. COPY and executemany keep the server limit of the statement before them.
 
     Attributes:
-        deadline: None for the limit the session was lent with.
+        deadline: None: only the limit given to `lend` applies.
     """
 
     deadline: Deadline | None = None
@@ -53,20 +54,20 @@ class LimitedConnection(psycopg.Connection[Any]):
     _limit_ms = 0
 
     def lend(self, limit_ms: int) -> None:
-        """Make an idle connection ready for its next user, in one round trip.
+        """Prepare an idle connection for its next user, in one round trip.
 
-        The user before may have left it in autocommit or at another isolation level; that setting
-        the limit works shows that the server answers.
+        This resets autocommit and the isolation level, which the previous user may have changed.
+        Setting the limit also shows that the server answers.
 
         Args:
-            limit_ms: What a statement may take, unless the deadline is earlier; >= 1.
+            limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
 
         Raises:
             psycopg.OperationalError: The connection is lost.
             DatabaseTimeoutError: No answer by the deadline.
         """
         self.autocommit = True
-        # A limit shorter than the lag might cancel the very statement that lifts it.
+        # A limit shorter than the lag could cancel the statement that raises it again.
         self._limit_ms = self._session_limit_ms = max(limit_ms, LAG_MS)
         self._set_limit("limit_session")
         self.autocommit = False
@@ -74,10 +75,10 @@ class LimitedConnection(psycopg.Connection[Any]):
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
-        """Give what is done inside less time: until `deadline`, if that is the earlier one.
+        """Apply `deadline` to the block, if it is earlier than the connection's.
 
         Raises:
-            DatabaseTimeoutError: The time was up. The transaction can only be rolled back.
+            DatabaseTimeoutError: The deadline passed. The transaction can only be rolled back.
         """
         outer = self.deadline
         if outer is None or deadline.remaining_ms < outer.remaining_ms:
@@ -88,15 +89,15 @@ class LimitedConnection(psycopg.Connection[Any]):
             self.deadline = outer
 
     def limit_next_statement(self) -> None:
-        """Have the server cancel the next statement when its time is up.
+        """Make the server cancel the next statement when its time is up.
 
         Raises:
-            DatabaseTimeoutError: It is up already; nothing was sent.
+            DatabaseTimeoutError: The time is up already; nothing was sent.
         """
         if self.autocommit:
             return
         if self.pgconn.transaction_status == TransactionStatus.IDLE:
-            # The end of a transaction undid its limit.
+            # The limit of the last transaction ended with it.
             self._limit_ms = self._session_limit_ms
         limit_ms = self._session_limit_ms
         if self.deadline:
@@ -110,11 +111,11 @@ class LimitedConnection(psycopg.Connection[Any]):
     def wait(
         self, gen: PQGen[_Result], interval: float = 0.1, timeout: float | None = None
     ) -> _Result:
-        """Exchange with the server as psycopg does, but no longer than until the deadline.
+        """Send and receive as psycopg does, but give up at the deadline.
 
         Raises:
-            DatabaseTimeoutError: The server cancelled the statement, or did not answer in time, in
-                which case the connection is closed.
+            DatabaseTimeoutError: The server cancelled the statement, or it did not answer in time
+                and the connection was closed.
         """
         if self.deadline is None or timeout is not None:
             return super().wait(gen, interval, timeout)
@@ -125,12 +126,12 @@ class LimitedConnection(psycopg.Connection[Any]):
         except psycopg.OperationalError as error:
             if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
                 raise
-            # The answer may come yet, and would be taken for that of the next statement.
+            # The answer may still arrive, and would be read as that of the next statement.
             self.close()
             raise DatabaseTimeoutError(Message.TIME_IS_UP) from error
 
     def _set_limit(self, query: str) -> None:
-        # A plain cursor: ours would want to set the limit first.
+        # A plain cursor, since a `LimitedCursor` would try to set the limit first.
         psycopg.Cursor(self).execute(_limit_statement(query, self._limit_ms), prepare=False)
 
 
@@ -143,7 +144,7 @@ class LimitedCursor(psycopg.Cursor[Any]):
     """A cursor of a `LimitedConnection`."""
 
     def execute(self, *args: Any, **kwargs: Any) -> Self:
-        """Execute a statement under what remains of the connection's time."""
+        """Execute a statement within the time left to the connection."""
         connection: LimitedConnection = self.connection  # type: ignore[assignment]
         connection.limit_next_statement()
         return super().execute(*args, **kwargs)

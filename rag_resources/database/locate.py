@@ -1,4 +1,4 @@
-"""Which database the application uses: the user's own or the embedded one, which is started."""
+"""Finds the application's database: the user's own, or the embedded one, which is then started."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def embedded_server(settings: Settings) -> EmbeddedServer:
 
 
 def database_url(settings: Settings) -> str:
-    """Return the URL of the application's database; starts the embedded server if it is the one."""
+    """Return the URL of the application's database; starts the embedded server if it is used."""
     if settings.database_url:
         return settings.database_url.get_secret_value()
     return _embedded_url(settings, APPLICATION_DATABASE)
@@ -30,7 +30,7 @@ def dagster_url(settings: Settings) -> str:
     """Return the URL of Dagster's own storage, in the form SQLAlchemy wants for psycopg2.
 
     Raises:
-        DatabaseUnavailableError: The one of the settings is none.
+        DatabaseUnavailableError: The URL in the settings is invalid.
     """
     if settings.dagster_pg_url:
         url = settings.dagster_pg_url.get_secret_value()
@@ -44,15 +44,15 @@ def dagster_url(settings: Settings) -> str:
 def open_database(
     settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
 ) -> Database:
-    """Return an open pool over the application's database, whose schema is left as it is.
+    """Return an open pool over the application's database; the schema is checked, not migrated.
 
     Args:
         settings: Which database.
-        min_connections: As of `Database`.
-        guard: As of `Database`.
+        min_connections: See `Database`.
+        guard: See `Database`.
 
     Raises:
-        SchemaMismatchError: Its schema is not the one of this product.
+        SchemaMismatchError: Its schema is not that of this product version.
         DatabaseError: It cannot be started or reached.
     """
     url = database_url(settings)

@@ -1,4 +1,4 @@
-"""Brings a database up to date: checks what the server offers, then applies `sql/migrations`."""
+"""Migrates the schema of a database: checks the server first, then applies `sql/migrations`."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -17,25 +17,25 @@ MIN_PGVECTOR = (0, 8)
 CONNECT_TIMEOUT_S = 5
 LOCK_TIMEOUT_S = 60
 TABLE_TIMEOUT_S = 10
-"""Whoever uses a table after us waits behind us, as long as we wait for it."""
+"""Longest wait for a table: while this waits, later users of the table queue behind it."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def migrate(dsn: str) -> list[str]:
-    """Apply the migrations that are missing; safe to run at once from several processes.
+    """Apply the missing migrations; safe to run from several processes at once.
 
     Args:
         dsn: `postgresql://…`
 
     Returns:
-        The ids of those applied now.
+        The ids of the migrations applied now.
 
     Raises:
         DatabaseUnavailableError: The server does not answer, or another process is migrating.
-        SchemaMismatchError: A newer version of the product has migrated it.
-        DatabaseNotReadyError: It lacks the extension, the version or the rights, or has tables in
-            our way; the message says what to do.
+        SchemaMismatchError: A newer version of the product has migrated the database.
+        DatabaseNotReadyError: The extension, the server version or a privilege is missing, or
+            existing tables are in the way; the message says what to do.
     """
     with connect(dsn) as connection:
         try:
@@ -67,8 +67,8 @@ def connect(dsn: str) -> Connection:
     """Open one connection outside any pool.
 
     Raises:
-        DatabaseUnavailableError: The URL is no URL, or the server does not answer or refuses the
-            credentials.
+        DatabaseUnavailableError: The URL is invalid, or the server does not answer or refuses
+            the credentials.
     """
     parts = parse_url(dsn)
     try:
@@ -85,23 +85,24 @@ def connect(dsn: str) -> Connection:
 
 
 def first_line(error: psycopg.Error) -> str:
-    """Return the first line of what PostgreSQL said; never the statement, never credentials."""
+    """Return the first line of PostgreSQL's message, without the statement or credentials."""
     text = (error.diag.message_primary or str(error)).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 
 def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:
-    """Return the parts of the address of a database.
+    """Return the parts of a database URL.
 
     Args:
-        dsn: The address.
-        variable: Where it comes from, for the error.
+        dsn: The URL.
+        variable: The environment variable it comes from, for the error.
 
     Raises:
-        DatabaseUnavailableError: It is none; what it says is not told.
+        DatabaseUnavailableError: The URL is invalid; the error does not quote it.
     """
-    # A password with "@", "/" or "?" as they are ends up in the host, the port or the name, and
-    # from there in messages and logs: hence the checks, and no cause, which quotes the URL.
+    # With an unescaped "@", "/" or "?" part of a password would be read as host, port or name,
+    # and end up in messages and logs. Hence the checks; the error has no cause, since that would
+    # quote the URL.
     invalid = DatabaseUnavailableError(Message.DATABASE_URL_INVALID.format(variable=variable))
     try:
         parts = conninfo_to_dict(dsn)
@@ -115,9 +116,9 @@ def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:
 
 
 def _wait_for_turn(connection: Connection) -> None:
-    """Take the lock of migrations, which ends with the connection.
+    """Take the migration lock, which is released when the connection ends.
 
-    Yoyo's own lock is a row that a killed process leaves behind for ever.
+    Yoyo's own lock is a row, which a killed process leaves behind for ever.
     """
     queries().set_session(connection, name="lock_timeout", value=f"{LOCK_TIMEOUT_S}s")
     try:
@@ -127,14 +128,14 @@ def _wait_for_turn(connection: Connection) -> None:
 
 
 def _apply_missing(dsn: str) -> list[str]:
-    # As parameters, so that every form of URL that PostgreSQL's own library takes will do.
+    # Passed as parameters, so that every form of URL that libpq accepts works.
     uri = "postgresql+psycopg:///?" + urlencode(conninfo_to_dict(dsn))
     with get_backend(uri) as backend:
         backend.break_lock()
         pending = backend.to_apply(read_migrations(str(SQL / "migrations")))
-        # Applied and recorded in one transaction, all of them. Yoyo's own loop takes two of each: a
-        # process killed between them leaves a database that can never be migrated again. And an
-        # application that writes to the notes must not meet them half adopted.
+        # All migrations are applied and recorded in one transaction. Yoyo's own loop takes two for
+        # each: a process killed between them leaves a database that can never be migrated again.
+        # Also, an application that writes notes must not see the table half adopted.
         with backend.transaction():
             queries().set_transaction(
                 backend.connection, name="lock_timeout", value=f"{TABLE_TIMEOUT_S}s"
@@ -147,7 +148,7 @@ def _apply_missing(dsn: str) -> list[str]:
 
 
 def _preflight(connection: Connection) -> None:
-    """Check what we need before anything is written; the last step installs pgvector."""
+    """Check the requirements before anything is written; the last step installs pgvector."""
     version = connection.info.server_version // 10_000
     if version < MIN_POSTGRES:
         raise DatabaseNotReadyError(

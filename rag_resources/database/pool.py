@@ -1,6 +1,6 @@
-"""Connections of the application: a pool with our session settings, and errors of ours.
+"""The application's connection pool, with its session settings and error translation.
 
-How a connection keeps to a deadline is `connection`; trying again is `retry`.
+How a connection keeps a deadline is in `connection`; retries are in `resilience.retry`.
 """
 
 import math
@@ -30,21 +30,21 @@ MAX_CONNECTIONS = 20
 IDLE_S = 30.0
 ACQUIRE_TIMEOUT_S = 2.0
 CHECK_TIMEOUT_MS = 500
-"""A pooled connection that takes longer than this for next to nothing is given up for a new one."""
+"""A pooled connection that takes longer than this to answer a trivial query is replaced."""
 
 STATEMENT_TIMEOUT_MS = 600_000
 
 _SESSION = {
-    # At least the largest LIMIT over an index: HNSW returns no more rows than this.
+    # At least the largest LIMIT of an index scan: HNSW returns no more rows than this.
     "hnsw.ef_search": "100",
-    # A filter after the index scan must not starve the result.
+    # Lets the index scan go on if a filter after it leaves too few rows.
     "hnsw.iterative_scan": "relaxed_order",
     "idle_in_transaction_session_timeout": "600s",
     "application_name": "brain-sync-rag",
 }
 
-# A host that is gone says nothing: without a deadline a statement would wait for the kernel's two
-# hours.
+# A host that disappears sends nothing: without these settings a statement without a deadline would
+# wait for the kernel's default of two hours.
 _KEEPALIVE = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -55,19 +55,19 @@ _KEEPALIVE = {
 
 @dataclass(frozen=True, slots=True)
 class PoolStatistics:
-    """How a pool is used: what it holds now, and what it went through since it was opened.
+    """The current state of a pool, and counts since it was opened.
 
     Attributes:
-        size: Connections, those being opened included.
-        in_use: Those lent.
-        waiting: Callers that wait for one.
-        requests: Connections asked for.
+        size: Connections, including those being opened.
+        in_use: Connections lent.
+        waiting: Callers waiting for a connection.
+        requests: Requests for a connection.
         requests_queued: Requests that had to wait.
-        requests_failed: Requests that got none in time.
-        wait_ms_avg: Time in the queue, over all requests.
+        requests_failed: Requests that got no connection in time.
+        wait_ms_avg: Average time in the queue, over all requests.
         connections_opened: Attempts to connect.
         connections_failed: Attempts that failed.
-        connections_lost: Connections that turned out dead or were closed while lent.
+        connections_lost: Connections found dead, or closed while lent.
     """
 
     size: int
@@ -87,8 +87,8 @@ class Database:
 
     Args:
         dsn: `postgresql://…`
-        min_connections: Kept open: 5 in a server, fewer in a run.
-        guard: Called before a connection is lent; raises if nothing may be done any more, as
+        min_connections: Connections kept open: 5 in a server, fewer in a run.
+        guard: Called before a connection is lent; raises if none may be lent any more, as
             `RunLock.check` does.
     """
 
@@ -103,7 +103,7 @@ class Database:
             max_size=MAX_CONNECTIONS,
             max_idle=IDLE_S,
             timeout=ACQUIRE_TIMEOUT_S,
-            # Or else the pauses between attempts grow to minutes, and outlast the server's outage.
+            # Otherwise the pauses between attempts grow to minutes and outlast a short outage.
             reconnect_timeout=CONNECT_TIMEOUT_S,
             kwargs={
                 "row_factory": namedtuple_row,
@@ -115,7 +115,8 @@ class Database:
             open=False,
         )
         self._lent: set[LimitedConnection] = set()
-        # By thread: the pool's own queue keeps those who gave up until a connection is returned.
+        # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
+        # a connection is returned.
         self._waiting: set[int] = set()
 
     def open(self) -> "Database":
@@ -143,22 +144,23 @@ class Database:
 
     @contextmanager
     def transaction(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
-        """Lend a connection: committed at the end, rolled back on an error.
+        """Lend a connection in a transaction: committed at the end, rolled back on an error.
 
         Args:
-            deadline: When to be done, acquiring and committing included; None leaves statements
-                `STATEMENT_TIMEOUT_MS` each. `LimitedConnection.within` gives some of them less.
+            deadline: For everything, including acquiring the connection and committing. None
+                allows each statement `STATEMENT_TIMEOUT_MS`. `LimitedConnection.within` can
+                shorten it for some statements.
 
         Raises:
             DatabaseUnavailableError: No connection in time, or it was lost.
-            DatabaseTimeoutError: The deadline came while a statement ran or all connections were
-                lent; or a statement was cancelled.
+            DatabaseTimeoutError: The deadline passed while a statement ran or while all
+                connections were lent; or a statement was cancelled.
             DatabaseError: The disk of the database is full.
         """
         try:
             connection = self._acquire(deadline)
             try:
-                # After the wait for a connection: the server may have been away meanwhile.
+                # Checked after the wait for a connection: the server may have been down meanwhile.
                 self._guard()
                 with connection:
                     yield connection
@@ -178,9 +180,9 @@ class Database:
 
     @contextmanager
     def bulk(self) -> Iterator[Connection]:
-        """Lend a connection for bulk ingestion: a crash of the server may lose its last commits.
+        """Lend a connection for bulk ingestion: a server crash may lose the last commits.
 
-        Whatever is lost is done again by a rerun: nothing is left half done.
+        A rerun repeats the lost work; no transaction is left half done.
         """
         with self.transaction() as connection:
             queries().set_transaction(connection, name="synchronous_commit", value="off")
@@ -188,26 +190,25 @@ class Database:
 
     @contextmanager
     def snapshot(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
-        """Lend a connection that sees one state of the database throughout, and writes nothing.
+        """Lend a read-only connection that sees one snapshot of the database throughout.
 
         Args:
-            deadline: As of `transaction`.
+            deadline: See `transaction`.
         """
         with self.transaction(deadline) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield connection
-            # What was read stands, whether or not the server hears that this is the end. With a
-            # rollback psycopg would give up all statements that it has prepared.
+            # What was read is valid even if this last message does not reach the server. With a
+            # rollback psycopg would discard all its prepared statements.
             with suppress(psycopg.OperationalError, DatabaseTimeoutError):
                 connection.commit()
 
     @contextmanager
     def autocommit(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
-        """Lend a connection outside any transaction: for one quick statement, or a long one.
+        """Lend a connection outside any transaction, for one short or one very long statement.
 
         Args:
-            deadline: As of `transaction`; None leaves a statement as long as it takes, for
-                `CREATE INDEX CONCURRENTLY`.
+            deadline: See `transaction`; None sets no limit, for `CREATE INDEX CONCURRENTLY`.
         """
         with self.transaction(deadline) as connection:
             connection.autocommit = True
@@ -216,8 +217,8 @@ class Database:
             yield connection
 
     def statistics(self) -> PoolStatistics:
-        """Return how the pool is used."""
-        # A counter that never counted is missing.
+        """Return the pool's statistics."""
+        # psycopg leaves out counters that are still 0.
         counts = defaultdict(int, self._pool.get_stats())
         return PoolStatistics(
             size=counts["pool_size"],
@@ -233,7 +234,7 @@ class Database:
         )
 
     def _acquire(self, deadline: Deadline | None) -> LimitedConnection:
-        """Take a connection that answers out of the pool; those that do not are replaced."""
+        """Take a connection that answers from the pool; dead ones are replaced."""
         limit = Deadline.after(ACQUIRE_TIMEOUT_S * 1000, time.monotonic)
         if deadline:
             if deadline.expired:
@@ -267,7 +268,7 @@ class Database:
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
             connection.lend(limit_ms)
-            # Stays when the connection is returned, so that the pool's own rollback is bounded.
+            # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
         except BaseException:
             connection.close()
@@ -280,7 +281,7 @@ class Database:
 
 
 def _configure(connection: LimitedConnection) -> None:
-    """Set up a new connection, or fail, within the time to connect."""
+    """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
     for name, value in _SESSION.items():

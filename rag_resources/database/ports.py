@@ -1,13 +1,13 @@
-"""Which port of this machine a server of ours listens on."""
+"""Chooses the port that one of the product's servers listens on."""
 
 import secrets
 import socket
 import time
 
 HOST = "127.0.0.1"
-# Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes a kept one.
+# Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes a chosen port.
 FIRST_PORT, LAST_PORT = 20_000, 32_000
-# A process that was just killed still holds its port while the kernel clears it away.
+# A process that was just killed holds its port until the kernel has cleaned up.
 FREEING_SECONDS = 1.0
 POLL_SECONDS = 0.05
 
@@ -16,7 +16,7 @@ def choose_port(preferred: int | None, *, host: str = HOST) -> int:
     """Return a free port: the preferred one if it is free, else any.
 
     Args:
-        preferred: The port of the last start, or the usual one; None: there is none.
+        preferred: The port of the last start, or the default one; None if there is neither.
         host: Where the server will listen.
     """
     if preferred is not None and becomes_free(preferred, host=host):
@@ -31,7 +31,7 @@ def choose_port(preferred: int | None, *, host: str = HOST) -> int:
 
 
 def becomes_free(port: int, *, host: str = HOST) -> bool:
-    """Whether a port is free, or becomes so while the kernel clears away a killed process."""
+    """Whether a port is free, or becomes free once the kernel has cleaned up a killed process."""
     deadline = time.monotonic() + FREEING_SECONDS
     while not _is_free(port, host):
         if time.monotonic() > deadline:
@@ -42,7 +42,7 @@ def becomes_free(port: int, *, host: str = HOST) -> bool:
 
 def _is_free(port: int, host: str) -> bool:
     with socket.socket() as probe:
-        # As PostgreSQL does: connections that linger from its own last run do not count.
+        # PostgreSQL sets this too: connections lingering from its last run do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

@@ -1,6 +1,6 @@
-"""`server.json`: what the embedded PostgreSQL keeps in its home between starts.
+"""`server.json`: what the embedded PostgreSQL stores in its home between starts.
 
-The password is not in it: it lies beside the data, see `server`.
+It does not hold the password, which is stored beside the data (see `server`).
 """
 
 import json
@@ -12,13 +12,13 @@ from rag_resources.files import write_atomically
 
 @dataclass(frozen=True)
 class ServerRecord:
-    """Where the state is, and what the last start chose.
+    """Where the server's state is, and what its last start chose.
 
     Args:
-        home: The home it was written for.
-        place: The folder of the state if that is not in the home.
+        home: The home that the record was written for.
+        place: The state folder, if it is outside the home.
         port: The port of the last start.
-        version: PostgreSQL's version then.
+        version: PostgreSQL's version at the last start.
     """
 
     home: str
@@ -27,16 +27,17 @@ class ServerRecord:
     version: str
 
     def write(self) -> None:
-        """Keep it in its home, for the caller's eyes only."""
+        """Write the record to its home, readable by the caller only."""
         text = json.dumps(asdict(self), indent=2) + "\n"
         write_atomically(_path(Path(self.home)), text, mode=0o600)
 
 
 def read_record(home: Path) -> ServerRecord | None:
-    """Read the record of a home; none before the first start, or if it does not count.
+    """Read the record of a home; None before the first start, or if the record is unusable.
 
-    A damaged one does not: what it says is found or chosen anew at the next start. Nor does that of
-    a copy of another home, unlike one that moved: it must not share the other's data.
+    A damaged record is ignored: the next start finds or chooses everything again. So is the record
+    of a home copied from another one, which must not share the other's data. The record of a home
+    that was moved stays valid.
     """
     try:
         record = ServerRecord(**json.loads(_path(home).read_text("utf-8")))
@@ -48,7 +49,7 @@ def read_record(home: Path) -> ServerRecord | None:
 
 
 def state_folder(home: Path) -> Path:
-    """Where a home keeps the state of its server."""
+    """The folder where a home keeps its server's state."""
     return home / "postgres"
 
 

@@ -1,6 +1,6 @@
-"""Which schema a database has, and whether this version of the product can use it as it is.
+"""Compares the schema of a database with the one that this version of the product uses.
 
-Bringing it up to date is `migrations`, and only for who asks for that: `rag up` and `make run`.
+Migrating it belongs in `migrations`, and happens only on request: by `rag up` and `make run`.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ class Schema:
     """The schema of a database.
 
     Attributes:
-        state: Against that of this product.
+        state: How it relates to the schema of this product version.
         version: Its latest migration; None if it has none.
-        pending: Migrations of this product that it lacks, in order.
+        pending: Migrations of this product version that it lacks, in order.
     """
 
     state: SchemaState
@@ -43,7 +43,7 @@ class Schema:
 
     @property
     def problem(self) -> str | None:
-        """What keeps it from being used, both versions named, and how to go on; None if nothing."""
+        """Why it cannot be used, with both versions and what to do; None if it can."""
         names = {"found": self.version, "expected": schema_version(), "product": product_version()}
         match self.state:
             case SchemaState.CURRENT:
@@ -63,12 +63,12 @@ def known_migrations() -> tuple[str, ...]:
 
 
 def schema_version() -> str:
-    """Return the schema that this product uses, called after its latest migration."""
+    """Return the schema version that this product uses: the name of its latest migration."""
     return known_migrations()[-1]
 
 
 def read_schema(connection: Connection) -> Schema:
-    """Read which migrations a database has had."""
+    """Read which migrations were applied to a database."""
     known = known_migrations()
     applied: set[str] = set()
     if queries().has_schema_log(connection):
@@ -82,16 +82,16 @@ def read_schema(connection: Connection) -> Schema:
 
 
 def check_schema(connection: Connection) -> None:
-    """Refuse a database whose schema is not the one of this product; nothing is changed.
+    """Check that a database has the schema of this product version; nothing is changed.
 
     Raises:
-        SchemaMismatchError: There is none, or an older or newer one; it says how to go on.
+        SchemaMismatchError: It has none, or an older or newer one; the message says what to do.
     """
     _refuse(read_schema(connection), {SchemaState.CURRENT})
 
 
 def check_can_migrate(connection: Connection) -> None:
-    """Refuse to migrate a database that a newer version of the product has migrated.
+    """Check that no newer version of the product has migrated a database.
 
     Raises:
         SchemaMismatchError: Its schema is newer.

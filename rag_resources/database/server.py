@@ -1,7 +1,8 @@
-"""The life of the embedded PostgreSQL: explicit start and stop, its port, password and databases.
+"""Starts and stops the embedded PostgreSQL; its port, password and databases.
 
-What it runs is in `binaries`, as whom and where in `account`, the data folder and the process in
-`cluster`, what is kept between starts in `record`. Connections for queries belong in `pool`.
+The programs it runs are in `binaries`, the system account and folders in `account`, the data folder
+and the process in `cluster`, what is stored between starts in `record`. Connections for queries
+belong in `pool`.
 """
 
 import contextlib
@@ -32,7 +33,8 @@ from rag_resources.files import write_atomically
 
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 5
-# A start may replay a gigabyte of log, of which the server tells every 10 s: only silence counts.
+# A start may replay a gigabyte of log; the server then logs its progress every 10 s. So only a
+# silent log counts as a failure.
 QUIET_SECONDS = 60
 START_SECONDS = 600
 LOCK_SECONDS = 630
@@ -54,12 +56,12 @@ FILE_PROBLEMS = {
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What is known of an embedded server.
+    """The status of an embedded server.
 
     Args:
         running: Whether a process serves the data; it may still be starting up.
-        pid: That process.
-        port: The port it has, or will have again; none before the first start.
+        pid: The id of that process.
+        port: Its port, which is kept across starts; none before the first start.
         data_dir: Its data folder.
         version: PostgreSQL's version at the last start.
     """
@@ -76,18 +78,18 @@ class _PortTakenError(Exception):
 
 
 class EmbeddedServer:
-    """A PostgreSQL of our own under a folder, for users without one.
+    """A PostgreSQL server in a folder, for users without a server of their own.
 
-    It outlives the process that starts it and stops only by `down`. Many processes may call `up` at
-    once. Everything lies in `<home>/postgres`, port and place in its `server.json`. Only when root
-    runs it and `nobody` cannot get into `home` do data and password lie in
-    `/var/lib/brain-sync-rag/<hash of home>` (see `account.system_folder`); there they stay, and
-    are found again, if `home` is deleted and made anew.
+    It outlives the process that starts it, and stops only by `down`. Several processes may call
+    `up` at once. Everything is stored in `<home>/postgres`; port and data location are in its
+    `server.json`. The exception: if root runs the server and `nobody` cannot enter `home`, data
+    and password are in `/var/lib/brain-sync-rag/<hash of home>` (see `account.system_folder`).
+    They stay there if `home` is deleted, and are found again if it is created again.
 
     Args:
-        home: The folder of the state; made if missing.
-        port: Insist on this port; by default a free one is chosen once and kept.
-        binaries: Folder of PostgreSQL programs; those of our wheel by default.
+        home: The folder of the state; created if missing.
+        port: Use exactly this port; by default a free one is chosen once and kept.
+        binaries: Folder of the PostgreSQL programs; by default those of the installed wheel.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class EmbeddedServer:
         """Start the server unless it runs, and wait until it answers a query.
 
         Raises:
-            EmbeddedServerError: It cannot be started, with the end of its log and what to do.
+            EmbeddedServerError: It cannot be started; holds the end of its log and what to do.
         """
         with _file_problems(self._folder):
             if self._answers():
@@ -129,7 +131,7 @@ class EmbeddedServer:
                 self._stop()
 
     def status(self) -> ServerStatus:
-        """Look at the server without touching it.
+        """Return the server's status without changing anything.
 
         Raises:
             EmbeddedServerError: The state belongs to somebody else.
@@ -162,10 +164,10 @@ class EmbeddedServer:
         return f"postgresql://{ROLE}:{password}@{HOST}:{record.port}/{quote(database, safe='')}"
 
     def ensure_database(self, name: str) -> None:
-        """Create a database with the extension `vector` unless it is there.
+        """Create a database with the extension `vector`, unless it exists.
 
         Raises:
-            InvalidParameterError: PostgreSQL would refuse or cut the name.
+            InvalidParameterError: PostgreSQL would refuse or truncate the name.
             EmbeddedServerError: The server does not answer, or lacks `vector`.
         """
         if not 0 < len(name.encode()) <= MAX_NAME_BYTES or "\0" in name:
@@ -175,7 +177,7 @@ class EmbeddedServer:
         identifier = sql.Identifier(name)
         with self._connected("postgres") as connection:
             if not queries().database_exists(connection, name=name):
-                # Two processes may get here at once: the second is told so, in one of two ways.
+                # Two processes may get here at once; the second gets one of these two errors.
                 with contextlib.suppress(
                     psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation
                 ):
@@ -206,8 +208,8 @@ class EmbeddedServer:
             ) from error
 
     def _connect(self, database: str) -> psycopg.Connection[Any]:
-        # Beyond the URL: what PG* variables of the environment could change, and the refusal to
-        # hand the password to a stranger on our port.
+        # Besides the URL: settings that PG* environment variables could change, and a requirement
+        # that keeps the password from being sent to another program on this port.
         return psycopg.connect(
             self.dsn(database),
             hostaddr=HOST,
@@ -289,7 +291,7 @@ class EmbeddedServer:
             cluster = Cluster(choose_place(self._folder, cluster.account), cluster.account)
         binaries = usable_binaries(self._binaries, cluster.account)
         if (pid := cluster.postmaster()) is not None:
-            # Whoever started it did not live to see it ready, or the record was lost.
+            # The process that started it died before it was ready, or the record was lost.
             if record is None:
                 self._note(cluster, cluster.running_port(), binaries)
             self._wait_until_ready(cluster, pid)
@@ -333,7 +335,7 @@ class EmbeddedServer:
             log = cluster.log_tail()
             if "could not bind" in log and self._port is None:
                 raise _PortTakenError
-            # Backends of a killed server finish their query before they notice.
+            # Backends of a killed server finish their query before they exit.
             orphans = "pre-existing shared memory block" in log
             if not orphans or time.monotonic() > deadline:
                 raise EmbeddedServerError(
@@ -393,7 +395,7 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _file_problems(folder: Path) -> Iterator[None]:
-    """Put a problem with the files of the state to the user in Spanish."""
+    """Report a problem with the state's files to the user, in Spanish."""
     try:
         yield
     except OSError as error:

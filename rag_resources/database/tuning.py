@@ -1,4 +1,4 @@
-"""The settings of the embedded PostgreSQL, fitted to the memory of this machine and to the data."""
+"""Settings of the embedded PostgreSQL, based on the machine's memory and the size of the data."""
 
 import contextlib
 import os
@@ -41,10 +41,10 @@ def settings_text(port: int, socket_folder: Path, *, data_bytes: int) -> str:
     """The text of the settings file.
 
     Args:
-        port: To listen on.
-        socket_folder: For the socket; its name needs no quoting.
-        data_bytes: Size of the data there are: the cache grows with them, up to a quarter of the
-            memory. It follows at the next start of the server.
+        port: The port to listen on.
+        socket_folder: Folder of the socket; its name needs no quoting.
+        data_bytes: Size of the data. The cache grows with it, up to a quarter of the memory,
+            at each start of the server.
     """
     memory = total_memory() // MEGABYTE
     maintenance = max(64, min(4096, memory // 8))
@@ -60,7 +60,7 @@ def settings_text(port: int, socket_folder: Path, *, data_bytes: int) -> str:
 
 
 def total_memory() -> int:
-    """The bytes of memory of this machine or container."""
+    """Memory of this machine or container, in bytes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
@@ -69,7 +69,7 @@ def total_memory() -> int:
 
 
 def folder_bytes(folder: Path) -> int:
-    """The bytes of all files below a folder; what vanishes meanwhile does not count."""
+    """Total size of the files below a folder, in bytes; files deleted meanwhile do not count."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):
@@ -79,10 +79,10 @@ def folder_bytes(folder: Path) -> int:
 
 
 def shared_memory_type(needed: int) -> str:
-    """How parallel workers share memory: `/dev/shm` unless that is too small for an index build.
+    """How parallel workers share memory: `/dev/shm`, unless it is too small for an index build.
 
-    A parallel HNSW build puts a graph of `maintenance_work_mem` bytes there and fails outright in
-    the 64 MB of a container; System V segments do not come out of `/dev/shm`.
+    A parallel HNSW build allocates `maintenance_work_mem` bytes there, and fails in a container's
+    64 MB. System V segments do not use `/dev/shm`.
     """
     if os.uname().sysname != "Linux":
         return "posix"
