@@ -1,4 +1,4 @@
-"""Rows of `chunks` and what is derived from them: the statistics of full-text search."""
+"""Rows of `chunks`, and the full-text search statistics derived from them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rag_resources.database.queries import queries
 from rag_resources.store.holds import refuse_while_held
 
 LARGE_INDEX = 10_000
-"""Chunks from which on the statistics of full-text search may lag a little behind."""
+"""Number of chunks from which the full-text search statistics may be slightly out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class BrokenNote:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpans:
-    """A chunked note with the spans of its chunks, in order."""
+    """A chunked note with the ranges of its chunks, in order."""
 
     note_id: UUID
     content: str
@@ -41,7 +41,7 @@ def select_notes_to_chunk(
     skipped: Sequence[UUID],
     batch_size: int,
 ) -> list[UUID]:
-    """Return the newest notes of a window that need chunking, not yet claimed."""
+    """Return the newest notes of a window that need chunking; this does not claim them."""
     rows = queries().select_notes_to_chunk(
         connection,
         month_start=window.start,
@@ -54,7 +54,7 @@ def select_notes_to_chunk(
 
 
 def count_notes_to_chunk(connection: Connection, window: TimeWindow, *, chunking_hash: str) -> int:
-    """Count the notes of a window that need chunking, whoever has them in hand."""
+    """Count the notes of a window that need chunking, claimed or not."""
     count: int = queries().count_notes_to_chunk(
         connection,
         month_start=window.start,
@@ -67,10 +67,10 @@ def count_notes_to_chunk(connection: Connection, window: TimeWindow, *, chunking
 def claim_notes(
     connection: Connection, note_ids: Sequence[UUID], *, chunking_hash: str
 ) -> list[Note]:
-    """Lock those of some notes until commit that still need chunking and that no other run has.
+    """Lock the given notes that need chunking and are unclaimed, until commit.
 
     Raises:
-        MigrationHeldError: The migration was rolled back: its chunks are being dropped.
+        MigrationHeldError: The migration was rolled back, and its chunks are being dropped.
     """
     queries().announce_chunking(connection)
     rows = list(
@@ -86,14 +86,14 @@ def claim_notes(
 def replace_chunks(
     connection: Connection, chunks: Mapping[UUID, Sequence[Chunk]], *, chunking_hash: str
 ) -> None:
-    """Give claimed notes exactly these chunks; queue those for embedding that had others.
+    """Replace the chunks of claimed notes; notes whose chunks changed are queued for embedding.
 
     Raises:
-        IndexingError: A note does not have as many chunks as given; roll back.
+        IndexingError: The number of stored chunks of a note is wrong; roll back.
     """
     note_ids = list(chunks)
     given = [chunk for cut in chunks.values() for chunk in cut]
-    # A note in the queue is searched as a whole: none goes there for nothing.
+    # A queued note is searched as a whole, so only notes whose chunks changed are queued.
     rows = queries().find_changed_notes(connection, note_ids=note_ids, **_described(given))
     changed = [row.note_id for row in rows]
     if changed:
@@ -116,7 +116,7 @@ def replace_chunks(
 
 
 def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:
-    """What may change about chunks that keep their content, a column each."""
+    """What may change in a chunk whose content stays the same, as columns."""
     return {
         "parents": [chunk.note_id for chunk in chunks],
         "ids": [chunk.chunk_id for chunk in chunks],
@@ -128,7 +128,7 @@ def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:
 
 
 def find_broken(connection: Connection, window: TimeWindow, *, limit: int) -> list[BrokenNote]:
-    """Return chunked notes of a window whose chunks break bounds or sequence."""
+    """Return chunked notes of a window with wrong chunk bounds, or with a broken sequence."""
     rows = queries().find_broken_chunks(
         connection, month_start=window.start, month_end=window.end, row_limit=limit
     )
@@ -136,7 +136,7 @@ def find_broken(connection: Connection, window: TimeWindow, *, limit: int) -> li
 
 
 def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSpans]:
-    """Yield every chunked note of a window, without holding them all."""
+    """Yield every chunked note of a window, without loading all of them at once."""
     with connection.cursor(name="chunk_spans") as cursor:
         cursor.itersize = 200
         cursor.execute(
@@ -150,9 +150,9 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
 
 
 def refresh_statistics(connection: Connection) -> None:
-    """Make the statistics of full-text search exact: of the lexemes and of the corpus.
+    """Recompute the full-text search statistics, of the lexemes and of the corpus.
 
-    Until the caller commits another refresh waits; whoever searches does not.
+    Another refresh waits until the caller commits; searches do not wait.
     """
     queries().lock_lexeme_statistics(connection)
     queries().refresh_lexeme_statistics(connection)
@@ -160,18 +160,18 @@ def refresh_statistics(connection: Connection) -> None:
 
 
 def update_statistics(connection: Connection, *, rewritten: int = 0) -> bool:
-    """Refresh the statistics of full-text search if that is due.
+    """Refresh the full-text search statistics if that is due.
 
-    A refresh reads every chunk. A small index has one for every change; in a large one the weights
-    of words hardly move while a hundredth of the chunks come, go or change, so there it waits for
-    as many at once, or for a day.
+    A refresh reads every chunk. A small index is refreshed after every change. In a large index,
+    word weights hardly move until 1 % of the chunks have changed, so a refresh waits for that many
+    changes, or for a day.
 
     Args:
         connection: In a transaction.
-        rewritten: How many chunks were written, also if there are as many as before.
+        rewritten: How many chunks were written, even if their number stayed the same.
 
     Returns:
-        Whether they were refreshed.
+        Whether the statistics were refreshed.
     """
     (found,) = queries().compare_statistics(connection)
     is_minor = found.roughly and rewritten * 100 <= found.chunk_count

@@ -1,4 +1,4 @@
-"""What a comparison reads: evaluations by name, their questions, how the notes are called."""
+"""Data for comparing evaluations: evaluations by name, their questions, the names of notes."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -13,14 +13,14 @@ from rag_resources.languages.messages import restored
 from rag_resources.store.evaluations import stored_evaluation
 
 MIN_PREFIX = 6
-"""Hex digits an id has to begin with, to be meant by them."""
+"""Fewest hex digits that are accepted as the beginning of an id."""
 
 Questions = Mapping[UUID, EvaluatedQuestion]
 
 
 @dataclass(frozen=True, slots=True)
 class NoteName:
-    """How people know a note, and the month it is of, as `YYYY-MM`."""
+    """A note's name for display, its title, and its month as `YYYY-MM`."""
 
     name: str
     title: str
@@ -28,11 +28,11 @@ class NoteName:
 
 
 def find_evaluations(connection: Connection, name: str) -> list[StoredEvaluation]:
-    """Return the evaluations a name may mean; two if it is not enough to tell which.
+    """Return the evaluations that a name may stand for; two if it is ambiguous.
 
     Args:
-        connection: Open.
-        name: A configuration, for its newest evaluation, or the beginning of an evaluation's id.
+        connection: Any.
+        name: A configuration (its newest evaluation), or the beginning of an evaluation's id.
     """
     digits = name.replace("-", "").lower()
     is_prefix = re.fullmatch(r"[0-9a-f]+", digits) and len(digits) >= MIN_PREFIX
@@ -43,7 +43,7 @@ def find_evaluations(connection: Connection, name: str) -> list[StoredEvaluation
 def evaluated_questions(
     connection: Connection, evaluation_ids: Collection[UUID]
 ) -> dict[UUID, dict[UUID, EvaluatedQuestion]]:
-    """Return every question of some evaluations, by evaluation and golden id.
+    """Return every question of the given evaluations, by evaluation and golden id.
 
     An evaluation whose questions were archived has none.
     """
@@ -65,6 +65,6 @@ def evaluated_questions(
 
 
 def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:
-    """Return how people know some notes; those that are gone have no name."""
+    """Return the names of the given notes, by id; deleted notes have none."""
     rows = queries().name_notes(connection, note_ids=list(note_ids))
     return {row.id: NoteName(row.name, row.title, row.month) for row in rows}

@@ -1,6 +1,6 @@
 """Rows of `content_settings`, and what kinds of content a database holds.
 
-What they mean for a run is decided in `ingestion.content_settings`.
+`ingestion.content_settings` decides what they mean for a run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
 ALL_TENANTS = ""
-"""The tenant of settings that hold for every tenant."""
+"""The tenant name of settings that apply to every tenant."""
 
 SettingKey = tuple[str, str]
 """Tenant and name of a setting."""
@@ -54,12 +54,12 @@ def write_content_settings(connection: Connection, values: Mapping[SettingKey, A
 
 
 def lock_content_settings(connection: Connection) -> None:
-    """Keep the stored settings as they are until commit, but for the caller."""
+    """Keep others from changing the stored settings until commit."""
     queries().lock_content_settings(connection)
 
 
 def held_content(connection: Connection, *, tenant: str, sample: str, unnamed: str) -> HeldContent:
-    """Say what kinds of content there are; `sample` and `unnamed` are names of sources."""
+    """Return what kinds of content there are; `sample` and `unnamed` are names of sources."""
     row = queries().held_sources(connection, tenant=tenant, sample=sample, unnamed=unnamed)
     return HeldContent(row.sample, row.unnamed, row.others, row.golden)
 
@@ -77,14 +77,15 @@ def move_notes(
     new_source: str,
     contents: Sequence[tuple[str, bytes]],
 ) -> int:
-    """Give notes of one source to another; ids and everything derived from them stay.
+    """Move notes from one source to another; their ids and everything derived from them stay.
 
     Args:
         connection: In a transaction.
-        tenant: Whose notes.
-        old_source: Where they are.
-        new_source: Where they belong.
-        contents: External id and SHA-256 of the content of each; a note with other content stays.
+        tenant: The tenant of the notes.
+        old_source: The source they are in.
+        new_source: The source they move to.
+        contents: External id and SHA-256 of the content of each; a note with other content is not
+            moved.
 
     Returns:
         How many were moved.

@@ -1,6 +1,6 @@
-"""Rows of documents: files, their pages, the sections that are notes, and where these stand.
+"""Rows of documents: files, their pages, and which parts of them are notes.
 
-Their form is `core.documents`; reading files is for the readers of its protocol.
+Their types are in `core.documents`; implementations of its reader protocol read the files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
 EXTRACTING = "extracting"
-"""The stage in which pages fail."""
+"""The stage stored for pages that could not be read."""
 
 
 def insert_document(
@@ -57,9 +57,10 @@ def write_pages(
     *,
     reader: DocumentReader,
 ) -> None:
-    """Write what a reader gave, in the caller's transaction.
+    """Store the pages and failures of a reader, in the caller's transaction.
 
-    Sections that stand in a page whose text changed must be written anew in the same transaction.
+    If the text of a page changes, the sections on it must be written again in the same
+    transaction.
     """
     pages = [_page_row(item, reader) for item in read if isinstance(item, Page)]
     failures = [_failure_row(item) for item in read if isinstance(item, PageFailure)]
@@ -77,16 +78,16 @@ def write_sections(
     sections: Mapping[UUID, Section],
     pages: Mapping[int, Page],
 ) -> None:
-    """Say of stored notes which sections they are, and where their characters stand.
+    """Store which section of a document each note is, and where its text is on the pages.
 
     Args:
         connection: In a transaction.
-        document_id: Of the sections.
+        document_id: The document of the sections.
         sections: By note id; the content of each note is the section's text.
-        pages: Of the document, by number.
+        pages: Pages of the document, by number.
 
     Raises:
-        InvalidParameterError: The runs of a section do not say where its text stands.
+        InvalidParameterError: The runs of a section do not cover its text.
     """
     for section in sections.values():
         check_section(section, pages)
@@ -116,14 +117,15 @@ def write_sections(
 def fetch_spans(
     connection: Connection, ranges: Sequence[tuple[UUID, int, int]]
 ) -> list[list[NoteSpan]]:
-    """Read the runs of ranges of notes, in one round trip.
+    """Read the spans that overlap ranges of notes, in one round trip.
 
     Args:
         connection: Any.
         ranges: Note id, start and end of each.
 
     Returns:
-        Those of each range, in order; whole runs, also where they begin or end outside of it.
+        The spans of each range, in order. They are not clipped: the first and the last may extend
+        beyond the range.
     """
     found: list[list[NoteSpan]] = [[] for _ in ranges]
     rows = queries().fetch_spans(
@@ -149,7 +151,7 @@ def fetch_spans(
 
 
 def delete_document(connection: Connection, document_id: UUID) -> None:
-    """Delete a document with its pages and notes, and all that is derived from them."""
+    """Delete a document with its pages and notes, and everything derived from them."""
     queries().delete_document(connection, document_id=document_id)
 
 

@@ -1,6 +1,6 @@
-"""Rows of `chunk_embeddings`, `note_embeddings` and the queue of the notes that wait for them.
+"""Rows of `chunk_embeddings` and `note_embeddings`, and the queue of notes to embed.
 
-The models are `store.models`, the HNSW indexes `store.vector_indexes`.
+Models belong in `store.models`, HNSW indexes in `store.vector_indexes`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """A chunk whose vectors are to be made."""
+    """A chunk to embed."""
 
     chunk_id: UUID
     note_id: UUID
@@ -30,7 +30,7 @@ class ChunkText:
 
 @dataclass(frozen=True, slots=True)
 class PendingNote:
-    """A queued note, claimed."""
+    """A claimed note of the queue."""
 
     note_id: UUID
     created_at: datetime
@@ -38,7 +38,7 @@ class PendingNote:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """A note whose whole-note vector is to be made."""
+    """A note to embed as a whole."""
 
     note_id: UUID
     created_at: datetime
@@ -48,7 +48,7 @@ class NoteText:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What the chunks of a window lack of a model."""
+    """How many chunks of a window lack a valid vector of a model, by kind of gap."""
 
     chunks: int
     missing: int
@@ -57,7 +57,7 @@ class Gaps:
 
     @property
     def total(self) -> int:
-        """Chunks with any gap, at most counted once per kind."""
+        """The number of gaps; a chunk counts at most once per kind."""
         return self.missing + self.stale + self.wrong_dimension
 
 
@@ -79,7 +79,7 @@ def claim_pending(
     skipped: Collection[UUID],
     batch_size: int,
 ) -> list[PendingNote]:
-    """Lock the newest queued notes of a window that nobody else has locked, until commit."""
+    """Lock the newest unclaimed queued notes of a window, until commit."""
     rows = queries().claim_pending_notes(
         connection,
         model=model,
@@ -94,7 +94,7 @@ def claim_pending(
 def count_pending(
     connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
 ) -> int:
-    """Count the queued notes of a window, whoever has them locked."""
+    """Count the queued notes of a window, claimed or not."""
     count: int = queries().count_pending_notes(
         connection,
         model=model,
@@ -108,7 +108,7 @@ def count_pending(
 def select_chunk_texts(
     connection: Connection, model: str, note_ids: Sequence[UUID]
 ) -> list[ChunkText]:
-    """Return the chunks of some notes that lack current vectors."""
+    """Return the chunks of the given notes that lack current vectors."""
     rows = queries().select_chunks_to_embed(connection, model=model, note_ids=list(note_ids))
     return [ChunkText(*row) for row in rows]
 
@@ -124,7 +124,7 @@ def claim_note_texts(
     """Claim the newest notes of a window that lack a current whole-note vector, until commit.
 
     Returns:
-        Those that are free; fewer than claimed if another run was done with some just before.
+        The claimed notes that still need a vector; another run may just have embedded some.
     """
     claimed = queries().claim_notes_to_embed(
         connection,
@@ -143,7 +143,7 @@ def claim_note_texts(
 def count_notes_to_embed(
     connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
 ) -> int:
-    """Count the notes that lack a current whole-note vector, whoever has claimed them."""
+    """Count the notes that lack a current whole-note vector, claimed or not."""
     count: int = queries().count_notes_to_embed(
         connection,
         model=model,
@@ -157,7 +157,7 @@ def count_notes_to_embed(
 def find_reusable(
     connection: Connection, model: str, hashes: Iterable[bytes]
 ) -> dict[bytes, HalfVector]:
-    """Return the vectors a model already has, by the SHA-256 of their texts."""
+    """Return the vectors that a model already has for the given texts, by the texts' SHA-256."""
     rows = queries().find_reusable_vectors(connection, model=model, hashes=list(hashes))
     return {row.sha256: row.embedding for row in rows}
 
@@ -173,8 +173,8 @@ def write_chunk_vectors(
     Args:
         connection: In a transaction.
         model: Registered.
-        chunks: Those to write.
-        vectors: By text hash; holds the hashes of both texts of every chunk.
+        chunks: The chunks to write.
+        vectors: By text hash; must have a vector for both texts of every chunk.
     """
     queries().create_incoming_chunk_embeddings(connection)
     command = queries().copy_incoming_chunk_embeddings.sql
@@ -200,7 +200,7 @@ def write_note_vectors(
     """Write whole-note vectors, one per note, by COPY and one merge.
 
     Returns:
-        The notes that have theirs now; not those that are gone or being deleted.
+        The notes that have their vector now; not those deleted or being deleted.
     """
     queries().create_incoming_note_embeddings(connection)
     command = queries().copy_incoming_note_embeddings.sql
@@ -213,13 +213,13 @@ def write_note_vectors(
 
 
 def complete_pending(connection: Connection, model: str, note_ids: Sequence[UUID]) -> list[UUID]:
-    """Take notes off the queue whose chunks all have current vectors; returns those."""
+    """Remove notes from the queue if all their chunks have current vectors; return them."""
     rows = queries().complete_pending_notes(connection, model=model, note_ids=list(note_ids))
     return [row.note_id for row in rows]
 
 
 def count_gaps(connection: Connection, info: ModelInfo, window: TimeWindow) -> Gaps:
-    """Count what the chunks of a window lack of a model."""
+    """Count the chunks of a window that lack a valid vector of a model."""
     row = queries().count_embedding_gaps(
         connection,
         model=info.name,
@@ -237,7 +237,7 @@ def count_chunk_vectors(connection: Connection, model: str) -> int:
 
 
 def sample_vectors(connection: Connection, model: str, *, limit: int) -> list[EmbeddedSample]:
-    """Return some chunks with their vectors, the same ones every time."""
+    """Return a sample of chunks with their vectors, the same chunks every time."""
     rows = queries().sample_embeddings(connection, model=model, row_limit=limit)
     return [
         EmbeddedSample(

@@ -35,7 +35,7 @@ _SUMMARY_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
-    """What an evaluation was run on, beside its configuration."""
+    """What an evaluation was run on, besides its configuration."""
 
     configuration: str
     config: RetrievalConfig
@@ -105,12 +105,12 @@ def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
 
 
 def stored_evaluation(row: Any) -> StoredEvaluation:
-    """Return a row of `evaluation_results` as the core knows it."""
+    """Return a row of `evaluation_results` as a core object."""
     return StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
 
 
 def _passage_columns(passages: PassageSummary) -> dict[str, Any]:
-    """Without a question that names places there is no mean, not one of 0."""
+    """The passage columns; NULL, not 0, if no question names places."""
     return {
         "passage_queries": passages.queries,
         **{
@@ -145,7 +145,7 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
 
 
 def _place_row(place: LocatedPlace) -> dict[str, Any]:
-    """Without the text: these rows are archived, and notes may be purged."""
+    """A place as JSON, without its text: these rows are archived, but notes may be purged."""
     return {
         "note": str(place.stated.note_id),
         "start": place.stated.start,

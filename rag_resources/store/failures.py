@@ -27,7 +27,7 @@ class Failure:
 
 
 def record_failure(connection: Connection, failure: Failure) -> None:
-    """Remember a failure; the same text is remembered once."""
+    """Store a failure; one row per text."""
     queries().record_failure(
         connection,
         stage=failure.stage,
@@ -41,6 +41,6 @@ def record_failure(connection: Connection, failure: Failure) -> None:
 def clear_failures(
     connection: Connection, stage: Stage, note_ids: Sequence[UUID], *, model: str | None = None
 ) -> None:
-    """Forget the failures of notes that went well."""
+    """Delete the stored failures of notes that have succeeded since."""
     if note_ids:
         queries().clear_failures(connection, stage=stage, note_ids=list(note_ids), model=model)

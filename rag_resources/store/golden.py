@@ -1,7 +1,7 @@
-"""Rows of `golden_dataset`. Their form and validation are `core.golden`.
+"""Rows of `golden_dataset`. Their types and validation are in `core.golden`.
 
-Their history, which triggers write, is read in `store.golden_history`; what a review of them looks
-at, in `store.golden_review`.
+Reading their history, which triggers write, belongs in `store.golden_history`; the data for a
+review in `store.golden_review`.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -25,12 +25,12 @@ from rag_resources.database.queries import queries
 from rag_resources.store.notes import note_content
 
 NAMESPACE = UUID("0f0f6a32-4f0e-4f55-8b9b-7d7f5d6b5a21")
-"""Namespace of the ids of questions imported without one: the same question, the same id."""
+"""Namespace for ids of questions imported without one, so that a question always gets the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenEntry:
-    """A question some of whose relevant notes are gone."""
+    """A question with relevant notes that were deleted."""
 
     query: str
     missing: tuple[UUID, ...]
@@ -38,11 +38,12 @@ class BrokenEntry:
 
 @dataclass(frozen=True, slots=True)
 class GoldenImport:
-    """What an import did.
+    """The result of an import.
 
     Attributes:
-        changes: Deletions first.
-        kept: Questions of a person that the import says otherwise, as they stay.
+        changes: What changed, deletions first.
+        kept: Questions that a person entered or changed and the file states differently; they
+            stay as they are.
     """
 
     changes: list[GoldenChange]
@@ -71,10 +72,10 @@ def list_golden(connection: Connection) -> list[GoldenEntry]:
 def locate_places(
     connection: Connection, entries: Sequence[GoldenEntry]
 ) -> dict[str, tuple[LocatedPlace, ...]]:
-    """Find the places of stored entries in their notes as they are now, by golden id as text.
+    """Find the current positions of stored places in their notes, by golden id as text.
 
-    A place in a note that is gone stays as it is stated: no passage can overlap it, as none can be
-    of the note. Entries without places are left out.
+    A place in a deleted note keeps its stored position: no passage can overlap it, since the note
+    has none. Entries without places are left out.
     """
     displaced = {
         (row.golden_id, row.position): row.content for row in queries().displaced_places(connection)
@@ -92,7 +93,7 @@ def locate_places(
 
 
 def present_place(connection: Connection, place: GoldenPlace) -> GoldenPlace:
-    """Return a place as it stands in its note now; as it is stated if it is lost."""
+    """Return a place with its current position in the note; unchanged if its text is lost."""
     content = note_content(connection, place.note_id)
     located = locate(place, content)
     return place if located.is_lost else restate(located, content)
@@ -108,16 +109,16 @@ def write_golden(
     """Write a validated dataset; unchanged questions are not touched.
 
     Args:
-        connection: In a transaction: all of it or nothing.
+        connection: In a transaction, so that all entries are written or none.
         entries: No two with the same id or normalised query.
-        replace: Whether questions that are not among them are deleted.
+        replace: Whether to delete stored questions that are not among the entries.
         origin: File, command or run, for the history and for messages.
 
     Returns:
         What changed, deletions first.
 
     Raises:
-        InvalidGoldenDatasetError: An entry takes the question of another one that stays.
+        InvalidGoldenDatasetError: An entry has the same question as another one that stays.
     """
     lock_golden(connection, origin=origin)
     stored = list_golden(connection)
@@ -134,20 +135,20 @@ def import_entries(
     replace: bool = False,
     origin: str = "",
 ) -> GoldenImport:
-    """Write the validated questions of a file, and leave alone what a person entered.
+    """Write the validated questions of a file; questions that a person entered are kept.
 
-    A question that the file no longer has goes if it came from that file and nobody changed it
-    since. One that a person entered or changed stays as it is.
+    A question that the file no longer has is deleted if it came from that file and nobody has
+    changed it since. A question that a person entered or changed stays as it is.
 
     Args:
-        connection: In a transaction: all of it or nothing.
+        connection: In a transaction, so that all entries are written or none.
         entries: No two with the same id or normalised query.
         source: The file, with its folder.
-        replace: Whether the dataset becomes what the file says, whoever entered the rest.
+        replace: Whether to make the dataset equal to the file, including questions of a person.
         origin: File and run, for the history and for messages.
 
     Raises:
-        InvalidGoldenDatasetError: An entry takes the question of another one that stays.
+        InvalidGoldenDatasetError: An entry has the same question as another one that stays.
     """
     lock_golden(connection, origin=origin)
     queries().set_transaction(connection, name="rag.golden_source", value=source)
@@ -194,7 +195,7 @@ def _write_changes(
 
 
 def lock_golden(connection: Connection, *, origin: str) -> None:
-    """Keep the dataset as it is until commit, but for the caller.
+    """Keep others from changing the dataset until commit.
 
     Args:
         connection: In a transaction.
@@ -211,7 +212,7 @@ def delete_golden(connection: Connection, entries: Iterable[GoldenEntry | None])
 
 
 def find_broken(connection: Connection) -> list[BrokenEntry]:
-    """Return the questions with a relevant note that is gone. Property 31."""
+    """Return the questions with a relevant note that was deleted. Property 31."""
     rows = queries().find_broken_golden(connection)
     return [BrokenEntry(row.query, tuple(row.missing)) for row in rows]
 
@@ -233,6 +234,6 @@ def _row(entry: GoldenEntry) -> dict[str, Any]:
 
 
 def _new_id(entry: GoldenEntry, taken: Container[UUID | None]) -> UUID:
-    """The question's own id, unless a reworded one still has it."""
+    """The id derived from the question, or another one if a reworded question still has it."""
     own = uuid5(NAMESPACE, entry.normalized_query)
     return uuid4() if own in taken else own

@@ -47,6 +47,6 @@ def _entry(row: Mapping[str, Any] | None) -> GoldenEntry | None:
         golden_id=UUID(row["id"]),
         created_at=datetime.fromisoformat(row["created_at"]),
         updated_at=datetime.fromisoformat(row["updated_at"]),
-        # Rows from before there were places have none.
+        # Rows written before places existed have none.
         places=tuple(place_from_json(place) for place in row.get("places", ())),
     )

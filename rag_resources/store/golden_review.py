@@ -1,6 +1,6 @@
-"""What a review of the golden dataset looks at.
+"""Data for a review of the golden dataset.
 
-What is made of it is `core.golden_drift` and `core.golden_candidates`.
+`core.golden_drift` and `core.golden_candidates` interpret it.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ _CATEGORY = "category:"
 
 
 def note_states(connection: Connection) -> list[NoteState]:
-    """Return the relevant notes that are gone, or edited since their question was last written."""
+    """Return the relevant notes deleted, expired or edited since the last write of a question."""
     rows = queries().golden_note_states(connection)
     return [NoteState(row.golden_id, row.note_id, row.name, row.gone) for row in rows]
 
 
 def question_lexemes(connection: Connection) -> dict[UUID, frozenset[str]]:
-    """Return the stems of every question, with and without accents, by golden id."""
+    """Return the stemmed words of every question, with and without accents, by golden id."""
     rows = queries().golden_lexemes(connection)
     return {row.golden_id: frozenset(row.lexemes) for row in rows}
 
@@ -29,13 +29,13 @@ def question_lexemes(connection: Connection) -> dict[UUID, frozenset[str]]:
 def latest_outcomes(connection: Connection) -> list[Outcome]:
     """Return what the latest evaluation of every configuration found, by configuration.
 
-    Questions that failed, or were edited since, are left out.
+    Questions that failed, or were edited since the evaluation, are left out.
     """
     return _outcomes(queries().golden_outcomes(connection))
 
 
 def reviewed_outcomes(connection: Connection) -> list[Outcome]:
-    """Return what was found for every question when it was last written, by question."""
+    """Return what the evaluations had found for each question when it was last written."""
     return _outcomes(queries().reviewed_outcomes(connection))
 
 
@@ -52,9 +52,9 @@ def _outcomes(rows: Iterable[Any]) -> list[Outcome]:
 
 
 def reference_categories(connection: Connection) -> dict[str, float]:
-    """Return the questions by category of the evaluation on which what serves was promoted.
+    """Count the questions by category in the evaluation that the serving promotion is based on.
 
-    Of the latest evaluation if that is not known; empty before the first.
+    If that evaluation is unknown, the latest one is used; empty before the first.
     """
     breakdown = queries().reference_breakdown(connection) or {}
     return {
