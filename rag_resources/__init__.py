@@ -1,7 +1,7 @@
-"""Everything the assets use: pure core, store, providers, retrieval, evaluation, resources.
+"""What the assets use: pure core, store, providers, retrieval, evaluation, resources.
 
-Imports point down; `docs/architecture.md` draws the layers. Importing the package gives the core
-the data of the language, since the core reads no files.
+Imports point down; `docs/architecture.md` draws the layers. Importing the package loads the
+language's data into the core, because the core reads no files.
 """
 
 from rag_resources.languages import messages, rules

@@ -1,4 +1,4 @@
-"""Reads the named retrieval configurations of a folder. What one is, is `core.configuration`."""
+"""Reads named retrieval configurations from folders. Their type is in `core.configuration`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,20 +12,20 @@ from rag_resources.core.messages import Message
 from rag_resources.core.yaml_text import load_yaml
 
 DEFAULT_CONFIGURATION = "hybrid_weighted"
-"""What serves before the first promotion."""
+"""The configuration that serves before the first promotion."""
 
 BASELINE_CONFIGURATION = "baseline"
-"""Whole notes: what a migration starts from, and what it is taken back to."""
+"""Searches whole notes: where a migration starts, and the target of a rollback to notes."""
 
 SUFFIXES = frozenset({".yaml", ".yml"})
 
 
 def load_configurations(folders: Iterable[Path]) -> dict[str, NamedConfiguration]:
-    """Read every YAML file of some folders, in order of names.
+    """Read every YAML file of these folders, in order of names.
 
     Raises:
-        InvalidConfigurationError: A file is not valid; every problem of every file is named by its
-            path. A folder that is not there counts as a problem too.
+        InvalidConfigurationError: A folder is missing or a file is invalid; every problem is
+            named with its path.
     """
     found: dict[str, NamedConfiguration] = {}
     origins: dict[str, Path] = {}
@@ -50,10 +50,10 @@ def load_configurations(folders: Iterable[Path]) -> dict[str, NamedConfiguration
 
 
 def load_configuration(path: Path) -> NamedConfiguration:
-    """Read one file, whose name is the configuration's.
+    """Read one file; its name is the configuration's name.
 
     Raises:
-        InvalidConfigurationError: With every problem named.
+        InvalidConfigurationError: The file is invalid; every problem is named.
     """
     origin = Message.INVALID_CONFIGURATION.format(origin=path)
     raw = read_yaml(path, headline=origin)
@@ -69,10 +69,10 @@ def read_yaml(path: Path, *, headline: str) -> Any:
 
     Args:
         path: The file.
-        headline: Of the error.
+        headline: First line of the error message.
 
     Raises:
-        InvalidConfigurationError: It cannot be read or is not YAML.
+        InvalidConfigurationError: The file cannot be read or is not YAML.
     """
     try:
         return load_yaml(path.read_text(encoding="utf-8"))

@@ -1,7 +1,6 @@
-"""Files that the product writes: whole or not at all, for their owner alone.
+"""Writes the product's files: atomically, and readable by their owner only.
 
-A URL names their place, a folder or an object store. Sources of notes, which are only read, are
-`ingestion`.
+A URL names their location: a folder or an object store. Sources of notes are read in `ingestion`.
 """
 
 import os
@@ -23,13 +22,13 @@ RETRY_TIMEOUT = timedelta(seconds=60)
 
 
 class Files(Protocol):
-    """A place of files, each known by its name: a relative path with `/`."""
+    """A location of files; each file has a relative path with `/` as its name."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, all of it or nothing, in place of the one there was.
+        """Write a file atomically, replacing an existing one.
 
         Raises:
-            InvalidParameterError: The place cannot be written.
+            InvalidParameterError: The location cannot be written.
         """
         ...
 
@@ -37,7 +36,7 @@ class Files(Protocol):
         """Return the content of a file.
 
         Raises:
-            InvalidParameterError: It is not there, or the place cannot be read.
+            InvalidParameterError: The file does not exist, or the location cannot be read.
         """
         ...
 
@@ -47,14 +46,14 @@ class Files(Protocol):
 
 
 def open_files(url: str) -> Files:
-    """Return the place that a URL names.
+    """Open the location that a URL names.
 
     Args:
-        url: `file:///folder`, or `s3://bucket/prefix`, `gs://…`, `az://…`. Credentials of a store
-            come from the environment, under the names that its own tools use.
+        url: `file:///folder`, or `s3://bucket/prefix`, `gs://…`, `az://…`. Credentials come from
+            the environment, in the variables that the store's own tools use.
 
     Raises:
-        InvalidParameterError: The URL names no such place.
+        InvalidParameterError: The URL names no valid location.
     """
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -63,17 +62,17 @@ def open_files(url: str) -> Files:
 
 
 class LocalFiles(Files):
-    """Files of a folder, readable by their owner alone.
+    """Files in a folder, readable by their owner only.
 
     Args:
-        folder: Made with the first file.
+        folder: Created with the first file.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file and have it survive a power failure."""
+        """Write a file so that it survives a power failure."""
         path = self._folder / name
         try:
             _make_private(path.parent)
@@ -99,13 +98,13 @@ class LocalFiles(Files):
 
 
 class ObjectFiles(Files):
-    """Files of an object store, which shows a file only once it is whole.
+    """Files in an object store, which shows an object only once it is complete.
 
     Args:
-        url: Of bucket and prefix.
+        url: With bucket and prefix.
 
     Raises:
-        InvalidParameterError: The URL or the settings of the store in the environment are wrong.
+        InvalidParameterError: The URL or the store's environment variables are wrong.
     """
 
     def __init__(self, url: str) -> None:
@@ -133,7 +132,7 @@ class ObjectFiles(Files):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say what is wrong in a word: what the store says may quote keys and signatures."""
+        """Raise our own short errors: the store's messages may contain keys and signatures."""
         from obstore.exceptions import BaseError
 
         try:
@@ -146,15 +145,15 @@ class ObjectFiles(Files):
 
 
 def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
-    """Write a whole file or leave the old one; it belongs to the owner of its folder.
+    """Write a file completely or leave the old one; it belongs to the owner of its folder.
 
     Args:
-        path: Of the file, in a folder that is there.
-        data: Its content; a text is written as UTF-8.
-        mode: Of the file, whatever the umask.
+        path: Of the file, in an existing folder.
+        data: The content; text is encoded as UTF-8.
+        mode: Of the file, regardless of the umask.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     descriptor, name = -1, path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
@@ -175,7 +174,7 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have the name of a new file survive a power failure, too."""
+    """Flush the folder, so that the name of a new file survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -184,7 +183,7 @@ def _sync(folder: Path) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone."""
+    """Create a folder and its missing parents, accessible to their owner only."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Structured logs go to stderr: stdout belongs to what a command answers."""
+"""Structured logs on stderr; stdout is for the results of commands."""
 
 import logging
 import sys
@@ -8,13 +8,13 @@ def log_to_stderr(*, level: int = logging.INFO) -> None:
     """Configure the logs of this process; called by every entry point.
 
     Args:
-        level: The least severe records to write, as `logging` numbers them. Those of DEBUG may hold
-            what a user asked.
+        level: The least severe level to write, as `logging` numbers it. DEBUG records may contain
+            users' questions.
     """
-    import structlog  # loads rich: not what a command line's --help should wait for
+    import structlog  # loads rich, which `--help` should not wait for
 
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        # Asked for at every record: who replaces stderr does not leave a closed file behind.
+        # Looks up stderr at every record, so that a replaced stderr leaves no closed file behind.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

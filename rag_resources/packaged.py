@@ -1,4 +1,4 @@
-"""What is known of the installed product: its version, and where the files of its packages are."""
+"""The installed product: its version, and the paths of files in its packages."""
 
 from importlib.metadata import version
 from importlib.resources import files
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def packaged(package: str, *parts: str) -> Path:
-    """Return the path of a file or folder that belongs to a package.
+    """Return the path of a file or folder inside a package.
 
-    It is a real path, for the libraries that read one. The product does not run from an archive.
+    It is a real path, for libraries that need one. The product cannot run from an archive.
 
     Args:
         package: `rag_resources` or `rag_assets`.
-        parts: The way to it inside the package.
+        parts: The path inside the package.
     """
     return Path(str(files(package).joinpath(*parts)))
 

@@ -1,4 +1,4 @@
-"""The Dagster resource of the assets, checks and ops: the only Dagster import of this package."""
+"""The Dagster resource of assets, checks and ops; nothing else in this package imports Dagster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,20 +51,20 @@ class RagResource(ConfigurableResource["RagResource"]):
 
     @property
     def evaluations(self) -> Evaluations:
-        """Measuring configurations, and what was measured."""
+        """Evaluations of configurations, and their stored results."""
         return self.application.evaluations
 
     @property
     def serving(self) -> ServingConfiguration:
-        """Which configuration answers."""
+        """Which configuration serves."""
         return self.application.serving
 
     @property
     def migration(self) -> Migration:
-        """How far the index is, and what keeps its migration from going on."""
+        """The progress of the migration, and what blocks it."""
         return self.application.migration
 
     @property
     def indexing(self) -> Indexing:
-        """Making chunks and vectors of notes."""
+        """Chunks and vectors of the notes."""
         return self.application.indexing

@@ -1,4 +1,4 @@
-"""The environment, parsed once into a frozen object; retrieval is `core.configuration`."""
+"""The environment, parsed once into a frozen object. Retrieval has its own configuration."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ SAMPLE = packaged("rag_assets", "sample")
 CONFIGURATIONS = packaged("rag_assets", "configurations")
 FILES_SCHEMES = ("file", "s3", "gs", "az")
 SAMPLE_SOURCE = "sample"
-"""The source of the sample's notes, which no other notes may have."""
+"""The sample's source, reserved for its notes."""
 
 
 def _listed(value: Any) -> Any:
@@ -66,42 +66,42 @@ Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
 class Settings(BaseSettings):
-    """Everything the environment (or a `.env` file in the working folder) decides.
+    """All settings of the environment, or of a `.env` file in the working folder.
 
     Attributes:
-        rag_home: The one folder of all state.
-        database_url: The application's own PostgreSQL; None starts the embedded one.
-        dagster_home: The folder of Dagster's instance; None takes one in `rag_home`.
-        dagster_pg_url: Dagster's own database; None puts it on the same server.
-        rag_postgres_bin: A folder of PostgreSQL binaries for the embedded server.
-        rag_postgres_port: Its port; None takes a free one.
-        notes_source: Folder or file of notes; None: others fill the notes table, or, if
-            `sample_by_default`, a database that holds nothing else gets the sample.
-        notes_follow_links: Whether links that lead out of that folder are read.
+        rag_home: The folder of all state.
+        database_url: The user's own PostgreSQL; None starts the embedded one.
+        dagster_home: The folder of Dagster's instance; None uses one in `rag_home`.
+        dagster_pg_url: Dagster's own database; None uses one on the same server.
+        rag_postgres_bin: A folder with PostgreSQL binaries for the embedded server.
+        rag_postgres_port: Port of the embedded server; None uses a free one.
+        notes_source: Folder or file of notes. None: the notes table is filled by others; or the
+            sample is read, if `sample_by_default` and the database holds nothing else.
+        notes_follow_links: Whether links that lead out of that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
-        golden_source: JSON file of golden questions; None: they are imported by hand.
-        files_url: Where reports and archives go: `file:///folder`, `s3://bucket/prefix`, `gs://…`,
-            `az://…`; None: under `rag_home`, and archives only if the database is embedded.
+        golden_source: JSON file of golden questions; None if they are imported by hand.
+        files_url: Where reports and archives are written: `file:///folder`, `s3://bucket/prefix`,
+            `gs://…`, `az://…`. None: under `rag_home`; archives then need the embedded database.
         first_month: First monthly partition, `YYYY-MM`.
         embedding_models: Models whose chunk embeddings are assets.
         note_embedding_model: Model of the whole-note vectors.
-        legacy_embedding_model: The one that made `notes.embedding` of an adopted database; if it is
-            `note_embedding_model`, those vectors are taken over.
+        legacy_embedding_model: The model that made `notes.embedding` of an adopted database. If it
+            is `note_embedding_model`, those vectors are adopted.
         ollama_host: Ollama server, for models named `ollama_…` and the language model.
-        llm_model: Language model, such as `ollama:llama3.2`; empty: none, extractive stand-ins.
-        judge: What judges the answers of evaluations: `embedded` or `llm`; empty: nothing does.
-        judge_samples: How many times the judge `llm` judges each answer.
-        redis_url: Shared cache of answers and vectors; None caches in the process.
-        chunking: How notes are cut; its fields are `CHUNKING__MAX_TOKENS` and so on.
-        rag_configurations: Further folder of retrieval configurations.
+        llm_model: Language model, such as `ollama:llama3.2`; if empty, extractive stand-ins.
+        judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
+        judge_samples: How often the judge `llm` judges each answer.
+        redis_url: Shared cache of answers and vectors; None caches in this process.
+        chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
+        rag_configurations: An additional folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
-        gate: What stops a promotion; its fields are `GATE__HIT_RATE_AT_10` and so on.
-        expired_grace_hours: How long a note that has expired, and is no longer found, is kept.
+        gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
+        expired_grace_hours: How long an expired note, already hidden, is kept.
         evaluation_detail_days: How long an evaluation keeps its questions in the database.
-        hnsw_min_rows: Fewer vectors are searched exactly, without an index.
-        migration_floor: Hit_Rate@10 under which the next batch of a migration does not start.
-        ui_host: Where the Dagster webserver listens; it has no login of its own.
-        ui_port: Its port; None takes a free one.
+        hnsw_min_rows: With fewer vectors, search is exact and there is no index.
+        migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
+        ui_host: Address of the Dagster webserver, which has no login of its own.
+        ui_port: Port of the webserver; None uses a free one.
     """
 
     model_config = SettingsConfigDict(
@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path | None) -> Path | None:
         try:
             return value.expanduser().absolute() if value else None
-        except RuntimeError:  # A home of somebody who is not known here.
+        except RuntimeError:  # The `~user` of an unknown user.
             raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
 
     @property
@@ -163,36 +163,36 @@ class Settings(BaseSettings):
 
     @property
     def names_no_source(self) -> bool:
-        """Whether neither notes nor golden questions were named, not even as empty."""
+        """Whether neither notes nor golden questions are set, not even to an empty value."""
         return not {"notes_source", "golden_source"} & self.model_fields_set
 
     @property
     def sample_by_default(self) -> bool:
-        """Whether the sample may be read: `ingestion.content_source` looks at the database, too."""
+        """Whether the sample may be used; `ingestion.content_source` also checks the database."""
         return self.names_no_source and not self.database_url
 
     @property
     def files_address(self) -> str:
-        """Where reports and archives are written, as a URL."""
+        """The URL under which reports and archives are written."""
         return self.files_url or self.rag_home.as_uri()
 
     @property
     def keeps_files(self) -> bool:
-        """Whether a file written there is kept as well as the database is.
+        """Whether files written there are kept as reliably as the database.
 
-        `rag_home` holds the embedded database; with another it may be any worker's own folder.
+        `rag_home` holds the embedded database. With another it may be a worker's local folder.
         """
         return self.files_url is not None or self.database_url is None
 
     @property
     def configuration_folders(self) -> tuple[Path, ...]:
-        """Folders of named retrieval configurations; later ones may not repeat a name."""
+        """Folders of named retrieval configurations; names must be unique across them."""
         own = (self.rag_configurations,) if self.rag_configurations else ()
         return (CONFIGURATIONS, *own)
 
     @property
     def adopts_legacy_vectors(self) -> bool:
-        """Whether the vectors of the application before us are the whole-note vectors."""
+        """Whether the vectors in an adopted database serve as whole-note vectors."""
         return self.legacy_embedding_model == self.note_embedding_model
 
     @property
@@ -204,14 +204,14 @@ class Settings(BaseSettings):
         """Create the state folder.
 
         Raises:
-            InvalidParameterError: It cannot be written.
+            InvalidParameterError: The folder cannot be written.
         """
         try:
-            # Others may pass, not look: the embedded server of a root runs as another user.
+            # Others may enter but not list it: root's embedded server runs as another user.
             self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o711)
             probe = self.rag_home / ".writable"
             probe.touch()
-            probe.unlink(missing_ok=True)  # Another process may do the same.
+            probe.unlink(missing_ok=True)  # Another process may be doing the same.
         except OSError as error:
             raise InvalidParameterError(
                 Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home
@@ -226,7 +226,8 @@ def load_settings(**overrides: Any) -> Settings:
     """Read the environment.
 
     Raises:
-        InvalidConfigurationError: With every bad variable named; or the `.env` file is not UTF-8.
+        InvalidConfigurationError: Some variables are invalid (all are named), or the `.env` file is
+            not UTF-8.
     """
     try:
         return Settings(**overrides)
@@ -236,7 +237,7 @@ def load_settings(**overrides: Any) -> Settings:
     except UnicodeDecodeError as error:
         problems = [Message.FILE_NOT_READABLE.format(path=".env")]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
-    except SettingsError as error:  # A group of fields is given whole, and not as JSON.
+    except SettingsError as error:  # A whole group of fields was set, but not as JSON.
         group = next((name for name in _GROUPS if f'"{name}"' in str(error)), "chunking")
         field = next(iter(_GROUPS[group].model_fields))
         problems = [Message.SETTINGS_JSON.format(group=group.upper(), field=field.upper())]
@@ -244,6 +245,6 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _as_variable(problem: str) -> str:
-    """Name the environment variable instead of the field."""
+    """Replace the field's name by its environment variable."""
     name, _, reason = problem.partition(":")
     return f"{name.upper().replace('.', '__')}:{reason}"

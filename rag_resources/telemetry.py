@@ -1,9 +1,9 @@
-"""Traces of a retrieval for an OpenTelemetry collector, if the environment names one.
+"""Sends traces of retrievals to an OpenTelemetry collector, if the environment names one.
 
-The variables are OpenTelemetry's own: `OTEL_EXPORTER_OTLP_ENDPOINT` (or its `…_TRACES_ENDPOINT`)
-switches traces on, `OTEL_SERVICE_NAME`, `OTEL_BSP_…` and the others of its SDK are heard. Without
-an endpoint nothing of OpenTelemetry is even imported. Latencies in responses are
-`retrieval.stages`, logs are `logs`.
+The variables are OpenTelemetry's own. `OTEL_EXPORTER_OTLP_ENDPOINT` (or its `…_TRACES_ENDPOINT`)
+switches traces on; `OTEL_SERVICE_NAME`, `OTEL_BSP_…` and the SDK's others are respected. Without
+an endpoint OpenTelemetry is not even imported. Latencies in responses are in `retrieval.stages`,
+logs in `logs`.
 """
 
 import logging
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SERVICE_NAME = "brain-sync-rag"
 FLUSH_S = 1.5
 QUIET_S = 300.0
-"""Seconds without another complaint of one part of the SDK: a collector may be away for days."""
+"""Seconds between two warnings of one part of the SDK; a collector may be down for days."""
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _NOISY = (
@@ -37,22 +37,22 @@ Attribute = str | bool | int | float
 def span(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
     """Trace a block, as a child of the span around it in this thread.
 
-    An error is recorded by its type alone, since its message may hold what a user wrote, and goes
-    on. Costs less than a microsecond where traces are off.
+    An error is passed on; only its type is recorded, because its message may quote the user. Costs
+    less than a microsecond when traces are off.
 
     Args:
-        name: Of few different ones: a stage, not a question.
-        attributes: Never the text of a question, SQL or a secret.
+        name: One of few values: a stage, not a question.
+        attributes: Never a question's text, SQL or a secret.
     """
     provider = _provider()
     return _NOTHING if provider is None else _traced(provider, name, attributes)
 
 
 def flush() -> None:
-    """Send what has been traced; waits for the collector `FLUSH_S` seconds at most."""
+    """Send the recorded traces; waits at most `FLUSH_S` seconds for the collector."""
     provider = _provider()
     if provider is not None:
-        # Its own timeout is not heard: opentelemetry-python issue 4568.
+        # The SDK ignores its own timeout: opentelemetry-python issue 4568.
         sender = threading.Thread(target=provider.force_flush, daemon=True)
         sender.start()
         sender.join(FLUSH_S)
@@ -78,7 +78,7 @@ def _traced(
 
 @cache
 def _provider() -> "TracerProvider | None":
-    """The provider of this process, built at the first span; None where traces are off."""
+    """Return this process's provider, built for the first span; None if traces are off."""
     if not any(os.environ.get(variable) for variable in _ENDPOINTS):
         return None
     with _building:
@@ -87,7 +87,7 @@ def _provider() -> "TracerProvider | None":
 
 @cache
 def _built() -> "TracerProvider | None":
-    import structlog  # loads rich: not what a command line's --help should wait for
+    import structlog  # loads rich, which `--help` should not wait for
 
     try:
         return _build()
@@ -105,21 +105,21 @@ def _build() -> "TracerProvider":
     for name in _NOISY:
         logging.getLogger(name).addFilter(_Seldom())
     named = {"service.name": SERVICE_NAME} | dict(OTELResourceDetector().detect().attributes)
-    # At exit the SDK would wait for a dead collector for as long as it cares to: `flush` does not.
+    # No flush at exit: there the SDK would wait for a dead collector without limit. See `flush`.
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
 
 
 class _Seldom(logging.Filter):
-    """Lets one record through every `QUIET_S` seconds; of an exception it keeps the type alone."""
+    """Passes one record every `QUIET_S` seconds; keeps only the type of an exception."""
 
     def __init__(self) -> None:
         super().__init__()
         self._quiet_until = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Decide on a record of the SDK, and take the collector's address out of it."""
+        """Decide whether to pass a record of the SDK, and remove the collector's address."""
         now = time.monotonic()
         if now < self._quiet_until:
             return False

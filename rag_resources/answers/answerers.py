@@ -21,11 +21,11 @@ from rag_resources.providers.inputs import as_data, clean
 from rag_resources.providers.protocols import LanguageModel
 
 CALL_MS = 60_000.0
-"""Longest wait for a language model: nobody sits in front of an evaluation."""
+"""Longest wait for a language model; long, because nobody waits in front of an evaluation."""
 EXTRACTIVE_VERSION = version_of(
     "extractive-1", [asdict(rules().words), asdict(rules().sentences)], first="0967b474b22a602f"
 )
-"""Changes whenever the same passages may give another answer."""
+"""Changes whenever the same passages might give another answer."""
 MAX_ANSWER_CHARS = 2_000
 
 # Characters of all passages in a prompt: fits the 4,096 tokens of context that Ollama gives a model

@@ -1,4 +1,4 @@
-"""The `rag` command: thin commands, a module per group; what they do belongs to the layers below.
+"""The `rag` command: a module per group of thin commands; the work is done in the layers below.
 
 Heavy modules (models, numpy, rich tables) are imported inside the commands that use them,
 so that `rag --help` answers at once.

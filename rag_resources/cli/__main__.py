@@ -1,4 +1,4 @@
-"""`python -m rag_resources.cli` is `rag`."""
+"""Makes `python -m rag_resources.cli` the same as `rag`."""
 
 from rag_resources.cli.main import main
 

@@ -1,4 +1,4 @@
-"""How `rag retrieve` shows an answer: its passages on stdout, what it goes without on stderr."""
+"""Shows the answer of `rag retrieve`: passages on stdout, what is missing on stderr."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_resources.core.types import RetrievalResponse, RetrievalResult
 
 SHOWN_CHARS = 1_500
-"""Characters of a passage with its context; JSON has all of them."""
+"""Most characters shown of a passage with its context; JSON has all of them."""
 
 _LEAD_CHARS = 200
 
@@ -22,9 +22,9 @@ def show(response: "RetrievalResponse", configuration: str, *, filtered: bool) -
     """Write an answer.
 
     Args:
-        response: The answer; one with an error has no passages.
-        configuration: What people call the configuration that gave it.
-        filtered: Whether only some of the notes were asked.
+        response: The answer; if it has an error it has no passages.
+        configuration: Name of the configuration that answered, as shown to people.
+        filtered: Whether filters restricted the notes that were searched.
     """
     _warn(response)
     if response.error:
@@ -50,7 +50,7 @@ def _warn(response: "RetrievalResponse") -> None:
 
 
 def _say_searched(transformed: "TransformedQuery") -> None:
-    """Say what was searched beside the question, if anything was."""
+    """Say what was searched besides the question, if anything."""
     if transformed.sub_queries:
         parts = " · ".join(f"«{question}»" for question in transformed.sub_queries)
         say(Message.RETRIEVED_SUB_QUERIES.format(questions=parts))
@@ -83,7 +83,7 @@ def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
 
 
 def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
-    """Show what matched in its context: bright on a terminal, else between marks."""
+    """Show the match inside its context: bright on a terminal, otherwise between marks."""
     from rich.text import Text
 
     start, end = result.matched_bounds

@@ -1,4 +1,4 @@
-"""`rag compare`: two evaluations, question by question."""
+"""`rag compare`: compares two evaluations, question by question."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +79,7 @@ def _table(item: "ReportTable") -> "Table":
 
 
 def _titled(evaluation: "StoredEvaluation") -> str:
-    """Name an evaluation: two of one configuration differ by when they were made."""
+    """Name an evaluation; the time tells two of one configuration apart."""
     return Message.COMPARE_EVALUATION.format(
         configuration=evaluation.configuration, created_at=evaluation.created_at
     )

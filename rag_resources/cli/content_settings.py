@@ -1,4 +1,4 @@
-"""`rag settings show|accept`, and how commands that fill a database ask about other settings."""
+"""`rag settings show|accept`, and the confirmation of changed settings in other commands."""
 
 import sys
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ AcceptOption = Annotated[bool, typer.Option("--accept-settings", help=Message.HE
 
 @command(app, "show", Message.HELP_SETTINGS_SHOW)
 def show() -> None:
-    """Show what the database was filled with, and which settings of now differ."""
+    """Show the settings the database was filled with, and which of them differ now."""
     from rag_resources.ingestion.content_settings import pending_changes, stored_settings
     from rag_resources.ingestion.content_source import choose_source
 
@@ -47,7 +47,7 @@ def show() -> None:
 
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
 def accept() -> None:
-    """Store the settings of now as those the database is filled with."""
+    """Store the present settings as those the database is filled with."""
     with application() as opened:
         confirm_settings(opened, accept=True)
     say(Message.SETTINGS_ACCEPTED)
@@ -56,15 +56,15 @@ def accept() -> None:
 def confirm_settings(
     application: "Application", *, sample: bool = False, accept: bool = False
 ) -> "ContentSource":
-    """Return the source to read, once a person has accepted settings that are not as they were.
+    """Return the source to read; changed settings must be accepted by a person first.
 
     Args:
         application: Open.
         sample: Whether the person asked for the sample.
-        accept: Whether the person has accepted them already.
+        accept: Whether the person has already accepted them.
 
     Raises:
-        SettingsChangedError: Nobody accepted them.
+        SettingsChangedError: The changed settings were not accepted.
     """
     from rag_resources.ingestion.content_settings import accept_settings, pending_changes
     from rag_resources.ingestion.content_source import choose_source
@@ -80,10 +80,10 @@ def confirm_settings(
 
 
 def accept_changes(changes: "Sequence[SettingChange]", *, accept: bool) -> None:
-    """Have a person accept settings that are not as they were; on a terminal, ask.
+    """Let a person accept changed settings; on a terminal, ask.
 
     Raises:
-        SettingsChangedError: Nobody accepted them.
+        SettingsChangedError: The changed settings were not accepted.
     """
     if not changes:
         return

@@ -1,4 +1,4 @@
-"""`rag evaluate`: the golden questions through a configuration."""
+"""`rag evaluate`: runs the golden questions through a configuration."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,7 +135,7 @@ def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
 def _shown(
     name: str, means: Mapping[str, float], per_query: Mapping[str, Mapping[str, float]]
 ) -> tuple[str, str]:
-    """Return a mean and, of a hit rate, its interval."""
+    """Format a mean; a hit rate also with its interval."""
     from rag_resources.core.gate import wilson_interval
 
     interval = ""

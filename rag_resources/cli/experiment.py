@@ -1,4 +1,4 @@
-"""`rag experiment`: a grid of configurations over the golden questions."""
+"""`rag experiment`: runs the golden questions through a grid of configurations."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,6 +1,6 @@
-"""`rag golden …`: the golden questions. Files of them are here.
+"""`rag golden …`: golden questions. This module handles files of them.
 
-Questions one by one are `cli.golden_entries`; their history and review, `cli.golden_review`.
+Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ def import_file(
     path: GoldenFile,
     replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
 ) -> None:
-    """Import a file, all of it or nothing."""
+    """Import a whole file or nothing of it."""
     from rag_resources.core.golden_changes import Operation
     from rag_resources.golden.files import import_golden
 
@@ -52,7 +52,7 @@ def import_file(
 def restore(
     moment: Annotated[str, typer.Argument(metavar="MOMENTO", help=Message.HELP_GOLDEN_MOMENT)],
 ) -> None:
-    """Make the questions what they were."""
+    """Restore the questions as they were at an earlier moment."""
     from rag_resources.golden.files import restore_golden
 
     with application() as opened:
@@ -95,7 +95,7 @@ def export_file(
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile) -> None:
-    """Check a file against the notes there are."""
+    """Check a file against the stored notes."""
     from rag_resources.golden.files import read_golden
 
     with application() as opened:

@@ -1,4 +1,4 @@
-"""`rag golden list|show|add|update|delete`: golden questions one by one."""
+"""`rag golden list|show|add|update|delete`: single golden questions."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_resources.settings import Settings
 
 ID_CHARS = 8
-"""Of an id in a list: enough to tell thousands apart, and `find_entry` takes any beginning."""
+"""Characters shown of an id in a list: enough for thousands; `find_entry` takes any prefix."""
 
 GoldenId = Annotated[str, typer.Argument(metavar="ID", help=Message.HELP_GOLDEN_ID)]
 GoldenIds = Annotated[list[str], typer.Argument(metavar="ID...", help=Message.HELP_GOLDEN_ID)]
@@ -86,7 +86,7 @@ def list_entries(
 
 
 def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
-    """Show a question with everything known of it."""
+    """Show everything known about a question."""
     from rag_resources.golden.editing import find_entry
     from rag_resources.store.comparison import name_notes
     from rag_resources.store.golden import list_golden
@@ -160,7 +160,7 @@ def update(
         bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
     ] = False,
 ) -> None:
-    """Change a question, or say that it still holds."""
+    """Change a question, or confirm that it still holds."""
     from rag_resources.golden.editing import update_entry
 
     fields = _fields(
@@ -184,7 +184,7 @@ def delete(
     golden_ids: GoldenIds,
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
 ) -> None:
-    """Delete questions, once a person has confirmed it."""
+    """Delete questions after confirmation by a person."""
     from rag_resources.golden.editing import delete_entries, find_entry
     from rag_resources.store.golden import list_golden
 
@@ -200,14 +200,14 @@ def delete(
 
 
 def warn_of_source(settings: "Settings", *, imported: Path | None = None) -> None:
-    """Say that the next materialisation takes what was changed here back to GOLDEN_SOURCE."""
+    """Warn that the next materialisation resets what was changed here to GOLDEN_SOURCE."""
     source = settings.golden_source
     if source and (imported is None or imported.resolve() != source.resolve()):
         warn(Message.GOLDEN_SOURCE_RULES.format(path=source))
 
 
 def _confirmed(entries: "Sequence[GoldenEntry]") -> bool:
-    """Ask on a terminal; where there is none nobody can confirm anything."""
+    """Ask on a terminal; without a terminal nothing is confirmed."""
     if not sys.stdin.isatty():
         return False
     for entry in entries:
@@ -229,7 +229,7 @@ def _fields(
     *,
     from_stdin: bool,
 ) -> dict[str, Any]:
-    """Return the fields that were given, as a file would give them."""
+    """Return the options that were given, as the fields of a file."""
     options = {
         "query": query,
         "relevantNotes": notes,
@@ -254,7 +254,7 @@ def _fields(
 
 
 def _place(option: str) -> dict[str, str]:
-    """Read `NOTE=TEXT`; the text may hold further signs."""
+    """Parse `NOTE=TEXT`; the text may contain further equals signs."""
     note, equals, text = option.partition("=")
     if not (note.strip() and equals):
         raise InvalidParameterError(Message.GOLDEN_PLACE_OPTION.format(value=option))

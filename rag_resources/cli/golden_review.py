@@ -1,4 +1,4 @@
-"""`rag golden history|drift|suggest`: how the golden questions came to be, and what they lack."""
+"""`rag golden history|drift|suggest`: the golden dataset's history and review."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +56,7 @@ def history(limit: Limit = SHOWN_VERSIONS, as_json: JsonOption = False) -> None:
 
 
 def drift(as_json: JsonOption = False) -> None:
-    """Say which questions want looking at."""
+    """List the questions that need review."""
     from rag_resources.golden.review import review_drift
 
     with application() as opened:
@@ -70,7 +70,7 @@ def drift(as_json: JsonOption = False) -> None:
 
 
 def suggest(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
-    """Show notes to be judged; as JSON, a file to edit and import."""
+    """Show notes to be judged; with JSON, as a file to edit and import."""
     from rag_resources.golden.review import suggest_candidates
 
     _check(limit)

@@ -1,4 +1,4 @@
-"""The entry point: dispatches to the commands and turns every error into Spanish and a code.
+"""The entry point: dispatches to the commands; shows errors in Spanish with an exit code.
 
 Exit codes: 0 done, 1 failure, 2 bad input, 130 interrupted.
 """
@@ -51,7 +51,7 @@ def options(
         typer.Option("--version", help=Message.HELP_VERSION, callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Take the global options; `main` looks at them before anything can fail."""
+    """Accept the global options; `main` reads them itself, before anything can fail."""
 
 
 command(app, "up", Message.HELP_UP)(server.up)
@@ -73,13 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit.
 
     Args:
-        arguments: Without the program's name; those of the process by default.
+        arguments: Without the program's name; by default those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     debug = "--debug" in given[:1]
-    if not debug:  # what is logged is English and not for users
+    if not debug:  # logs are in English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
     log_to_stderr(level=logging.DEBUG if debug else logging.CRITICAL)
     sys.exit(run_app(app, given, program="rag", debug=debug))

@@ -1,4 +1,4 @@
-"""`rag migration status`: from whole notes to chunks, month by month and model by model."""
+"""`rag migration status`: the progress from whole notes to chunks, by month and model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,19 +26,19 @@ _KEYS = (
     *("readAt", "months", "total", "models", "errors", "lastBatches", "quality", "baseline"),
     *("floor", "pace", "isWorking", "isComplete", "minutesLeft", "readyAt", "serving", "hold"),
 )
-"""Of the JSON, after `database`, in this order."""
+"""Keys of the JSON output after `database`, in this order."""
 
 app = group("migration", Message.HELP_MIGRATION)
 
 
 @app.callback()
 def options() -> None:
-    """Keep `status` a command of its own although there is only one."""
+    """Keep `status` a subcommand although it is the only one."""
 
 
 @command(app, "status", Message.HELP_MIGRATION_STATUS)
 def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
-    """Say how far the migration has come, without starting or changing anything."""
+    """Show how far the migration is, without starting or changing anything."""
     settings = read_settings()
     server, url = find_server(settings)
     schema = schema_of(url) if url else None
@@ -58,7 +58,7 @@ def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
 
 
 def _read(url: str, settings: "Settings") -> "MigrationStatus":
-    """Read the status of a database whose schema is ours."""
+    """Read the status from a database with the current schema."""
     from rag_resources.core.chunking_version import chunking_hash
     from rag_resources.database.pool import Database
     from rag_resources.store.migration_status import read_migration_status

@@ -1,4 +1,4 @@
-"""`rag ingest` and `rag import-squad`: notes in, and what became of them."""
+"""`rag ingest` and `rag import-squad`: store notes and report the outcome."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -119,7 +119,7 @@ def import_squad(
 
 
 def _source(app: "Application", path: Path, name: str | None, *, default: str, accept: bool) -> str:
-    """Return the source of a path's notes, once a person has accepted what it would mix."""
+    """Return the source of a path's notes; a person must accept what it would mix."""
     from rag_resources.ingestion.content_settings import accept_ingestion, ingestion_changes
     from rag_resources.ingestion.content_source import source_of_path
 

@@ -1,4 +1,4 @@
-"""How commands write: results on stdout, everything else on stderr, credentials nowhere."""
+"""Output of commands: results on stdout, the rest on stderr, credentials nowhere."""
 
 import json
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
 
 PIPED_COLUMNS = 120
-"""Width of tables that go to a file or a pipe."""
+"""Width of tables written to a file or a pipe."""
 
 _MIN_SECRET_CHARS = 4
 
@@ -30,17 +30,17 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line beside the result, on stderr."""
+    """Write a line that is not part of the result, on stderr."""
     typer.echo(clean(text), err=True)
 
 
 def warn(text: str) -> None:
-    """Write on stderr, in yellow where there are colours, what the result goes without."""
+    """Write a warning on stderr, in yellow if colours are available."""
     typer.secho(clean(text), fg=typer.colors.YELLOW, err=True)
 
 
 def fail(text: str) -> None:
-    """Write an error on stderr, in red where there are colours, without credentials."""
+    """Write an error on stderr without credentials, in red if colours are available."""
     typer.secho(clean(masked(text)), fg=typer.colors.RED, err=True)
 
 
@@ -50,7 +50,7 @@ def write_json(value: Any) -> None:
 
 
 def console(*, err: bool = False) -> "Console":
-    """Return a console for tables; nothing in a text is taken for markup."""
+    """Return a console for tables that never interprets text as markup."""
     from rich.console import Console
 
     stream = sys.stderr if err else sys.stdout
@@ -65,7 +65,7 @@ def table(
     title: str = "",
     prose: bool = False,
 ) -> "Table":
-    """Return a table, its first column to the left, the others to the right but for prose."""
+    """Return a table; the first column and prose are aligned left, the others right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -85,7 +85,7 @@ def table(
 
 @contextmanager
 def working(message: str) -> Iterator[None]:
-    """Show on a terminal that something takes its time."""
+    """Show on a terminal that something is being worked on."""
     screen = console(err=True)
     if not screen.is_terminal:
         yield
@@ -96,14 +96,14 @@ def working(message: str) -> Iterator[None]:
 
 @contextmanager
 def progress(message: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show progress on stderr if that is a terminal.
+    """Show progress on stderr if it is a terminal.
 
     Args:
         message: What is being done.
-        total: How much there is to do, if that is known.
+        total: The amount of work, if known.
 
     Yields:
-        What to call with the number of things done since the last call.
+        A function to call with the number of things done since the last call.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -121,25 +121,25 @@ def progress(message: str, *, total: int | None = None) -> Iterator[Callable[[in
 
 
 def clean(text: str) -> str:
-    """Replace what would steer a terminal or could not be written, character by character."""
+    """Replace control characters and unencodable characters, one by one."""
     steering = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", text)
     return steering.encode("utf-8", "replace").decode()
 
 
 def masked(text: str) -> str:
-    """Hide passwords of database URLs."""
+    """Hide the passwords in database URLs."""
     for name in ("DATABASE_URL", "DAGSTER_PG_URL"):
         credentials = os.environ.get(name, "").partition("://")[2].rpartition("@")[0]
         password = credentials.partition(":")[2]
         if len(password) >= _MIN_SECRET_CHARS:
             text = text.replace(password, "***")
     text = re.sub(r"(://[^\s:/@]*):(?!contraseña@)\S*@", r"\1:***@", text)
-    # A password with an unescaped "@" makes the driver quote its rest as part of the host.
+    # If a password has an unescaped "@", the driver's message quotes its rest as part of the host.
     return re.sub(r"(?<=host ')[^']*@", "***@", text)
 
 
 def address(url: str) -> str:
-    """Return where a database is, without its password."""
+    """Return a database's address without its password."""
     from psycopg import Error
     from psycopg.conninfo import conninfo_to_dict
 

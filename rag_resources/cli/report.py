@@ -1,4 +1,4 @@
-"""`rag report`: everything the evaluations say, as one page."""
+"""`rag report`: all evaluations on one page."""
 
 import webbrowser
 from pathlib import Path
@@ -19,7 +19,7 @@ def report(
     output: OutputOption = None,
     open_it: Annotated[bool, typer.Option("--open", help=Message.HELP_REPORT_OPEN)] = False,
 ) -> None:
-    """Write the report of the evaluations there are, and say where."""
+    """Write the report of the stored evaluations, and say where it is."""
     with application() as opened, working(Message.REPORT_WRITING):
         where = opened.evaluations.write_report(opened.evaluations.report(), output)
     say(Message.REPORT_WRITTEN.format(path=where))

@@ -1,4 +1,4 @@
-"""`rag retrieve`: a question, how to search and of which notes. The answer is `cli.answer`'s."""
+"""`rag retrieve`: parses a question, the search options and the filters. See `cli.answer`."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +66,7 @@ def retrieve(
         metadata=_metadata(metadata),
     )
     query = clean(question)
-    check_query(query)  # Before anything is started.
+    check_query(query)  # Before the database is started.
     with application() as app, working(Message.CLI_LOADING):
         answered = app.retrieve(
             query,
@@ -88,10 +88,10 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _assignments(assignments: list[str] | None, option: str) -> dict[str, str]:
-    """Read `name=value` pairs; of two of one name the last counts.
+    """Parse `name=value` pairs; a later pair replaces an earlier one of the same name.
 
     Raises:
-        InvalidParameterError: One of them is none.
+        InvalidParameterError: A text is not such a pair.
     """
     from rag_resources.core.errors import InvalidParameterError
     from rag_resources.core.quoting import shown
@@ -114,7 +114,7 @@ def _metadata(assignments: list[str] | None) -> dict[str, Any]:
 
 
 def _json_or_text(value: str) -> Any:
-    """Read a number, truth value, null or quoted text; whatever else is written is the text."""
+    """Parse a number, truth value, null or quoted text; anything else is taken as text."""
     try:
         read = json.loads(value)
     except (ValueError, RecursionError):
@@ -123,10 +123,10 @@ def _json_or_text(value: str) -> Any:
 
 
 def _filters(**values: Any) -> "RetrievalFilters":
-    """Validate filters; a problem names the option instead of the field.
+    """Validate filters; errors name the option instead of the field.
 
     Raises:
-        InvalidFiltersError: With every problem named.
+        InvalidFiltersError: Some filters are invalid; all problems are named.
     """
     from rag_resources.core.errors import InvalidFiltersError
     from rag_resources.core.filters import parse_filters

@@ -1,4 +1,4 @@
-"""Runs a command line: every error of a call or of ours becomes Spanish and an exit code."""
+"""Runs a command line and turns errors into Spanish messages and exit codes."""
 
 import os
 import sys
@@ -25,18 +25,18 @@ def run_app(
     Args:
         app: The commands.
         arguments: Without the program's name.
-        program: That name, as help shows it.
-        debug: Whether to print where an error came from.
+        program: The program's name in help pages.
+        debug: Whether to print the stack trace of an error.
 
     Returns:
-        0 done, 1 failure, 2 bad input, 130 interrupted; or what the command returned.
+        0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
     """
     root: Any = typer.main.get_command(app)
     try:
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone: nothing to tell, and nothing to flush at exit.
+        # The reader has closed the pipe: there is nobody to tell, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Abort):
@@ -49,7 +49,7 @@ def run_app(
         if debug:
             _trace()
         return 2 if isinstance(error, InvalidInputError) else 1
-    except Exception as error:  # noqa: BLE001 - the last resort: a line instead of a stack
+    except Exception as error:  # noqa: BLE001 - last resort: show one line instead of a stack trace
         reason = " ".join(str(error).split())
         fail(Message.CLI_UNEXPECTED.format(kind=type(error).__name__, reason=reason))
         if debug:
@@ -61,5 +61,5 @@ def run_app(
 
 
 def _trace() -> None:
-    """Print where the error being handled came from, without credentials."""
+    """Print the stack trace of the present error, without credentials."""
     note(masked(traceback.format_exc()))

@@ -1,4 +1,4 @@
-"""`rag up` and `rag down`."""
+"""`rag up` and `rag down`: start and stop the embedded server."""
 
 from rag_resources.cli.output import address, say, working
 from rag_resources.cli.session import read_settings
@@ -6,7 +6,7 @@ from rag_resources.core.messages import Message
 
 
 def up() -> None:
-    """Start the embedded server and migrate."""
+    """Start the embedded server and migrate the schema."""
     from rag_resources.database.locate import database_url, embedded_server
     from rag_resources.database.migrations import migrate
 
@@ -48,7 +48,7 @@ def down() -> None:
 
 
 def server_version(url: str) -> str:
-    """Ask a server for its version, `16.4`."""
+    """Ask a server for its version, such as `16.4`."""
     from rag_resources.database.migrations import connect
 
     with connect(url) as connection:

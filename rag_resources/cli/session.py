@@ -1,4 +1,4 @@
-"""What every command starts with: the settings and the open application."""
+"""What every command opens first: the settings and the application."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +21,7 @@ def read_settings() -> "Settings":
 
 @contextmanager
 def application() -> Iterator["Application"]:
-    """Open the application for a command; starts the embedded server if that is the one."""
+    """Open the application for a command; starts the embedded server if that is configured."""
     from rag_resources.application import open_application
 
     settings = read_settings()

@@ -1,4 +1,4 @@
-"""`rag status`: what runs, what the database holds, what serves."""
+"""`rag status`: what runs, what the database contains, what serves."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def status(as_json: JsonOption = False) -> None:
-    """Say what there is, without starting or changing anything."""
+    """Show the status without starting or changing anything."""
     settings = read_settings()
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
@@ -35,7 +35,7 @@ def status(as_json: JsonOption = False) -> None:
 
 
 def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
-    """Describe the server; the URL is None if nothing is running."""
+    """Describe the server; the URL is None if no server is running."""
     from rag_resources.database.locate import APPLICATION_DATABASE, embedded_server
 
     if settings.database_url:
@@ -57,7 +57,7 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
 
 
 def schema_of(url: str) -> "Schema":
-    """Read which schema a database has."""
+    """Read the schema version of a database."""
     from rag_resources.database.migrations import connect
     from rag_resources.database.schema import read_schema
 
@@ -66,7 +66,7 @@ def schema_of(url: str) -> "Schema":
 
 
 def _read(url: str) -> "DatabaseStatus":
-    """Read the counts of a database whose schema is ours."""
+    """Read the counts from a database with the current schema."""
     from rag_resources.database.pool import Database
     from rag_resources.store.status import read_status
 
@@ -118,7 +118,7 @@ def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None
 
 
 def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
-    """Show what fits 80 columns; `rag_resources.evaluation.summary` has the whole comparison."""
+    """Show what fits 80 columns; the whole comparison is in `rag_resources.evaluation.summary`."""
     from rag_resources.evaluation.summary import GATE_WORDS
 
     columns = (

@@ -1,6 +1,6 @@
-"""Typer in Spanish: the frame of the help pages, and what a wrong call is told.
+"""Typer in Spanish: help pages and error messages about wrong calls.
 
-Typer carries its own copy of click and no translations, so that its exceptions come from there.
+Typer contains its own copy of click, without translations; the exceptions come from that copy.
 """
 
 import re
@@ -24,15 +24,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _InSpanish:
-    """What commands and groups of them have in common: a help page in Spanish."""
+    """A help page in Spanish, for commands and groups."""
 
     def format_usage(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write how it is called."""
+        """Write the usage line."""
         pieces = self.collect_usage_pieces(ctx)
         formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=Message.USAGE)
 
     def format_options(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write its arguments and options, and the commands of a group."""
+        """Write arguments and options, and the commands of a group."""
         found = self.get_params(ctx)
         arguments = [item for item in found if isinstance(item, TyperArgument)]
         commands = getattr(self, "commands", {})
@@ -61,7 +61,7 @@ class SpanishGroup(_InSpanish, TyperGroup):
 
 
 def group(name: str, description: str) -> typer.Typer:
-    """Make an empty group of commands."""
+    """Create an empty group of commands."""
     return typer.Typer(
         name=name,
         help=description,
@@ -76,14 +76,14 @@ def group(name: str, description: str) -> typer.Typer:
 
 
 def command(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:
-    """Return the decorator that makes a function a command of a group."""
+    """Return the decorator that adds a function to a group as a command."""
     return app.command(
         name, cls=SpanishCommand, help=description, options_metavar=Message.USAGE_OPTIONS
     )
 
 
 def explain(error: TyperException) -> str:
-    """Say what is wrong with a call: how it is called, the problem, where help is."""
+    """Explain a wrong call: its usage, the problem, and where help is."""
     if isinstance(error, NoArgsIsHelpError):
         return error.message
     context = getattr(error, "ctx", None)
@@ -113,7 +113,7 @@ def _problem(error: TyperException) -> str:
 
 
 def _other_problem(error: TyperException) -> str:
-    """Put the problems that have no class of their own, by what they say."""
+    """Translate problems that have no exception class of their own, by their message."""
     context = getattr(error, "ctx", None)
     commands = context.command.commands if context and hasattr(context.command, "commands") else {}
     if error.message.startswith("Missing command"):
@@ -135,7 +135,7 @@ def _parameter(error: BadParameter) -> str:
 
 
 def _reason(error: BadParameter) -> str:
-    """Take the reason from the validation behind the error, which has it in Spanish."""
+    """Return the reason of the validation error that caused this one; it is in Spanish."""
     from pydantic import ValidationError
 
     from rag_resources.core.validation import describe_problems

@@ -33,7 +33,7 @@ from rag_resources.resilience.breakers import CircuitBreaker
 from rag_resources.retrieval.rerank_llm import MAX_CALLS
 
 JUDGE_MODEL = "use_multilingual"
-"""Of the embedded judge, whatever is evaluated: else configurations could not be compared."""
+"""Model of the embedded judge, the same for all evaluations so that they can be compared."""
 
 _NOTHING_CLAIMED = Judgement(faithfulness=None, answer_relevance=0.0)
 

@@ -19,7 +19,7 @@ from rag_resources.store.golden import (
 from rag_resources.store.notes import find_note, note_content
 
 Fields = Mapping[str, Any]
-"""Of an entry, as a file gives them."""
+"""The fields of an entry, as a file gives them."""
 
 
 def find_entry(entries: Sequence[GoldenEntry], prefix: str) -> GoldenEntry:

@@ -28,7 +28,7 @@ from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, note_content, note_id
 
 SQUAD_DIFFICULTY = 3
-"""SQuAD says nothing of difficulty: every question gets the middle one."""
+"""SQuAD has no difficulty: every question gets the middle one."""
 
 
 def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEntry]:

@@ -27,13 +27,13 @@ BATCH_NOTES = 1000
 SAMPLE_NOTES = 8
 SAMPLE_CHARS = 2000
 MIN_AGREEMENT = 0.5
-"""Median cosine of the old vectors with those the model makes now. Of another model's it is near 0;
-under 1 it may be: another prefix, another version of the server, a note edited since."""
+"""Lowest median cosine between stored vectors and those the model makes now. With another model it
+is near 0. It may be below 1 for the same model: another prefix or version, or edited notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptReport:
-    """How many of a window's existing vectors were adopted.
+    """The outcome of adopting a window's vectors.
 
     Attributes:
         adopted: Adopted by this call.

@@ -22,13 +22,13 @@ from rag_resources.store import chunks as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 
 BATCH_NOTES = 25
-"""Chunked in one transaction: that takes a tenth of a second, and whoever edits one waits."""
+"""Notes per transaction: it takes a tenth of a second, and an edit of these notes has to wait."""
 
 SELECTED_NOTES = 5_000
-"""Looked up at once: a look-up passes over all that is done of a window."""
+"""Notes looked up at once, because each look-up scans all finished notes of a window."""
 
 WORKERS = 2
-"""One cuts notes while the other's are written: each takes half of the time."""
+"""One cuts notes while another's are being written; both take equally long."""
 
 Progress = Callable[[int], None]
 

@@ -28,7 +28,7 @@ _HARMLESS = "nota"
 """A text that every model can represent."""
 
 _INSTANT = timedelta(microseconds=1)
-"""Between two times of PostgreSQL."""
+"""The smallest difference between two PostgreSQL times."""
 
 
 @dataclass

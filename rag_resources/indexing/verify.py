@@ -10,7 +10,7 @@ from rag_resources.store.chunks import BrokenNote, ChunkSpans, find_broken, stre
 from rag_resources.store.embeddings import sample_vectors
 
 MIN_COSINE = 0.999
-"""Stored vectors are halfvec, whose rounding alone leaves a cosine above 0.9999."""
+"""Vectors are stored as halfvec; its rounding alone leaves a cosine above 0.9999."""
 
 SAMPLE = 8
 MOST_BROKEN = 100

@@ -1,7 +1,7 @@
-"""The settings that a database was filled with, and whether those of now are the same.
+"""Compares the present settings with those that a database was filled with.
 
-What decides the content is stored in the database at its first use. Later, other values must be
-accepted by a person. Which source a run reads is decided in `content_source`.
+Settings that decide a database's content are stored in it when first used. After that, a person
+must accept other values. Which source a run reads is decided in `content_source`.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ ALL_SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A setting that the database was filled with, and what it says now; both as people read."""
+    """A stored setting and its present value, both as shown to people."""
 
     name: str
     before: str
@@ -57,18 +57,18 @@ class SettingChange:
 def require_settings(
     database: Database, settings: Settings, names: Collection[str], *, sample: bool = False
 ) -> ContentSource:
-    """Return the source a run reads, if the settings are those the database was filled with.
+    """Return the source a run reads; refuse settings that differ from the stored ones.
 
-    Settings used for the first time are stored.
+    Settings that are used for the first time are stored.
 
     Args:
         database: Open.
-        settings: Of now.
-        names: The settings that decide what the caller writes.
+        settings: The present settings.
+        names: The settings that affect what the caller writes.
         sample: Whether a person asked for the sample.
 
     Raises:
-        SettingsChangedError: With every setting that is not as it was.
+        SettingsChangedError: Some settings differ; all are named.
     """
     with database.transaction() as connection:
         source = choose_source(connection, settings, sample=sample)
@@ -80,10 +80,10 @@ def require_settings(
 
 
 def require_model(database: Database, settings: Settings, model: str) -> None:
-    """Check that a model is one of those the database was filled with.
+    """Check that the database was filled with this model, among others.
 
     Raises:
-        SettingsChangedError: It is not.
+        SettingsChangedError: It was not.
     """
     with database.transaction() as connection:
         stored = list_content_settings(connection).get((ALL_TENANTS, "EMBEDDING_MODELS"))
@@ -98,7 +98,7 @@ def require_model(database: Database, settings: Settings, model: str) -> None:
 
 
 def changed_error(changes: Collection[SettingChange]) -> SettingsChangedError:
-    """Return the error that names some changes."""
+    """Return the error that names these changes."""
     return SettingsChangedError(Message.SETTINGS_CHANGED, [str(change) for change in changes])
 
 
@@ -108,12 +108,12 @@ def pending_changes(
     source: ContentSource,
     names: Collection[str] = ALL_SETTINGS,
 ) -> list[SettingChange]:
-    """Say which settings are not those the database was filled with.
+    """Return the settings that differ from the stored ones.
 
     Args:
         connection: In a transaction.
-        settings: Of now.
-        source: What they make a run read.
+        settings: The present settings.
+        source: The source that these settings select.
         names: The settings to compare.
     """
     stored = list_content_settings(connection)
@@ -124,7 +124,7 @@ def pending_changes(
 
 
 def stored_settings(connection: Connection, tenant: str) -> dict[str, str]:
-    """Return the stored settings that concern a tenant, as people read them."""
+    """Return the stored settings that concern a tenant, as shown to people."""
     stored = list_content_settings(connection)
     return {
         name: _shown(value)
@@ -136,14 +136,14 @@ def stored_settings(connection: Connection, tenant: str) -> dict[str, str]:
 def ingestion_changes(
     connection: Connection, settings: Settings, path: Path, *, source: str, named: bool
 ) -> list[SettingChange]:
-    """Say what a person should accept before a path is stored in this database.
+    """Return what a person should accept before the notes of a path are stored.
 
     Args:
         connection: In a transaction.
-        settings: Of now.
-        path: What the person named.
-        source: Under which source its notes are stored.
-        named: Whether the person named that source, too.
+        settings: The present settings.
+        path: The path that the person gave.
+        source: The source under which its notes are stored.
+        named: Whether the person also named the source.
     """
     stored = list_content_settings(connection)
     now: dict[SettingKey, Any] = {(settings.tenant, "TENANT"): settings.tenant}
@@ -157,7 +157,7 @@ def ingestion_changes(
 
 
 def accept_ingestion(connection: Connection, settings: Settings, *, source: str) -> None:
-    """Store that the database has notes of this tenant, and no longer the sample's alone."""
+    """Record that the database holds notes of this tenant, and not only the sample."""
     key = (settings.tenant, "NOTES_SOURCE")
     stored = list_content_settings(connection)
     values: dict[SettingKey, Any] = {(settings.tenant, "TENANT"): settings.tenant}
@@ -173,7 +173,7 @@ def accept_settings(
     source: ContentSource,
     names: Collection[str] = ALL_SETTINGS,
 ) -> None:
-    """Store settings as those the database is filled with; arguments as of `pending_changes`."""
+    """Store the present settings in the database; arguments as in `pending_changes`."""
     stored = list_content_settings(connection)
     new = {
         key: value
@@ -188,7 +188,7 @@ def accept_settings(
 def _values(
     settings: Settings, source: ContentSource, names: Collection[str]
 ) -> dict[SettingKey, Any]:
-    """Return what decides the content; what a run does not read decides nothing."""
+    """Return the values that decide the content; sources that a run does not read are left out."""
     own: dict[str, Any] = {"TENANT": settings.tenant}
     if source.notes and not source.asked_for:
         own["NOTES_SOURCE"] = SAMPLE_SOURCE if source.is_sample else str(source.notes)
@@ -217,7 +217,7 @@ def _mixture(
     source: ContentSource,
     stored: Mapping[SettingKey, Any],
 ) -> list[SettingChange]:
-    """Say whether the sample would meet other notes, where no source is stored to compare with."""
+    """Return a change if the sample would mix with other notes and no stored source shows it."""
     if stored.get((settings.tenant, "NOTES_SOURCE")) is not None or source.notes is None:
         return []
     held = hold_sample(connection, settings.tenant)

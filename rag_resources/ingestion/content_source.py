@@ -1,7 +1,7 @@
-"""Which notes and golden questions a run reads: the user's own, the sample, or none.
+"""Decides which notes and golden questions a run reads: the user's own, the sample, or none.
 
-The sample is a source of its own. It is read into a database that holds nothing else, or because a
-person asked for it. Whether the settings are those the database was filled with is decided in
+The sample is a separate source. It is read only into a database that holds nothing else, or when a
+person asks for it. Whether the settings match those the database was filled with is decided in
 `content_settings`.
 """
 
@@ -25,19 +25,19 @@ from rag_resources.store.content_settings import (
 SAMPLE_NOTES = SAMPLE / "notes"
 SAMPLE_GOLDEN = SAMPLE / "golden.json"
 FORMER_SAMPLE_SOURCE = "notes"
-"""The source that the sample's notes had before they had one of their own."""
+"""The source of the sample's notes before they had one of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentSource:
-    """What a run reads.
+    """The notes and questions that a run reads.
 
     Attributes:
-        notes: Folder or file of notes; None reads none.
+        notes: Folder or file of notes; None reads no notes.
         name: Value of `notes.source`.
-        golden: File of golden questions; None reads none.
-        asked_for: The sample, because a person asked for it.
-        notice: What to tell a person about the choice; empty if nothing.
+        golden: File of golden questions; None reads no questions.
+        asked_for: Whether this is the sample because a person asked for it.
+        notice: What a person should know about the choice; empty if nothing.
     """
 
     notes: Path | None
@@ -48,18 +48,18 @@ class ContentSource:
 
     @property
     def is_sample(self) -> bool:
-        """Whether it is the sample."""
+        """Whether this is the sample."""
         return self.name == SAMPLE_SOURCE
 
 
 def choose_source(
     connection: Connection, settings: Settings, *, sample: bool = False
 ) -> ContentSource:
-    """Return what a run is to read.
+    """Choose the source that a run reads.
 
     Args:
-        connection: In a transaction: notes of the sample under their former source are moved.
-        settings: What the environment names.
+        connection: In a transaction, because sample notes under their former source are moved.
+        settings: Name the user's source, if any.
         sample: Whether a person asked for the sample.
     """
     own = ContentSource(settings.notes_source, settings.notes_source_name, settings.golden_source)
@@ -80,7 +80,7 @@ def choose_source(
 
 
 def source_of_path(path: Path, *, name: str | None, default: str) -> str:
-    """Return the source that the notes of a path are stored under.
+    """Return the source under which the notes of a path are stored.
 
     Args:
         path: Folder or file that a person named.
@@ -88,7 +88,7 @@ def source_of_path(path: Path, *, name: str | None, default: str) -> str:
         default: The name otherwise.
 
     Raises:
-        InvalidParameterError: The name is the sample's, and the path is not.
+        InvalidParameterError: The name is reserved for the sample, but the path is not the sample.
     """
     if name is None and is_sample_folder(path):
         return SAMPLE_SOURCE
@@ -101,10 +101,10 @@ def source_of_path(path: Path, *, name: str | None, default: str) -> str:
 
 
 def hold_sample(connection: Connection, tenant: str) -> HeldContent:
-    """Say what a database holds, once the sample's notes are under the sample's source.
+    """Return what a database holds, after moving sample notes to the sample's source.
 
-    Before the sample had a source of its own its notes were under `FORMER_SAMPLE_SOURCE`. A note
-    with the id and the content of one of them is moved; its id, its chunks and its vectors stay.
+    Sample notes used to be stored under `FORMER_SAMPLE_SOURCE`. A note there is moved if its
+    external id and content are those of a sample note; its id, chunks and vectors stay.
     """
     held = _held(connection, tenant)
     if not held.unnamed:
@@ -125,12 +125,12 @@ def hold_sample(connection: Connection, tenant: str) -> HeldContent:
 
 
 def describe_sources(connection: Connection) -> str:
-    """Name the sources there are, with how many notes each has."""
+    """Name the sources in the database, with their number of notes."""
     return ", ".join(f"{source} ({notes})" for source, notes in list_sources(connection).items())
 
 
 def is_sample_folder(path: Path) -> bool:
-    """Whether a path is the sample's own folder of notes, or in it."""
+    """Whether a path is the sample's folder of notes, or inside it."""
     return path.resolve().is_relative_to(SAMPLE_NOTES.resolve())
 
 

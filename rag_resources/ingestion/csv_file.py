@@ -1,6 +1,6 @@
-"""Notes that are a row each: CSV with a header, comma or semicolon.
+"""Reads CSV files (comma or semicolon, with a header): one note per row.
 
-What the columns mean is decided in `records`.
+The meaning of the columns is decided in `records`.
 """
 
 import csv
@@ -24,15 +24,15 @@ DELIMITERS = ",;"
 
 
 class _Rows:
-    """The rows of a file, each with its line and its problem, one in memory at a time.
+    """The rows of a file with their line and problem, read one at a time.
 
     Attributes:
-        line: Where the current row starts, 1-based.
-        nul_characters: How many were removed from the current row.
+        line: Line on which the current row starts, 1-based.
+        nul_characters: NUL characters removed from the current row.
     """
 
     def __init__(self, path: Path, max_chars: int) -> None:
-        # The limit is one for the whole process, and its default (131,072) is short for a note.
+        # This limit is process-wide, and its default (131,072) is too small for a note.
         csv.field_size_limit(max(csv.field_size_limit(), max_chars))
         self._max_chars = max_chars
         self._problem = ""
@@ -41,14 +41,14 @@ class _Rows:
         lines = numbered_lines(path, line_ends="", max_chars=max_chars)
         head = list(_until_text(lines))
         delimiter = _sniff_delimiter(head[-1].text if head else "")
-        # Strict: a quotation mark that never closes would otherwise swallow the rest in silence.
+        # Strict, because an unclosed quotation mark would otherwise silently swallow the rest.
         self._reader = csv.reader(self._texts(chain(head, lines)), delimiter=delimiter, strict=True)
 
     def next_row(self) -> list[str] | None:
-        """Return the next row that is not an empty line; None at the end.
+        """Return the next non-empty row; None at the end.
 
         Raises:
-            InvalidRecordError: It cannot be read; the rows after it still can.
+            InvalidRecordError: The row cannot be read; later rows still can.
         """
         while True:
             self.line = self._reader.line_num + 1
@@ -78,7 +78,7 @@ class _Rows:
 
 
 def read_csv(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
-    """Give a note, or the reason against it, per row; without a usable header, one rejection."""
+    """Yield a note or a rejection per row; a single rejection if the header is unusable."""
     rows = _Rows(file.path, options.max_note_bytes)
     try:
         header = _header(rows)
@@ -109,7 +109,7 @@ def _until_text(lines: Iterator[Line]) -> Iterator[Line]:
 
 
 def _sniff_delimiter(header: str) -> str:
-    """Return the delimiter that finds a column of content in the header, else most columns."""
+    """Return the delimiter that gives the header a content column, or else the most columns."""
 
     def preference(delimiter: str) -> tuple[bool, int]:
         names = next(csv.reader([header], delimiter=delimiter), [])
@@ -136,7 +136,7 @@ def _header(rows: _Rows) -> list[str]:
 
 
 def _fields(header: list[str], row: list[str]) -> dict[str, str]:
-    """Pair names and cells; an empty cell is a missing value, a column without name is ignored."""
+    """Pair names with cells; empty cells are missing values, unnamed columns are ignored."""
     if len(row) != len(header):
         raise InvalidRecordError(Message.CSV_FIELDS.format(found=len(row), expected=len(header)))
     return {name: cell for name, cell in zip(header, row, strict=True) if name and cell}

@@ -1,6 +1,6 @@
-"""The fields of a record as JSON values that PostgreSQL can store.
+"""The fields of a record, as JSON values that PostgreSQL can store.
 
-Which field means what is decided in `records`.
+The meaning of each field is decided in `records`.
 """
 
 import math
@@ -12,24 +12,24 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.ingestion.source_file import InvalidRecordError
 
-# A field deeper or larger than this is a mistake, or YAML aliases that unfold without end.
+# A field deeper or larger than this is a mistake, or YAML aliases that expand endlessly.
 MAX_DEPTH = 40
 MAX_VALUES = 10_000
 MAX_INTEGER_BITS = 4096
 
 
 class FieldValues:
-    """The fields of a record as JSON values, taken one by one.
+    """The fields of a record as JSON values, taken one at a time.
 
-    Dates are ISO 8601 texts, sets are sorted lists, NaN and infinity are null, NUL characters are
+    Dates become ISO 8601 texts, sets sorted lists, NaN and infinity null. NUL characters are
     removed.
 
     Attributes:
-        remaining: The fields not yet taken.
-        nul_characters: How many were removed.
+        remaining: The fields that were not taken yet.
+        nul_characters: Number of NUL characters removed.
 
     Raises:
-        InvalidRecordError: A value has no such form; the message names the field.
+        InvalidRecordError: A value has no JSON form; the message names the field.
     """
 
     def __init__(self, fields: Mapping[Any, Any]) -> None:
@@ -42,10 +42,10 @@ class FieldValues:
             self.remaining[name] = self._json(value, shown(name), depth=0)
 
     def take(self, names: Iterable[str]) -> tuple[str, Any]:
-        """Take the first of these fields that has a value; others that have one stay.
+        """Take the first of these fields that has a value; the others remain.
 
         Returns:
-            The field and its value; the first name and None if none has a value.
+            The field's name and value; or the first name and None if no field has a value.
         """
         names = tuple(names)
         for name in names:
@@ -81,7 +81,7 @@ def clean_text(text: str, *, field: str) -> str:
     """Return a text without NUL characters.
 
     Raises:
-        InvalidRecordError: It has a surrogate without its other half, which UTF-8 cannot hold.
+        InvalidRecordError: The text has a lone surrogate, which UTF-8 cannot encode.
     """
     try:
         text.encode()
@@ -97,7 +97,7 @@ def _json_scalar(value: Any, field: str) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
-        # JSON has no NaN nor infinity; tables write NaN for a missing value.
+        # JSON has no NaN and no infinity; tables write NaN for a missing value.
         return value if math.isfinite(value) else None
     if isinstance(value, int) and value.bit_length() <= MAX_INTEGER_BITS:
         return value

@@ -1,4 +1,4 @@
-"""Writes what a source gives into `notes`. Reading sources is `ingestion.sources`."""
+"""Writes the records of a source to `notes`. Sources are read in `ingestion.sources`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,20 +13,20 @@ from rag_resources.store.notes import Upsert, upsert_notes
 
 BATCH_RECORDS = 200
 NAMED_REJECTIONS = 1_000
-"""Rejected records kept with their reasons; the rest are only counted."""
+"""Rejected records kept with their reasons; more are only counted."""
 
 T = TypeVar("T")
 
 
 @dataclass
 class IngestReport:
-    """What became of a source's records.
+    """The outcome of ingesting a source.
 
     Attributes:
         by_month: Counts of `Upsert` values by `YYYY-MM` (UTC).
-        rejected: Records kept out, with their reasons, the first `NAMED_REJECTIONS`.
-        rejected_count: All of them.
-        elsewhere: Records that belong to a partition that was not asked for.
+        rejected: Rejected records with their reasons, the first `NAMED_REJECTIONS`.
+        rejected_count: Number of all rejected records.
+        elsewhere: Records of partitions that this run does not process.
     """
 
     by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
@@ -36,11 +36,11 @@ class IngestReport:
 
     @property
     def written(self) -> int:
-        """Records that are in the database now, changed or not."""
+        """Number of records that are in the database now, changed or not."""
         return sum(counts.total() for counts in self.by_month.values())
 
     def count(self, outcome: Upsert) -> int:
-        """Records with that outcome in all months."""
+        """Number of records with this outcome, over all months."""
         return sum(counts[outcome] for counts in self.by_month.values())
 
 
@@ -53,18 +53,18 @@ def ingest(
     keep: Callable[[datetime], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> IngestReport:
-    """Write records in batches, each in its own transaction.
+    """Write records in batches of one transaction each.
 
     Args:
         database: Open.
-        records: From `iter_source`; read once, never held whole.
+        records: From `iter_source`; read once as a stream.
         tenant: Owner of the notes.
         source: Name of the source, part of the notes' identity.
-        keep: Whether a creation time belongs to the partitions asked for.
+        keep: Whether a creation time is in the partitions of this run.
         progress: Called with the number of records of each batch.
 
     Raises:
-        DatabaseUnavailableError: The database was lost; what is committed stays.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
 
     Properties: 40, 41.
     """

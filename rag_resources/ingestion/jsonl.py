@@ -1,6 +1,6 @@
-"""Notes that are a line each: JSON Lines.
+"""Reads JSON Lines files: one note per line.
 
-What the fields mean is decided in `records`.
+The meaning of the fields is decided in `records`.
 """
 
 import json
@@ -16,7 +16,7 @@ from rag_resources.ingestion.text_files import Line, numbered_lines
 
 
 def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord | RejectedRecord]:
-    """Give a note, or the reason against it, per line that is not blank; one line in memory."""
+    """Yield a note or a rejection per non-blank line; only one line is in memory."""
     lines = numbered_lines(file.path, line_ends="\n", max_chars=options.max_note_bytes)
     for line in lines:
         if is_blank(line.text) and not line.problem:
@@ -35,10 +35,10 @@ def read_jsonl(file: SourceFile, options: SourceOptions) -> Iterator[NoteRecord 
 
 
 def load_json(text: str, *, first_line: int = 1) -> Any:
-    """Parse JSON; `NaN`, which some programs write for a missing value, is null.
+    """Parse JSON; read `NaN`, which some programs write for a missing value, as null.
 
     Raises:
-        InvalidRecordError: It is not JSON; the message has line and column.
+        InvalidRecordError: The text is not JSON; the message has line and column.
     """
     try:
         return json.loads(text, parse_constant=lambda _: None)
@@ -47,7 +47,7 @@ def load_json(text: str, *, first_line: int = 1) -> Any:
         raise InvalidRecordError(
             Message.RECORD_JSON.format(line=line, column=error.colno), line=line, column=error.colno
         ) from error
-    # Brackets nested a thousand deep, or a number of thousands of digits.
+    # Raised for brackets nested a thousand deep and for numbers of thousands of digits.
     except (RecursionError, ValueError) as error:
         raise InvalidRecordError(Message.RECORD_JSON_LIMITS) from error
 

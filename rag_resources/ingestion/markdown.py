@@ -1,6 +1,6 @@
-"""Notes that are a file each: Markdown or plain text, with YAML front matter or without.
+"""Reads Markdown and plain text files, with or without YAML front matter: one note per file.
 
-What the fields of the front matter mean is decided in `records`.
+The meaning of the front matter's fields is decided in `records`.
 """
 
 import re
@@ -28,7 +28,7 @@ MAX_FRONT_MATTER_CHARS = 64 * 1024
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _FRONT_MATTER_LINE = 2
-# YAML 1.1 reads `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
+# YAML 1.1 would read `id: 012` as ten, `title: No` as false and `title: 10:30` as 630.
 _VERBATIM_FIELDS = {*ID_FIELDS, *TITLE_FIELDS, *TAGS_FIELDS, *CREATED_AT_FIELDS, *EXPIRES_AT_FIELDS}
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
@@ -37,11 +37,11 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 def read_markdown(
     file: SourceFile, options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
-    """Give the one note of a file.
+    """Yield the only note of a file.
 
-    The content is what follows the front matter, to the character, without the line end that closes
-    the file. `python-frontmatter` is not used: it strips the content and passes over front matter
-    that is no mapping.
+    The content is the exact text after the front matter, without the file's last line end.
+    `python-frontmatter` is not used: it strips the content, and ignores front matter that is not a
+    mapping.
     """
     try:
         text = read_text(file.path, max_bytes=options.max_note_bytes)
@@ -61,10 +61,10 @@ def read_markdown(
 
 
 def split_front_matter(text: str) -> tuple[Mapping[Any, Any], str]:
-    """Cut a text into the fields of its front matter and the rest.
+    """Split a text into the fields of its front matter and its content.
 
-    Front matter opens with `---` on the first line and ends at the next such line; without both,
-    all of the text is content.
+    Front matter starts with `---` on the first line and ends at the next such line. Otherwise the
+    whole text is content.
 
     Raises:
         InvalidRecordError: The front matter is not YAML, not a mapping, or too long.
@@ -94,7 +94,7 @@ def _load_fields(front_matter: str) -> Mapping[Any, Any]:
 
 
 def _keep_spellings(root: yaml.Node) -> None:
-    """Make the fields that are read verbatim the texts that were written."""
+    """Replace the values of verbatim fields by the text that was written."""
     if isinstance(root, yaml.MappingNode):
         for key, value in root.value:
             if isinstance(key, yaml.ScalarNode) and key.value in _VERBATIM_FIELDS:
@@ -102,7 +102,7 @@ def _keep_spellings(root: yaml.Node) -> None:
 
 
 def _keep_spelling(node: yaml.Node) -> None:
-    """Make a scalar, or the scalars of a list, the text that was written."""
+    """Replace a scalar, or the scalars of a list, by the text that was written."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for scalar in nodes:
         if isinstance(scalar, yaml.ScalarNode) and scalar.tag != _NULL_TAG:
@@ -110,7 +110,7 @@ def _keep_spelling(node: yaml.Node) -> None:
 
 
 def _yaml_line(error: yaml.YAMLError, front_matter: str) -> int:
-    """Return the line of the file where YAML stopped."""
+    """Return the line of the file where the YAML parser failed."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return error.problem_mark.line + _FRONT_MATTER_LINE
     position = getattr(error, "position", 0)

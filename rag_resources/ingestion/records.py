@@ -1,6 +1,6 @@
-"""From the fields of a record to a note, the same for every kind of file.
+"""Builds a note from the fields of a record, for every file format.
 
-Reading the fields belongs to the module of each kind: `markdown`, `jsonl`, `csv_file`, `squad`.
+The fields are read by the module of each format: `markdown`, `jsonl`, `csv_file`, `squad`.
 """
 
 import re
@@ -27,7 +27,7 @@ EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
 TITLE_FIELDS = ("title",)
 TAGS_FIELDS = ("tags",)
 
-# Both are keys of database indexes, whose rows must fit in a third of a page (2,704 bytes).
+# Both are keys of database indexes, whose entries are limited to a third of a page (2,704 bytes).
 MAX_ID_BYTES = 1024
 MAX_TAG_BYTES = 512
 
@@ -47,25 +47,24 @@ def build_note(
     default_id: str | None = None,
     nul_characters: int = 0,
 ) -> NoteRecord:
-    """Make a note of the fields of a record.
+    """Build a note from the fields of a record.
 
-    NUL characters, which PostgreSQL cannot store, are removed wherever they are and counted in
-    `metadata["nulCharactersRemoved"]`; nothing else of the content is touched. Where no date is
-    given, `metadata["createdAtOrigin"]` says which one was taken: "file_name" or "file_modified".
-    `metadata["expiresAt"]` is when the note expires; the store takes it from there.
+    NUL characters, which PostgreSQL cannot store, are removed everywhere and counted in
+    `metadata["nulCharactersRemoved"]`; the content is not changed otherwise. If no date is given,
+    `metadata["createdAtOrigin"]` names the one that was used: "file_name" or "file_modified".
+    `metadata["expiresAt"]` is the note's expiry, which the store reads there.
 
     Args:
-        fields: Names to values as YAML, JSON or CSV give them; those without a place in the note
-            become metadata.
-        file: Where they come from.
-        location: The same, for messages.
-        max_bytes: Of the content in UTF-8.
-        content: Without NUL characters; None if it is one of the fields.
-        default_id: For a record that names none; None for a hash of its content.
-        nul_characters: How many have been removed already.
+        fields: Names and values as read from YAML, JSON or CSV; unknown fields become metadata.
+        file: The file of the record.
+        location: The record's location, for messages.
+        max_bytes: Limit of the content in UTF-8.
+        content: Without NUL characters; None to take it from the fields.
+        default_id: Id of a record that has none; None uses a hash of its content.
+        nul_characters: Number of NUL characters already removed.
 
     Raises:
-        InvalidRecordError: They do not make a note; the message names the field.
+        InvalidRecordError: The fields do not make a note; the message names the field at fault.
     """
     values = FieldValues(fields)
     own_content = values if content is None else FieldValues({"content": content})
@@ -105,7 +104,7 @@ def _content(values: FieldValues, max_bytes: int) -> str:
 
 
 def _take_content(values: FieldValues) -> tuple[str, Any]:
-    """Take the content: the first of its fields that is not blank, else the first there is."""
+    """Take the first content field that is not blank, or else the first one."""
     present = [name for name in CONTENT_FIELDS if values.remaining.get(name) is not None]
     full = [name for name in present if not is_blank(str(values.remaining[name]))]
     return values.take(full or present or CONTENT_FIELDS)
@@ -153,7 +152,7 @@ def _title(values: FieldValues, content: str) -> str:
 
 
 def _first_heading(content: str) -> str:
-    """Return the first `# heading` outside code blocks; empty without one."""
+    """Return the first `# heading` outside code blocks; empty if there is none."""
     fence = ""
     for match in _HEADING_OR_FENCE.finditer(content):
         mark = match["fence"]
@@ -167,7 +166,7 @@ def _first_heading(content: str) -> str:
 
 
 def _without_closing_marks(heading: str) -> str:
-    """Return the heading of `# heading ##`; in `# C#` the mark belongs to it."""
+    """Return the text of `# heading ##`; in `# C#` the mark is part of the text."""
     heading = heading.strip()
     unmarked = heading.rstrip("#")
     return unmarked.strip() if unmarked.endswith((" ", "\t")) or not unmarked else heading

@@ -1,6 +1,6 @@
-"""A file of notes and how to read it, and the error of a record that cannot become a note.
+"""A file of notes, the options for reading it, and the error for an unusable record.
 
-Which files a source has belongs to `sources`; what is in them to the module of each kind.
+Listing the files of a source is `sources`; reading them is the module of each format.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ MAX_NOTE_BYTES = 20 * 1024 * 1024
 
 
 class InvalidRecordError(InvalidInputError):
-    """A record cannot become a note; `ingestion` gives it to others as a `RejectedRecord`."""
+    """A record cannot become a note; callers of `ingestion` get a `RejectedRecord`."""
 
     def rejected(self, location: str) -> RejectedRecord:
-        """Say where it was."""
+        """Return the rejection of the record at this location."""
         return RejectedRecord(location=location, reason=self.message)
 
 
@@ -27,9 +27,9 @@ class SourceOptions:
     """How to read a source.
 
     Args:
-        paragraphs_per_note: Consecutive paragraphs of a SQuAD article that make a note, >= 1.
-        max_note_bytes: A larger note is rejected, >= 1.
-        follows_links: Whether links that lead out of the folder are read.
+        paragraphs_per_note: How many consecutive paragraphs of a SQuAD article make a note, >= 1.
+        max_note_bytes: Larger notes are rejected, >= 1.
+        follows_links: Whether links that lead out of the folder are followed.
 
     Raises:
         InvalidParameterError: A value is out of range.
@@ -49,9 +49,9 @@ class SourceFile:
     """A file of notes.
 
     Attributes:
-        path: Where it is.
-        name: Its path within the source, with "/"; its file name if it is the source.
-        is_source: Whether it is the source itself, not a file of a folder.
+        path: Of the file.
+        name: Its path within the source, with "/"; the file name if the file is the source.
+        is_source: Whether the file itself is the source, not a file in its folder.
         modified_at: In UTC.
     """
 
@@ -65,8 +65,8 @@ class SourceFile:
         """Describe the file at a path.
 
         Raises:
-            OSError: It is not there.
-            InvalidRecordError: It has a name that is not text, or a date outside the calendar.
+            OSError: The file does not exist.
+            InvalidRecordError: Its name is not text, or its date is outside the calendar.
         """
         if name != name.encode("utf-8", "replace").decode():
             raise InvalidRecordError(Message.RECORD_FILE_NAME, name=name)
@@ -82,12 +82,12 @@ class SourceFile:
         return PurePosixPath(self.name).with_suffix("").as_posix()
 
     def at_line(self, line: int) -> str:
-        """Name one of its lines."""
+        """Return the location of one of its lines, for messages."""
         return f"{self.name}:{line}"
 
 
 def require_at_least(minimum: int, name: str, value: int) -> None:
-    """Raise `InvalidParameterError` if a parameter is under its minimum."""
+    """Raise `InvalidParameterError` if a parameter is below its minimum."""
     if value < minimum:
         raise InvalidParameterError(
             Message.SOURCE_PARAMETER.format(name=name, minimum=minimum, value=value),
@@ -96,7 +96,7 @@ def require_at_least(minimum: int, name: str, value: int) -> None:
 
 
 def too_large(max_bytes: int) -> InvalidRecordError:
-    """Return the error of a note over the limit."""
+    """Return the error for a note above the size limit."""
     megabytes = f"{max_bytes / 1024**2:.3g}"
     return InvalidRecordError(
         Message.RECORD_TOO_LARGE.format(megabytes=megabytes), max_bytes=max_bytes

@@ -1,7 +1,7 @@
-"""A folder or file of notes as a stream of records: which files there are and who reads them.
+"""Reads a folder or file of notes as a stream of records.
 
-Reading one kind of file belongs to `markdown`, `jsonl`, `csv_file` and `squad`; storing the records
-to `ingest`.
+Each file format is read by `markdown`, `jsonl`, `csv_file` or `squad`; records are stored by
+`ingest`.
 """
 
 import stat
@@ -37,29 +37,29 @@ READERS: dict[str, Reader] = {
     ".csv": read_csv,
     ".json": read_squad_notes,
 }
-"""The reader of each suffix, in small letters."""
+"""The reader of each suffix, in lower case."""
 
 
 def iter_source(
     path: Path, *, options: SourceOptions = DEFAULT_OPTIONS
 ) -> Iterator[NoteRecord | RejectedRecord]:
-    """Read the notes of a folder, with its subfolders, or of one file.
+    """Read the notes of one file, or of a folder with its subfolders.
 
-    Folders are walked in order of names. Hidden files and folders, files of other kinds and links
-    to what the walk meets anyway are passed over; a link that leads out of the folder is rejected,
-    unless the options follow it. A bad record or file is given as a rejection and
-    the rest goes on; of two records with the same external id the second is rejected.
+    Folders are walked in order of names. Hidden files, files of other formats, and links to what
+    the walk finds anyway are skipped. A link that leads out of the folder is rejected, unless the
+    options follow it. A bad record or file is yielded as a rejection and reading goes on. Of two
+    records with the same external id the second is rejected.
 
     Args:
         path: The folder or file.
         options: How to read it.
 
     Returns:
-        A stream that holds one record at a time, and the ids seen.
+        A stream; only the current record and the ids seen are in memory.
 
     Raises:
-        InvalidSourceError: At the call: the path is not there, cannot be read, or is a file of
-            another kind.
+        InvalidSourceError: The path does not exist, cannot be read, or is a file of an unknown
+            format. Raised by the call itself, not by the stream.
     """
     try:
         mode = path.stat().st_mode
@@ -104,7 +104,7 @@ def _without_duplicates(
 def _read_folder(
     root: Path, names: list[str], options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
-    """Read the files below a folder. A stack instead of recursion: folders may be very deep."""
+    """Read the files of a folder, without recursion because folders may be nested very deeply."""
     real_root = root.resolve()
     folders_seen = {_identity(root)}
     stack = names[::-1]
@@ -128,7 +128,7 @@ def _read_folder(
 
 
 def _entries(folder: Path) -> list[str]:
-    """Name what is in a folder, in order, without what is hidden."""
+    """Return the entries of a folder in order, without hidden ones."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
@@ -138,9 +138,9 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 
 def _is_redundant_link(path: Path, real_root: Path) -> bool:
-    """Whether a link leads to what the walk meets by its own name, or up or to itself: a loop.
+    """Whether a link leads to what the walk finds anyway, or forms a loop.
 
-    A link to something hidden is followed: that is how mounted configuration and git-annex look.
+    A link to something hidden is not redundant: mounted configuration and git-annex use such links.
     """
     if not path.is_symlink():
         return False
@@ -157,7 +157,7 @@ def _is_redundant_link(path: Path, real_root: Path) -> bool:
 
 
 def leads_out(path: Path, real_root: Path) -> bool:
-    """Whether a path is a link to a place outside a folder, whose real path is given."""
+    """Whether a path is a link to a place outside the folder with this real path."""
     return path.is_symlink() and not path.resolve().is_relative_to(real_root)
 
 
@@ -169,7 +169,7 @@ def _read_file(
         return
     try:
         file = SourceFile.at(path, name, is_source=is_source)
-        # A pipe would wait for a writer for ever.
+        # Opening a pipe would wait for a writer for ever.
         if path.is_file():
             yield from reader(file, options)
         else:

@@ -1,7 +1,7 @@
-"""Question sets in the JSON of SQuAD: articles become notes, questions what a golden dataset needs.
+"""Reads question sets in SQuAD's JSON: articles become notes, questions become golden questions.
 
-A file is one JSON document and is loaded whole, unlike the other kinds. Making golden entries of
-the questions belongs to `core.golden` and `store.golden`.
+A file is one JSON document and is loaded whole, unlike the other formats. Golden entries are made
+of the questions in `core.golden` and `store.golden`.
 """
 
 import random
@@ -36,10 +36,10 @@ class SquadQuestion:
 
     Attributes:
         query: The question.
-        answer: The text that answers it in the first of its notes.
-        note_external_ids: The notes that answer it, without repeats; several when the same
-            question is asked of several.
-        places: Where the notes answer it, the given answer first.
+        answer: The text of the answer in the first of its notes.
+        note_external_ids: The notes that answer it, without repeats; several if several paragraphs
+            have the same question.
+        places: Where the notes answer it; the given answer comes first.
     """
 
     query: str
@@ -50,7 +50,7 @@ class SquadQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SquadPlace:
-    """An answer where it stands: `note.content[start : start + len(text)] == text`."""
+    """The place of an answer: `note.content[start : start + len(text)] == text`."""
 
     note_external_id: str
     start: int
@@ -59,7 +59,7 @@ class SquadPlace:
 
 @dataclass(frozen=True, slots=True)
 class SquadDataset:
-    """A SQuAD file as notes and questions, and what of it could not be used."""
+    """The notes and questions of a SQuAD file, and the entries that were rejected."""
 
     notes: list[NoteRecord]
     questions: list[SquadQuestion]
@@ -68,13 +68,13 @@ class SquadDataset:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A paragraph: `context` without the characters that a note may not have.
+    """A paragraph; `context` is without the characters that a note cannot have.
 
     Attributes:
-        place: Its place in the document, such as `data[0].paragraphs[2]`.
-        original: The context that the offsets of the file count in.
+        place: Its path in the document, such as `data[0].paragraphs[2]`.
+        original: The context that the file's offsets refer to.
         start: Its offset in the note.
-        questions: The `qas` of the file, not looked at yet.
+        questions: The `qas` of the file, not yet parsed.
     """
 
     place: str
@@ -86,7 +86,7 @@ class _Passage:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Consecutive paragraphs that make a note."""
+    """Consecutive paragraphs that make one note."""
 
     external_id: str
     title: Any
@@ -96,10 +96,10 @@ class _Group:
 def read_squad_notes(
     file: SourceFile, options: SourceOptions
 ) -> Iterator[NoteRecord | RejectedRecord]:
-    """Give the notes of a SQuAD file; any other JSON document is one rejection.
+    """Yield the notes of a SQuAD file; any other JSON document gives one rejection.
 
-    External ids are `<article>-<group>`, counted from 0, after the file's name if it is one of a
-    folder, so that two files never share one. Byte order marks inside are removed.
+    External ids are `<article>-<group>`, counted from 0. In a folder the file's name comes first,
+    so that two files never share an id. Byte order marks inside the text are removed.
     """
     try:
         articles = _load_articles(file)
@@ -115,15 +115,15 @@ def read_squad(
 ) -> SquadDataset:
     """Read a SQuAD file as notes and questions.
 
-    The notes are those that `sources.iter_source` gives for the same file. Questions equal after
-    `core.text.normalize_query` are one, with all their notes. One whose answer is not where the
-    file says, or that has none, is rejected.
+    The notes are the same that `sources.iter_source` gives for the file. Questions that are equal
+    after `core.text.normalize_query` are merged, with all their notes. A question without an
+    answer, or whose answer is not at the given offset, is rejected.
 
     Args:
         path: The file.
-        paragraphs_per_note: Consecutive paragraphs of an article that make a note, >= 1.
-        questions: How many to draw, >= 0; None, or more than there are, for all. In file order.
-        seed: Of the draw.
+        paragraphs_per_note: How many consecutive paragraphs of an article make a note, >= 1.
+        questions: How many to draw, >= 0, kept in file order; None, or too many, takes all.
+        seed: Of the random draw.
 
     Raises:
         InvalidSourceError: The file cannot be read or is not SQuAD.
@@ -265,7 +265,7 @@ def _question(raw: Any, place: str, passage: _Passage, note: NoteRecord) -> Squa
 
 
 def _locate(answer: Any, passage: _Passage, content: str) -> tuple[str, int] | None:
-    """Return an answer and its offset in the note, None if it is not where the file says."""
+    """Return an answer and its offset in the note; None if it is not where the file says."""
     if not isinstance(answer, dict):
         return None
     text, start = answer.get("text"), answer.get("answer_start")
@@ -288,7 +288,7 @@ def _missing(field: str) -> InvalidRecordError:
 
 
 def _merge(questions: Sequence[SquadQuestion]) -> list[SquadQuestion]:
-    """Make one of the questions that are the same, with the notes and places of all."""
+    """Merge questions that are the same, with all their notes and places."""
     merged: dict[str, SquadQuestion] = {}
     for question in questions:
         first = merged.setdefault(normalize_query(question.query), question)

@@ -1,6 +1,7 @@
-"""Bytes of a file to text, whole or line by line: UTF-8 or a reason that says where it is not.
+"""Decodes files as UTF-8, whole or line by line; errors say where the bad byte is.
 
-What the text means belongs to the module of its kind: `markdown`, `jsonl`, `csv_file`, `squad`.
+The meaning of the text is decided by the module of each format: `markdown`, `jsonl`, `csv_file`,
+`squad`.
 """
 
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ class Line:
 
     Attributes:
         number: 1-based.
-        text: With its line end, without NUL characters. If there is a problem, only its structure
-            counts: bytes that are not UTF-8 are surrogates, and a line too long is empty.
-        nul_characters: How many were removed.
-        problem: Why it cannot be used, in Spanish; empty if it can.
+        text: With its line end, without NUL characters. If there is a problem it is unusable: bytes
+            that are not UTF-8 are surrogates, and a line that is too long is empty.
+        nul_characters: Number of NUL characters removed.
+        problem: Why the line cannot be used, in Spanish; empty if it can.
     """
 
     number: int
@@ -34,11 +35,11 @@ class Line:
 
 
 def read_text(path: Path, *, max_bytes: int) -> str:
-    """Read a whole file, without its byte order mark.
+    """Read a whole file without its byte order mark.
 
     Raises:
-        InvalidRecordError: It is larger than `max_bytes` or is not UTF-8.
-        OSError: It cannot be read.
+        InvalidRecordError: The file is larger than `max_bytes` or is not UTF-8.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         raw = file.read(max_bytes + 1)
@@ -52,20 +53,20 @@ def read_text(path: Path, *, max_bytes: int) -> str:
 
 
 def numbered_lines(path: Path, *, line_ends: Literal["\n", ""], max_chars: int) -> Iterator[Line]:
-    r"""Read a file line by line, holding one line at a time.
+    r"""Read a file line by line, with one line in memory.
 
     Args:
         path: The file.
-        line_ends: As in `open(newline=)`: "\n" alone, or "" for \n, \r and \r\n; always kept.
-        max_chars: A longer line is passed over and given as a problem.
+        line_ends: As in `open(newline=)`: "\n" only, or "" for \n, \r and \r\n; always kept.
+        max_chars: A longer line is skipped and yielded as a problem.
 
     Raises:
         OSError: The file cannot be read.
     """
     ends = ("\n",) if line_ends else ("\n", "\r")
     offset = 0
-    # A byte that is not UTF-8 becomes a surrogate, which UTF-8 proper never gives: so a bad line is
-    # recognised, its offset counted, and the next one read.
+    # A byte that is not UTF-8 becomes a surrogate, which valid UTF-8 never contains. So a bad line
+    # is recognised, its offset is known, and the next line can be read.
     with path.open(encoding="utf-8", errors="surrogateescape", newline=line_ends) as file:
         number = 0
         while text := file.readline(max_chars + 1):
@@ -91,7 +92,7 @@ def _checked(number: int, text: str, offset: int) -> Line:
 
 
 def _skip_line(file: TextIO, ends: tuple[str, ...], max_chars: int) -> int:
-    """Read to the end of the line; return how many bytes that was."""
+    """Skip to the end of the line and return the number of bytes skipped."""
     skipped = 0
     while piece := file.readline(max_chars + 1):
         skipped += _byte_length(piece)

@@ -1,4 +1,4 @@
-"""When a note was written: dates as people and programs spell them, and the fallbacks.
+"""Parses the dates of notes in the usual spellings, and finds dates in file names.
 
 Which field holds the date is decided in `records`.
 """
@@ -6,8 +6,8 @@ Which field holds the date is decided in `records`.
 import re
 from datetime import UTC, datetime
 
-# Year first and nothing ambiguous; one-digit months and hours, and a space before the offset, are
-# how YAML and people write them, and `datetime.fromisoformat` does not read them.
+# Unambiguous dates only, year first. YAML and people also write one-digit months and hours, and a
+# space before the offset, which `datetime.fromisoformat` does not accept.
 _TIMESTAMP = re.compile(
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
     r"(?:(?:t|[ \t]+)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
@@ -20,11 +20,11 @@ _LEADING_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)", re.ASCII)
 
 
 def parse_timestamp(value: str) -> datetime | None:
-    """Read an ISO 8601 date or date and time, in its usual spellings.
+    """Parse an ISO 8601 date, or date and time, in its usual spellings.
 
     Returns:
-        In UTC; a time without offset is taken as UTC and a date as its midnight. None if it is
-        neither, or does not exist.
+        The time in UTC; without an offset it is taken as UTC, and a date as its midnight. None if
+        the text is neither, or names a time that does not exist.
     """
     text = value.strip()
     match = _TIMESTAMP.fullmatch(text)
@@ -36,7 +36,7 @@ def parse_timestamp(value: str) -> datetime | None:
 
 
 def leading_date(text: str) -> datetime | None:
-    """Return the date YYYY-MM-DD a text begins with, at midnight UTC; None without one."""
+    """Return the date YYYY-MM-DD at the start of a text, at midnight UTC; None if there is none."""
     match = _LEADING_DATE.match(text)
     return parse_timestamp(match.group()) if match else None
 

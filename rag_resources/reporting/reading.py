@@ -34,7 +34,7 @@ from rag_resources.store.status import read_status
 from rag_resources.store.versions import read_present
 
 LEADING = 12
-"""Configurations that are drawn and compared; more lines or columns nobody reads."""
+"""Configurations that are drawn and compared; nobody reads more lines or columns."""
 HISTORY = 500
 EVENTS = 50
 

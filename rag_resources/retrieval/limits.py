@@ -11,10 +11,10 @@ from rag_resources.core.errors import (
 from rag_resources.resilience.breakers import is_failure
 
 FAIR_MS = 200.0
-"""Whoever had less and was not done is not to blame: the caller was in a hurry."""
+"""A dependency that had less time than this and was too late does not count as failing."""
 
 _FOR_WANT_OF_TIME = (DatabaseTimeoutError, DatabaseUnavailableError, DeadlineExceededError)
-"""The second, too: a connection takes its time to be made, and a short deadline does not wait."""
+"""Unavailable is included: a short deadline may end while a connection is being opened."""
 
 
 def share(deadline: Deadline, part: float) -> Deadline:

@@ -54,7 +54,7 @@ from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.telemetry import span
 
 DEADLINE_MS = 2_000.0
-"""For the whole of a retrieval."""
+"""Default deadline of a whole retrieval."""
 WARM_UP_MS = 30_000.0
 """Longest wait for a model to be loaded before the first retrieval."""
 

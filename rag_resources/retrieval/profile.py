@@ -12,7 +12,7 @@ from statistics import fmean
 from rag_resources.core.evaluation import Percentiles, percentiles
 
 WINDOW = 10_000
-"""Latencies kept per stage; what is older only counts."""
+"""Latencies kept per stage; older ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from rag_resources.providers.inputs import as_data, batches
 from rag_resources.providers.protocols import LanguageModel, Reranker
 
 MAX_CALLS = 5
-"""Calls at a time, of the whole process: also the number of threads."""
+"""Concurrent calls in the whole process, and so the number of threads."""
 
 # Characters of all passages in one batch: enough for five whole chunks of 512 tokens, and within
 # the 4,096 tokens of context that Ollama gives a model by default.

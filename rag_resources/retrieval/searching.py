@@ -20,7 +20,7 @@ from rag_resources.store.passages import Passage, fetch_passages, fetch_result_v
 from rag_resources.store.search import SearchScope, plan_search, search
 
 MAX_POOL = 500
-"""Candidates per list beyond which no more distinct notes are looked for."""
+"""Most candidates per list; no more are fetched to find further distinct notes."""
 
 # Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5

@@ -18,9 +18,9 @@ from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 
 QUESTION_CHARS = 1_000
-"""Of a question that a prompt shows at most."""
+"""Most characters of a question shown in a prompt."""
 HYPOTHETICAL_CHARS = 600
-"""Of a made-up answer that is searched with at most: four long sentences."""
+"""Most characters of a hypothetical answer that are searched with: four long sentences."""
 HYPOTHETICAL_SENTENCES = 4
 
 
