@@ -4,18 +4,19 @@ Whether an evaluation is worse than another is `core.comparison`.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import binomtest
+from scipy.stats import norm
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 HIT_RATE_THRESHOLD = 0.85
 _MOST_QUERIES = 1_000_000
+_ROUNDING = 1e-9
+_Z = float(norm.ppf(0.975))
 
 
 class GateConfig(BaseModel):
@@ -63,8 +64,8 @@ class GateVerdict:
     Attributes:
         hit_rate: Observed Hit_Rate@10.
         interval: Wilson 95 % interval of it.
-        queries_to_settle: How many more questions would bring the lower bound to the threshold if
-            the observed rate held; 0 unless the state is inconclusive; None if no number does.
+        queries_to_settle: How many more questions, at least, bring the lower bound to the threshold
+            if the observed rate holds; 0 unless the state is inconclusive; None if no number does.
     """
 
     state: GateState
@@ -82,15 +83,17 @@ class GateVerdict:
 def wilson_interval(hits: int, queries: int) -> Interval:
     """Return the Wilson score interval of a proportion at 95 %.
 
-    Source: Wilson, JASA 1927; `scipy.stats`.
+    Source: Wilson, JASA 1927; a test compares with `scipy.stats`.
 
     Raises:
         InvalidParameterError: Not 0 <= hits <= queries, or no queries.
     """
     if not 0 <= hits <= queries or queries == 0:
         raise InvalidParameterError(Message.GATE_COUNTS.format(hits=hits, queries=queries))
-    interval = binomtest(hits, queries).proportion_ci(confidence_level=0.95, method="wilson")
-    return Interval(float(interval.low), float(interval.high))
+    rate = hits / queries
+    # The upper bound of the hits is the lower bound of the misses, mirrored.
+    high = 1 - _lower_bound(queries - hits, queries)
+    return Interval(min(rate, _lower_bound(hits, queries)), max(rate, high))
 
 
 def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> GateVerdict:
@@ -112,25 +115,39 @@ def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> 
 
 
 def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:
-    """How many more questions bring the Wilson lower bound to the threshold at this rate.
+    """Return the smallest number of further questions that settles the gate at the observed rate.
 
-    None if no number does that, as at a rate that is not over the threshold.
+    Of n questions, `floor(rate * n)` hit. Rounding down makes the lower bound rise and fall from
+    one n to the next, so a binary search over it misses the smallest n. The bound without rounding
+    only rises, and it is never the lower one: the search starts where that one reaches the
+    threshold.
+
+    Args:
+        hits: Observed so far.
+        queries: Asked so far, at least 1.
+        threshold: That the lower bound must reach.
+
+    Returns:
+        How many more than `queries`; None if `_MOST_QUERIES` questions are not enough.
     """
-    rate = hits / queries
-
-    def settled(total: int) -> bool:
-        return wilson_interval(math.floor(rate * total + 1e-9), total).low >= threshold
-
-    if not settled(_MOST_QUERIES):
-        return None
-    return _first(settled, queries, _MOST_QUERIES) - queries
-
-
-def _first(settled: Callable[[int], bool], low: int, high: int) -> int:
+    low, high = queries, _MOST_QUERIES + 1
     while low < high:
         middle = (low + high) // 2
-        if settled(middle):
+        if _lower_bound(hits / queries * middle, middle) >= threshold - _ROUNDING:
             high = middle
         else:
             low = middle + 1
-    return low
+    settled = (
+        total
+        for total in range(low, _MOST_QUERIES + 1)
+        if _lower_bound(hits * total // queries, total) >= threshold
+    )
+    first = next(settled, None)
+    return None if first is None else first - queries
+
+
+def _lower_bound(hits: float, queries: int) -> float:
+    """Return the lower Wilson bound in closed form, which also takes a fraction of a hit."""
+    rate, weight = hits / queries, _Z**2 / queries
+    spread = _Z * math.sqrt(rate * (1 - rate) / queries + weight / (4 * queries))
+    return max(0.0, (rate + weight / 2 - spread) / (1 + weight))

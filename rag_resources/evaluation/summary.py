@@ -88,19 +88,13 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
         threshold=verdict.threshold,
     )
     if verdict.queries_to_settle:
-        described += Message.GATE_MORE_QUERIES.format(more=_about(verdict.queries_to_settle))
+        described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
     return described
 
 
 def p_value_in_words(p_value: float) -> str:
     """Format a p-value; a tiny one is never shown as zero."""
     return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
-
-
-def _about(count: int) -> int:
-    """Round a count up to two significant digits, which is all an estimate has."""
-    step: int = 10 ** max(0, len(str(count)) - 2)
-    return -(-count // step) * step
 
 
 def inferiority_in_words(judged: NonInferiority) -> str:

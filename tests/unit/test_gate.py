@@ -95,6 +95,7 @@ def test_a_lower_bound_at_the_threshold_passes() -> None:
     [
         (20, 20, 2),  # 22 of 22 is the first to pass
         (1, 1, 21),
+        (116, 132, 462),  # the bound falls again at 463: a binary search gave 514
         (17, 20, None),  # at the threshold itself, no number settles it
         (850_001, 1_000_000, None),
         (16, 20, 0),  # nothing to settle: failed
