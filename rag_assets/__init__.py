@@ -1,1 +1,1 @@
-"""Dagster only: assets, checks, jobs, schedules, sensors; what they call is `rag_resources`."""
+"""Dagster only: assets, checks, jobs, schedules, sensors. The work is done in `rag_resources`."""

@@ -22,7 +22,7 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
     accept_settings: AcceptOption = False,
 ) -> None:
-    """Do the main job through the Dagster instance."""
+    """Run the main job on the Dagster instance."""
     from rag_assets.instance import prepare
     from rag_resources.application import open_application
     from rag_resources.cli.content_settings import confirm_settings
@@ -56,7 +56,7 @@ def _tell(notices: Iterable[str]) -> None:
 
 
 def main() -> None:
-    """Run a command; an error of ours is one message on stderr."""
+    """Run a command; one of our own errors becomes a message on stderr."""
     log_to_stderr()
     sys.exit(run_app(app, sys.argv[1:], program="python -m rag_assets"))
 

@@ -1,4 +1,4 @@
-"""Everything Dagster is offered, built from settings."""
+"""Builds the definitions of the code location from settings."""
 
 import warnings
 from typing import Any
@@ -50,16 +50,16 @@ from rag_resources.settings import Settings
 
 
 def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
-    """Build the definitions that belong to some settings.
+    """Build the definitions for these settings.
 
     Args:
-        settings: Decide models, configurations, months and where a run works.
+        settings: Decide models, configurations, months and the location of runs.
         overrides: Resources that replace those of the same name.
 
     Raises:
         InvalidConfigurationError: A model is unknown, or a configuration file is not valid.
     """
-    # Backfill policies are what a migration in batches rests on; that they are beta is known.
+    # Migration in batches relies on backfill policies; their beta status is accepted.
     warnings.filterwarnings("ignore", message=".*backfill_policy", category=dg.BetaWarning)
     configured = read_configured(settings)
     return dg.Definitions(

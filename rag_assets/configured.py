@@ -1,4 +1,4 @@
-"""Settings whose models exist, and the named configurations that belong to them."""
+"""Settings with checked model names, and the named configurations that they select."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from rag_resources.settings import Settings
 
 @dataclass(frozen=True)
 class Configured:
-    """Checked settings with the named configurations that they select.
+    """Checked settings and the named configurations that they select.
 
     Attributes:
         settings: Every model in them exists.
-        configurations: By name; those whose vectors are made.
+        configurations: By name; only those whose model is switched on.
     """
 
     settings: Settings
@@ -36,7 +36,7 @@ class Configured:
         )
 
     def representative(self, model: str) -> RetrievalConfig:
-        """Return the configuration that stands for a model: its first candidate, else defaults."""
+        """Return the configuration that represents a model: its first candidate, or defaults."""
         for item in self.configurations.values():
             if item.role is Role.CANDIDATE and item.retrieval.model == model:
                 return item.retrieval
@@ -54,10 +54,10 @@ def read_configured(settings: Settings) -> Configured:
 
 
 def check_models(settings: Settings) -> None:
-    """Refuse settings that name no model: assets and tables are called after models.
+    """Reject settings with unknown models; assets and tables are named after models.
 
     Raises:
-        InvalidConfigurationError: With every bad variable named, and what it may say.
+        InvalidConfigurationError: Some variables are invalid; all are named with the valid values.
     """
     named = {
         "EMBEDDING_MODELS": settings.embedding_models,
@@ -80,7 +80,7 @@ def _configurations(settings: Settings) -> dict[str, NamedConfiguration]:
     found = {
         name: item
         for name, item in load_configurations(settings.configuration_folders).items()
-        # A model that exists but is switched off takes its configurations along.
+        # A model that is not switched on takes its configurations with it.
         if item.retrieval.model in made[item.retrieval.unit]
         or item.retrieval.model not in MODEL_NAMES
     }

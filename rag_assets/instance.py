@@ -1,4 +1,4 @@
-"""Makes the Dagster instance of a RAG_HOME ready: database up, home written, storage created."""
+"""Prepares the Dagster instance of a RAG_HOME: database, home folder and storage."""
 
 import os
 
@@ -19,23 +19,23 @@ WORKSPACE = packaged("rag_assets", "workspace.yaml")
 
 
 def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
-    """Bring everything up that webserver, daemon and runs need, and point the environment at it.
+    """Start everything that webserver, daemon and runs need, and set the environment for it.
 
-    Webserver and daemon started together on a fresh instance can corrupt its storage: hence the
-    instance is created here, once, before either.
+    The instance is created here, once, because webserver and daemon that start together on a new
+    instance can corrupt its storage.
 
     Args:
         settings: Of this process and those it starts.
-        migrating: Bring the schema of the application's database up to date, instead of refusing
-            one that is not.
+        migrating: Whether to migrate the application's schema; otherwise a schema of another
+            version is refused.
 
     Returns:
-        What to tell the user; in Spanish.
+        Messages for the user, in Spanish.
 
     Raises:
-        SchemaMismatchError: The schema is not the one of this product.
-        RagError: A model has no such name, the home or its instance file cannot be used, or the
-            database cannot be started or reached.
+        SchemaMismatchError: The schema has another version than this product needs.
+        RagError: A model is unknown, the home or its instance file cannot be used, or the database
+            cannot be started or reached.
     """
     check_models(settings)
     home = settings.ensure_home()
@@ -59,7 +59,7 @@ def _check_database(url: str, *, migrating: bool) -> None:
 
 
 def _initialise_pools(instance: dg.DagsterInstance) -> None:
-    """Give each new pool its default limit; the daemon does so only after it has launched a run."""
+    """Set the default limit of new pools; the daemon would do so only after its first run."""
     storage = instance.event_log_storage
     if not storage.supports_global_concurrency_limits:
         return

@@ -1,7 +1,7 @@
-"""`dagster.yaml` of a Dagster home: the product's default where there is none, else the user's own.
+"""Provides `dagster.yaml` in a Dagster home: the product's default, or the user's own file.
 
-A default that the product wrote and nobody changed is replaced by a newer one. A file that somebody
-wrote or changed is never touched; that there is a newer default is told once.
+An unchanged default is replaced by a newer one. A file that a user wrote or changed is never
+touched; the user is told once when there is a newer default.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from rag_resources.packaged import packaged
 
 DEFAULT = packaged("rag_assets", "dagster.yaml")
 RECORD = "dagster.default"
-"""A file in RAG_HOME: the digest of the default that was last written or told of."""
+"""A file in RAG_HOME with the digest of the last default that was written or announced."""
 
 EARLIER_DEFAULTS = frozenset(
     {
@@ -24,27 +24,27 @@ EARLIER_DEFAULTS = frozenset(
         "d1499081b7b3d2e312f8040f8971dda642e8d9c3152e9675480a9a46d2fb5630",
     }
 )
-"""Digests of the defaults that were written before they were recorded."""
+"""Digests of the defaults written before digests were recorded."""
 
 MOVED_MODULES = {
     "rag_assets.run_launcher": "rag_assets.runs.launcher",
     "rag_assets.run_queue": "rag_assets.runs.queue",
 }
-"""What earlier defaults named, and what it is called now."""
+"""Module names in earlier defaults, and their present names."""
 
 
 def provide_instance_file(folder: Path, *, home: Path) -> list[str]:
     """Make sure that a Dagster home has an instance file that Dagster can load.
 
     Args:
-        folder: The Dagster home; created if it is not there.
-        home: RAG_HOME, which keeps the record.
+        folder: The Dagster home; created if missing.
+        home: RAG_HOME, which holds the record of the last default.
 
     Returns:
-        What to tell the user; in Spanish.
+        Messages for the user, in Spanish.
 
     Raises:
-        InvalidParameterError: The user's file names a module that has moved, or cannot be read, or
+        InvalidParameterError: The user's file cannot be read or names a module that has moved; or
             the folder cannot be written.
     """
     path, record = folder / "dagster.yaml", home / RECORD
@@ -53,7 +53,7 @@ def provide_instance_file(folder: Path, *, home: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         known = record.read_text("utf-8").strip() if record.exists() else ""
         own = path.read_bytes() if path.exists() else None
-        # Written whole or not at all: a daemon that reads an empty file falls back to SQLite.
+        # Written atomically: a daemon that reads an empty file falls back to SQLite.
         notices: list[str] = []
         if own is None:
             write_atomically(path, default, mode=0o644)
@@ -74,7 +74,7 @@ def provide_instance_file(folder: Path, *, home: Path) -> list[str]:
 
 
 def digest(content: bytes) -> str:
-    """Return the digest by which a default is recognised."""
+    """Return the digest that identifies a default."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The jobs that materialise assets; those that do something else are in their domain's folder."""
+"""The jobs that materialise assets; other jobs are in the folder of their domain."""
 
 import dagster as dg
 

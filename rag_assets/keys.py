@@ -1,4 +1,4 @@
-"""The names of all assets, by which definitions refer to each other."""
+"""The asset keys, by which definitions refer to each other."""
 
 import dagster as dg
 

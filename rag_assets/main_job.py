@@ -1,7 +1,7 @@
-"""The main job: every month indexed, every configuration evaluated, the best one promoted.
+"""The main job: index every month, evaluate every configuration, promote the best.
 
-It runs the jobs of the code location in this process on the real instance, so that the UI shows
-the runs afterwards, and evaluates only what changed since its last evaluation.
+It runs the code location's jobs in this process on the real instance, so that the UI shows them.
+It evaluates only what has changed since its last evaluation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,16 @@ from rag_resources.settings import Settings
 
 
 def main_job(settings: Settings, source: ContentSource) -> None:
-    """Run everything, show its progress, and end with the table of configurations.
+    """Run everything with progress bars, and print the table of configurations.
 
-    Notes that could not be indexed stop nothing, and are told in the end.
+    Notes that could not be indexed stop nothing; they are reported at the end.
 
     Args:
         settings: Of this run.
-        source: What is read.
+        source: The notes and questions to read.
 
     Raises:
-        RagError: A step failed, or some note; the UI shows the run.
+        RagError: A step or some notes failed; the UI shows the run.
     """
     console = Console()
     configured = read_configured(settings)
@@ -72,8 +72,8 @@ class _Runs:
     """Executes jobs in this process.
 
     Attributes:
-        definitions: With the jobs.
-        settings: They were built from.
+        definitions: Include the jobs.
+        settings: The settings that the definitions were built from.
         instance: Records the runs.
     """
 
@@ -82,14 +82,14 @@ class _Runs:
     instance: dg.DagsterInstance
 
     def months(self, job: str, *, ops: Mapping[str, Any] | None = None) -> list[str]:
-        """Execute a job over all months in one run, which must succeed but for single notes.
+        """Execute a job over all months in one run; only single notes may fail.
 
         Args:
             job: Its name.
-            ops: Configuration of its assets.
+            ops: Run configuration of its assets.
 
         Returns:
-            What is to be told of those.
+            Messages about the notes that failed.
         """
         keys = monthly(self.settings).get_partition_keys()
         window = {
@@ -105,7 +105,7 @@ class _Runs:
     def assets(
         self, job: str, keys: Sequence[dg.AssetKey], *, ops: Mapping[str, Any] | None = None
     ) -> None:
-        """Materialise some assets of a job in a run, which must succeed."""
+        """Materialise some of a job's assets in one run, which must succeed."""
         _succeeded(self.execute(job, ops=ops, asset_selection=list(keys)))
 
     def execute(
@@ -116,13 +116,13 @@ class _Runs:
         ops: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> dg.ExecuteInProcessResult:
-        """Execute a job; how it ended is for the caller to look at."""
+        """Execute a job; the caller checks how it ended."""
         run_id = str(uuid4())
         with alive(run_id, self.settings) as own_tags:
             return self.definitions.resolve_job_def(job).execute_in_process(
                 instance=self.instance,
                 raise_on_error=False,
-                # The console belongs to the progress bars; the UI has the whole log.
+                # The console shows progress bars; the UI has the whole log.
                 run_config={
                     "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
                     "ops": ops or {},
@@ -144,7 +144,7 @@ def _reason(result: dg.ExecuteInProcessResult) -> str:
 
 
 def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> bool:
-    """Whether no asset was left out, and those that failed did so for single notes."""
+    """Whether every asset was started and all failures were caused by single notes."""
     failed = [
         event.step_failure_data.user_failure_data for event in result.get_step_failure_events()
     ]
@@ -162,10 +162,10 @@ def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProc
 def _evaluate(
     runs: _Runs, application: Application, configured: Configured, names: list[str]
 ) -> None:
-    """Evaluate some configurations.
+    """Evaluate these configurations.
 
-    A candidate that fails its gate fails the run, and is no reason to stop here: the promotion
-    reads every gate itself. What could not be evaluated is.
+    A candidate that fails its gate fails the run but not this function, because the promotion reads
+    every gate itself. A configuration left without a current evaluation is an error.
     """
     if not names:
         return

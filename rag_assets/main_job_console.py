@@ -1,4 +1,4 @@
-"""What the main job shows on the console: progress as the database says it, and the results."""
+"""The console output of the main job: progress read from the database, and the results."""
 
 import threading
 from collections.abc import Container, Iterator
@@ -17,13 +17,13 @@ from rag_resources.evaluation.summary import comparison_table
 
 REFRESH_S = 0.5
 PATIENCE = 20
-"""How many times as long as reading the progress took is waited before it is read again."""
+"""The pause between two readings of the progress, as a multiple of the last reading's time."""
 WIDEST_TABLE = 400
 
 
 @contextmanager
 def progress_bars(console: Console, application: Application) -> Iterator[None]:
-    """Show how far the index is while the runs work, as the database says."""
+    """Show the index's progress, read from the database, while the runs work."""
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -42,7 +42,7 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
     def refresh() -> None:
         try:
             now = application.migration.progress()
-        except RagError:  # The run tells what it means for the work.
+        except RagError:  # The run itself will report the problem.
             return
         bars.update(notes, completed=now.notes, total=now.notes)
         bars.update(note_vectors, completed=now.note_vectors, total=now.notes)
@@ -57,7 +57,7 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
         while not finished.wait(pause_s):
             started = monotonic()
             refresh()
-            # Counting a large index takes its time, which the work wants.
+            # Counting a large index takes time, which the runs need.
             pause_s = max(REFRESH_S, PATIENCE * (monotonic() - started))
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -74,7 +74,7 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
 def print_results(
     console: Console, application: Application, configurations: Container[str]
 ) -> None:
-    """Print the table of some configurations, and what serves."""
+    """Print the table of these configurations, and what serves."""
     latest = [
         item
         for item in application.evaluations.latest_of_each()
@@ -88,7 +88,7 @@ def print_results(
         table.add_column(column, no_wrap=True)
     for row in compared.rows:
         table.add_row(*row)
-    # What does not fit is cut, even the verdict: a narrow terminal wraps instead.
+    # Too narrow a table would cut even the verdict; a narrow terminal wraps lines instead.
     needed = Console(width=WIDEST_TABLE).measure(table).maximum
     Console(width=max(console.width, needed)).print(table)
     if promotion:

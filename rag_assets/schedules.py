@@ -1,4 +1,4 @@
-"""What runs by the clock."""
+"""The schedules."""
 
 import dagster as dg
 
@@ -14,7 +14,7 @@ nightly_evaluation = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 
-# On by default: a note has an expiry only because somebody asked for it to go.
+# On by default: a note expires only because somebody asked for that.
 hourly_purge = dg.ScheduleDefinition(
     name="hourly_purge",
     job=purge_expired_job,

@@ -1,4 +1,4 @@
-"""What reacts by itself: new note files, failed runs, the assets' automation conditions."""
+"""The sensors: new note files, failed runs, closed gates, and automation conditions."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import structlog
 
-# As the webserver does when a person cancels a backfill; Dagster, pinned exactly, exports neither.
+# Used as the webserver does to cancel a backfill. Dagster is pinned exactly: both are private.
 from dagster._core.execution.backfill import (
     BulkActionsFilter,
     BulkActionStatus,
@@ -34,16 +34,16 @@ from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
 
 SETTLED_NS = 100_000_000
-"""Age of a change from which it is looked at: the clocks of file systems go in steps."""
+"""Age at which a change is read, because file system clocks advance in steps."""
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
-"""What a tick, which has a minute, reads at most to learn the months of what is new."""
+"""Most that a tick, which has a minute, reads to find the months of new notes."""
 
 log = structlog.get_logger()
 
 
 def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Make the sensor that ingests new and changed files."""
+    """Build the sensor that ingests new and changed files."""
 
     @dg.sensor(
         job=ingest_job,
@@ -54,8 +54,9 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
     def new_notes(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months of the files that were written since the cursor.
 
-        The cursor is the latest change time of a file, in nanoseconds, and the source's identity.
-        A change time cannot be set back, so a file or folder moved in with an old date is seen too.
+        The cursor holds the latest change time of a file, in nanoseconds, and the source's
+        identity. A change time (ctime) cannot be set back, so files moved in with an old date are
+        seen, too.
         """
         source = settings.notes_source or (SAMPLE_NOTES if settings.sample_by_default else None)
         if source is None:
@@ -64,7 +65,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
             return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
         latest, _, which = (context.cursor or "").partition(" ")
         seen = int(latest) if which == _identity(source) else 0
-        # What is written while the folders are read may be missed: it is for the next tick.
+        # Changes made while the folders are being read may be missed; the next tick gets them.
         now = time.time_ns() - SETTLED_NS
         changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
         if not changed:
@@ -90,7 +91,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 def _refusal(settings: Settings) -> str:
-    """Say why a run would not read the source; empty if it would."""
+    """Return why a run would refuse the source; empty if it would read it."""
     try:
         with open_application(settings) as application:
             source = require_settings(application.database, settings, NOTES_SETTINGS)
@@ -100,22 +101,22 @@ def _refusal(settings: Settings) -> str:
 
 
 def _identity(source: Path) -> str:
-    """Tell a source from another, also from one that comes in its place."""
+    """Return an identity that changes if another folder takes the place of the source."""
     return f"{source.stat().st_ino if source.is_dir() else 0} {source}"
 
 
 def _change_times(source: Path, seen: int) -> Iterator[tuple[Path, int]]:
-    """The files of a source, and when each came to be as it is, or where it is since `seen`."""
+    """Yield the files of a source with the time each was changed, or moved there since `seen`."""
     moved: dict[Path, int] = {}
     paths = sorted(source.rglob("*")) if source.is_dir() else [source]
     for path in paths:
         if any(part.startswith(".") for part in path.relative_to(source).parts):
             continue
-        # What goes away while it is looked at is not there.
+        # A file may be deleted while the folder is read.
         with suppress(FileNotFoundError):
             changed, came = path.stat().st_ctime_ns, moved.get(path.parent, 0)
             if path.is_dir():
-                # A move changes a folder and the one it is in, a new note only the first.
+                # Moving a folder changes it and its parent; a new note changes only its folder.
                 both = (changed, path.parent.stat().st_ctime_ns)
                 moved[path] = max(came, max(both) if min(both) > seen else 0)
             elif path.is_file() and path.suffix.lower() in READERS:
@@ -123,9 +124,10 @@ def _change_times(source: Path, seen: int) -> Iterator[tuple[Path, int]]:
 
 
 def _months(paths: Sequence[Path], settings: Settings) -> set[str]:
-    """The partitions of the notes in some files; the first and the last if there is much to read.
+    """Return the partitions of the notes in these files; the first and last if there are too many.
 
-    The last one also stands for notes outside all of them, and for bad records: its run names them.
+    The last partition also stands for notes outside all partitions and for bad records, because its
+    run reports them.
     """
     known = monthly(settings).get_partition_keys()
     if sum(map(_size, paths)) > READ_BYTES or len(paths) > READ_FILES:
@@ -145,7 +147,7 @@ def _size(path: Path) -> int:
 
 
 def _dates(path: Path) -> Iterator[datetime | None]:
-    """When the notes of a file were written; None for a bad record or file."""
+    """Yield the dates of a file's notes; None for a bad record or file."""
     try:
         for record in iter_source(path):
             yield record.created_at if isinstance(record, NoteRecord) else None
@@ -159,7 +161,7 @@ def _dates(path: Path) -> Iterator[datetime | None]:
     description=Message.SENSOR_FAILED_RUNS,
 )
 def failed_runs(context: dg.RunFailureSensorContext) -> None:
-    """Report every failed run in the daemon's log, one structured record each."""
+    """Log each failed run in the daemon's log, as one structured record."""
     failures = context.get_step_failure_events()
     error = "\n".join(map(failure_reason, failures)) or context.failure_event.message or ""
     log.error(
@@ -177,7 +179,7 @@ def failed_runs(context: dg.RunFailureSensorContext) -> None:
 
 
 def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Make the sensor that cancels backfills which a gate or a hold would turn away."""
+    """Build the sensor that cancels backfills whose batches a gate or a hold would refuse."""
 
     @dg.sensor(
         minimum_interval_seconds=30,
@@ -185,10 +187,10 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
         description=Message.SENSOR_STOP_BACKFILLS,
     )
     def stop_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        """Cancel the backfills whose next batches would be turned away one by one.
+        """Cancel the backfills whose remaining batches would all be refused.
 
-        Once for each closing of a gate and each hold: a backfill that is launched knowing of it, or
-        brings an override of the gate, is left alone.
+        A backfill launched after the gate closed or the hold began is left alone, and so is one
+        with an override of the gate.
         """
         running = context.instance.get_backfills(
             filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
@@ -216,13 +218,13 @@ def build_stop_backfills_sensor(settings: Settings) -> dg.SensorDefinition:
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """Why batches do not start.
+    """Why batches cannot start.
 
     Attributes:
-        assets: Whose batches.
-        since: Aware; a backfill launched later knows of it.
+        assets: The assets whose batches are stopped.
+        since: Time zone aware; backfills launched later are left alone.
         reason: In Spanish.
-        is_gate: Whether a backfill may bring its own reason to go on.
+        is_gate: Whether a backfill can override it with a reason.
     """
 
     assets: frozenset[dg.AssetKey]
@@ -231,7 +233,7 @@ class _Stop:
     is_gate: bool
 
     def concerns(self, backfill: PartitionBackfill) -> bool:
-        """Whether a backfill works on those assets, and began before."""
+        """Whether a backfill includes those assets and was launched before."""
         if self.is_gate and _overrides(backfill.run_config or {}):
             return False
         selected = backfill.job_name == index_job.name or not self.assets.isdisjoint(
@@ -241,13 +243,13 @@ class _Stop:
 
 
 def _overrides(run_config: Mapping[str, Any]) -> bool:
-    """Whether a run config has a reason to go on though a gate is closed."""
+    """Whether a run configuration gives a reason to override a closed gate."""
     configs = [(op or {}).get("config") or {} for op in (run_config.get("ops") or {}).values()]
     return any(str(config.get("override_quality_gate") or "").strip() for config in configs)
 
 
 def _read_stops(settings: Settings) -> list[_Stop]:
-    """Return the closed gates, and the hold if there is one."""
+    """Return the closed gates and the hold, if any."""
     with open_application(settings) as application:
         closed, hold = application.migration.closed_batches(), application.migration.held()
     stops = [
@@ -271,7 +273,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
     description=Message.SENSOR_DEAD_RUNS,
 )
 def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """Report runs whose process was gone before they started; Dagster waits an hour for them."""
+    """Report runs whose process died before they started; Dagster alone would wait an hour."""
     ended = end_dead_runs(context.instance)
     return dg.SkipReason(Message.RUNS_ENDED.format(count=len(ended)))
 

@@ -1,4 +1,4 @@
-"""Runs Dagster's webserver and daemon side by side until one of them ends."""
+"""Runs Dagster's webserver and daemon together until one of them ends."""
 
 import signal
 import subprocess
@@ -19,13 +19,13 @@ DEFAULT_PORT = 3000
 
 
 def serve(settings: Settings) -> int:
-    """Serve until interrupted; ends both processes when either ends.
+    """Serve until interrupted; if either process ends, the other is ended, too.
 
     Returns:
         0 after an interruption, otherwise the exit code of the process that ended.
 
     Raises:
-        InvalidParameterError: The port given is taken.
+        InvalidParameterError: The given port is in use.
     """
     host, wanted = settings.ui_host, settings.ui_port
     if wanted is not None and not becomes_free(wanted, host=host):
@@ -55,7 +55,7 @@ def serve(settings: Settings) -> int:
 
 
 def stop(processes: list["subprocess.Popen[bytes]"]) -> None:
-    """Ask processes to end; kill those that do not in time."""
+    """Terminate processes; kill those that do not end in time."""
     for process in processes:
         process.terminate()
     for process in processes:

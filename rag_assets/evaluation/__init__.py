@@ -1,1 +1,1 @@
-"""Golden dataset and evaluations: their assets, checks and jobs."""
+"""The golden dataset and evaluations: assets, checks and jobs."""

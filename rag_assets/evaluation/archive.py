@@ -1,4 +1,4 @@
-"""The archive of the questions of old evaluations."""
+"""The job that archives the questions of old evaluations."""
 
 import dagster as dg
 
@@ -9,7 +9,7 @@ from rag_resources.resources import RagResource
 
 @dg.op(description=Message.JOB_ARCHIVE)
 def archive_old_questions(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Move the questions of old evaluations to files; their means stay in the database."""
+    """Move the questions of old evaluations to files; the averages stay in the database."""
     with told_as_failure():
         archived = rag.evaluations.archive()
     if archived is None:
@@ -28,5 +28,5 @@ def archive_old_questions(context: dg.OpExecutionContext, rag: RagResource) -> N
 
 @dg.job(name="archive_evaluations", description=Message.JOB_ARCHIVE)
 def archive_evaluations_job() -> None:
-    """The archive of the questions of old evaluations."""
+    """Archive the questions of old evaluations."""
     archive_old_questions()

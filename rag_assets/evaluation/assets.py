@@ -1,4 +1,4 @@
-"""The golden dataset, one evaluation per named configuration, and their comparison."""
+"""The golden dataset, an evaluation per named configuration, and the report."""
 
 from base64 import b64encode
 from collections.abc import Iterable
@@ -40,10 +40,11 @@ from rag_resources.store.golden import GoldenImport
 def golden_dataset(
     context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
 ) -> dg.MaterializeResult[None]:
-    """Import the golden questions of the source, all of them or none.
+    """Import the golden questions of the source, all or none.
 
-    Without a source the stored ones are kept. What came from the source and is no longer in it
-    goes: it is named, and stays in the history. What a person entered or changed stays.
+    Without a source the stored questions are kept. A question that came from the source and is gone
+    from it is deleted, named, and kept in the history. Questions that a person entered or changed
+    stay.
     """
     imported = GoldenImport([], [])
     with told_as_failure():
@@ -66,7 +67,7 @@ def golden_dataset(
 
 
 def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
-    """Return what an import changed; the questions it took away or left alone by name."""
+    """Return the changes of an import; deleted and untouched questions by name."""
     counts = count_changes(imported.changes)
     deleted = [
         change.before.query for change in imported.changes if change.before and not change.after
@@ -88,7 +89,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
 
 
 def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
-    """Make the asset `evaluation_results/<configuration>`."""
+    """Build the asset `evaluation_results/<configuration>`."""
     searched = (
         embeddings_key(configuration.retrieval.model)
         if configuration.retrieval.unit == "chunks"
@@ -121,10 +122,10 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
 
 
 def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
-    """Make the asset `evaluation_report`.
+    """Build the asset `evaluation_report`.
 
     Args:
-        configurations: Names of those evaluated.
+        configurations: Names of the evaluated configurations.
     """
 
     @dg.asset(
@@ -136,7 +137,7 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         description=Message.ASSET_REPORT,
     )
     def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
-        """Write what the evaluations say as a page, and show the main part of it."""
+        """Write the report page and show its main part in Dagster."""
         with told_as_failure():
             report = rag.evaluations.report()
             path = rag.evaluations.write_report(report)
@@ -155,7 +156,7 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
 
 
 def _plots(report: EvaluationReport) -> dict[str, Any]:
-    """Return pictures that Dagster's Markdown shows; none before the first evaluation."""
+    """Return the plots as images for Dagster's Markdown; none before the first evaluation."""
     if not report.configurations:
         return {}
     figures = {"hit_rates": hit_rates_plot(report), "history": history_plot(report)}
@@ -166,7 +167,7 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
 
 
 def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
-    """Return what is worth a line over time: what serves, the best, how many pass."""
+    """Return the numbers that Dagster plots: what serves, the best, how many pass."""
     if not report.configurations:
         return {}
     best = report.configurations[0]

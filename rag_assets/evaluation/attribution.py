@@ -1,4 +1,4 @@
-"""What changed between two evaluations, as a run shows it, with the months Dagster materialised."""
+"""What changed between two evaluations, as run metadata, with the months materialised between."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _WORK = frozenset({"inserted", "updated", "migrated", "vectors"})
 def attribution_metadata(
     instance: dg.DagsterInstance, found: EvaluationComparison
 ) -> dict[str, Any]:
-    """Return a comparison as metadata: numbers, what changed, what flipped, which months."""
+    """Return a comparison as metadata: numbers, changes, flips, materialised months."""
     materialized = materialized_months(instance, found)
     months = {note: name.month for note, name in found.notes.items()}
     blamed = blame_months(found.flips, months, materialized.keys())
@@ -47,12 +47,12 @@ def attribution_metadata(
 def materialized_months(
     instance: dg.DagsterInstance, found: EvaluationComparison
 ) -> dict[str, list[str]]:
-    """Return which assets were worked on in each month between two evaluations, from the event log.
+    """Return the assets worked on in each month between two evaluations, from the event log.
 
-    A materialisation that says it did nothing is none.
+    Materialisations that report no work are left out.
 
     Returns:
-        Names of assets by month, as `YYYY-MM`, the newest month first.
+        Names of assets by month, as `YYYY-MM`, newest month first.
     """
     first, last = sorted((found.before.created_at, found.after.created_at))
     models = {found.before.model, found.after.model}

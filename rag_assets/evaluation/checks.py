@@ -1,4 +1,4 @@
-"""Checks of the golden dataset, and the gates on every evaluation."""
+"""Checks of the golden dataset, and the gates of every evaluation."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ Judged = Callable[[dg.DagsterInstance, Evaluations, StoredEvaluation], dg.AssetC
 
 @dg.asset_check(asset=GOLDEN_DATASET, blocking=True, description=Message.CHECK_GOLDEN)
 def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
-    """There are questions and their notes exist; the table's own constraints do the rest."""
+    """Check that there are questions and that their notes exist; the table ensures the rest."""
     count, broken = len(rag.golden.entries()), rag.golden.broken()
     if not count:
         return dg.AssetCheckResult(passed=False, description=Message.GOLDEN_EMPTY)
@@ -38,7 +38,7 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=GOLDEN_DATASET, description=Message.CHECK_GOLDEN_DRIFT)
 def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
-    """Point at the questions that want looking at; nothing waits for that."""
+    """Name the questions that need review; this check blocks nothing."""
     drift = rag.golden.drift()
     findings = drift.findings
     return dg.AssetCheckResult(
@@ -63,11 +63,11 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
 def build_gates(
     configuration: NamedConfiguration, gate: GateConfig
 ) -> list[dg.AssetChecksDefinition]:
-    """Make the gates of `evaluation_results/<configuration>`; a reference's only warn.
+    """Build the gates of `evaluation_results/<configuration>`; those of a reference only warn.
 
-    Whether the evidence settles the matter is a check of its own, which warns: to automation a
-    blocking check that warns has failed. A regression stops its candidate where it is promoted, and
-    not, as a blocking check would, the others with it.
+    Whether the evidence is conclusive is a separate check, because automation treats a blocking
+    check that warns as failed. A regression does not block here, because that would stop other
+    candidates as well; the promotion stops the candidate concerned.
     """
     is_candidate = configuration.role is Role.CANDIDATE
 

@@ -1,4 +1,4 @@
-"""The comparison of two evaluations."""
+"""The job that compares two evaluations."""
 
 import dagster as dg
 from pydantic import Field
@@ -22,7 +22,7 @@ class CompareConfig(dg.Config):
 def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
-    """Compare the second evaluation with the first, and show what the event log knows of it."""
+    """Compare the second evaluation with the first, and show the months materialised between."""
     with told_as_failure():
         found, judged = rag.evaluations.compare(
             config.before, config.after, common_only=config.common_only
@@ -50,5 +50,5 @@ def compare_evaluations(
     ),
 )
 def compare_job() -> None:
-    """The comparison of two evaluations."""
+    """Compare two evaluations."""
     compare_evaluations()

@@ -1,4 +1,4 @@
-"""Evaluations as Dagster metadata: numbers as numbers, so that the UI plots them over time."""
+"""Evaluations as Dagster metadata: numbers stay numbers, so that the UI plots them over time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ _PLOTTED = (
 
 
 def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dict[str, Any]:
-    """Return the numbers of an evaluation, its breakdown and what its retrievals cost."""
+    """Return the metrics of an evaluation, its breakdown, and its retrieval latencies."""
     summary = evaluation.summary
     return {
         **{name: summary.metrics[name] for name in _PLOTTED},
@@ -55,7 +55,7 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
 
 
 def _passage_metadata(passages: PassageSummary) -> dict[str, Any]:
-    """Return the metrics per passage; nothing if no question names a place, not means of 0."""
+    """Return the metrics per passage; empty, not zeros, if no question names a place."""
     if not passages.queries:
         return {}
     means = {f"passage_{name}": passages.metrics[name] for name in _PLOTTED}
@@ -63,7 +63,7 @@ def _passage_metadata(passages: PassageSummary) -> dict[str, Any]:
 
 
 def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
-    """Return what a judge made of the answers; a mean over nothing is left out, not 0."""
+    """Return the judgements of the answers; a mean of nothing is left out, not 0."""
     if judgements is None:
         return {}
     info = judgements.info
@@ -86,12 +86,12 @@ def profile_markdown(
     caches: Mapping[str, CacheStatistics],
     pool: PoolStatistics,
 ) -> str:
-    """Return what retrievals cost, as tables in Spanish.
+    """Return the cost of retrievals as tables in Spanish.
 
     Args:
         summary: Of the process so far.
-        caches: By name.
-        pool: The connections to the database.
+        caches: Statistics by name.
+        pool: Of the connections to the database.
     """
     stages = {
         **summary.stages,

@@ -1,1 +1,1 @@
-"""Chunks and embeddings: their assets, checks and the job that retires a model."""
+"""Chunks and embeddings: assets, checks, and the job that retires a model."""

@@ -1,6 +1,6 @@
-"""Chunks, and their vectors under every configured model.
+"""The assets of chunks and of each configured model's vectors.
 
-A run that has work to do reads the quality gate at its start: the check of the run before cannot
+A run with work to do reads the quality gate when it starts, because the previous run's check cannot
 stop it.
 """
 
@@ -39,17 +39,17 @@ def pass_quality_gate(
     rag: RagResource,
     models: Sequence[str],
 ) -> dict[str, str]:
-    """Go on only if the last batch of every model left its gate open, or somebody says why.
+    """Continue only if the last batch of every model left its gate open, or a person overrides it.
 
-    A migration that is held goes on by no override. The run fails: one that skipped its months
-    would be green, and nobody would see that their notes wait.
+    No override lifts a hold. A stopped run fails instead of skipping its months: a green run would
+    hide that their notes are waiting.
 
     Returns:
-        What the run's materialisations are to tell of an override; empty if there was none.
+        Metadata about the override for the run's materialisations; empty if there was none.
 
     Raises:
-        dagster.Failure: A gate is closed, or somebody holds the migration; it says which, why,
-            and how to go on.
+        dagster.Failure: A gate is closed or the migration is held; the text says which, why, and
+            how to go on.
     """
     override = config.override_quality_gate.strip()
     with told_as_failure():
@@ -69,7 +69,7 @@ def pass_quality_gate(
 
 
 def describe_closed(closed: Sequence[StoredBatch]) -> str:
-    """Return which batches closed their gate, when and why, a line each."""
+    """Return the batches that closed their gate, with time and reason, one per line."""
     return "\n".join(
         Message.BATCH_REFUSED_BY.format(
             model=batch.model, finished_at=batch.finished_at.astimezone(UTC), reason=batch.reason
@@ -79,7 +79,7 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 
 
 def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
-    """Make the asset `chunks`."""
+    """Build the asset `chunks`."""
 
     @dg.asset(
         partitions_def=monthly(settings),
@@ -96,7 +96,7 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
     def chunks(
         context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
     ) -> MonthEvents:
-        """Chunk the notes that need it, then refresh what full-text search knows of the words."""
+        """Chunk the notes that need it, then refresh the full-text statistics."""
         indexing = rag.indexing
         with told_as_failure():
             indexing.require_settings(CHUNKING_SETTINGS)
@@ -121,7 +121,7 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
             )
 
         def finish() -> None:
-            # Always: a run that was killed here left nothing to chunk and old statistics.
+            # Always: a run killed before this has chunked notes without updating the statistics.
             indexing.refresh_statistics(rewritten=written)
 
         yield from materialize_months(context, month, finish)
@@ -130,7 +130,7 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def build_embeddings_asset(model: str, settings: Settings) -> dg.AssetsDefinition:
-    """Make the asset `embeddings/<model>`."""
+    """Build the asset `embeddings/<model>`."""
 
     @dg.asset(
         key=embeddings_key(model),

@@ -1,4 +1,4 @@
-"""Checks of chunks and vectors, and the quality of retrieval after every batch."""
+"""Checks of chunks and vectors, and of retrieval quality after every batch."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ EXAMPLES = 10
 def chunk_integrity(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Bounds, sequence and coverage of the chunks of the run's months."""
+    """Check the bounds, sequence and coverage of the chunks in the run's months."""
     checked, broken = rag.indexing.broken_notes(run_window(context.run.tags, rag.settings))
     examples = ", ".join(f"{note.note_id} ({note.problem})" for note in broken[:EXAMPLES])
     return dg.AssetCheckResult(
@@ -39,7 +39,7 @@ def chunk_integrity(
 
 
 def build_embeddings_checks(model: str, configured: Configured) -> list[dg.AssetChecksDefinition]:
-    """Make the checks of `embeddings/<model>`."""
+    """Build the checks of `embeddings/<model>`."""
 
     @dg.asset_check(
         asset=embeddings_key(model),
@@ -107,7 +107,7 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
         next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
         return dg.AssetCheckResult(
             passed=batch.is_open and verdict.state is not GateState.FAIL,
-            # An error that blocks nothing: this run is done, the next one reads the gate itself.
+            # An error that does not block: this run is over, and the next one reads the gate.
             severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
             metadata={
                 **evaluation_metadata(evaluation, rag.evaluations),
@@ -123,7 +123,7 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
 
 
 def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
-    """Return the months of a run, as `YYYY-MM`; none if it has no partitions."""
+    """Return the months of a run as `YYYY-MM`; empty if it has no partitions."""
     if not tags.keys() & {"dagster/partition", "dagster/asset_partition_range_start"}:
         return ()
     window = run_window(tags, settings)
@@ -135,7 +135,7 @@ def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
 
 
 def planned_batches(settings: Settings) -> int:
-    """Return how many batches all months make."""
+    """Return the number of batches in all months."""
     return math.ceil(
         len(monthly(settings).get_partition_keys()) / (batches.max_partitions_per_run or 1)
     )

@@ -1,4 +1,4 @@
-"""The end of a model migration: the old model's vectors go."""
+"""The job that ends a model migration by dropping the old model's vectors."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class RetireConfig(dg.Config):
 def retire_embedding_model(
     context: dg.OpExecutionContext, config: RetireConfig, rag: RagResource
 ) -> None:
-    """Drop what a model has, if it is named twice; else tell what that would be."""
+    """Drop a model's data if the model is named twice; otherwise list what would be dropped."""
     is_confirmed = config.confirm == config.model
     with told_as_failure():
         contents = (
@@ -56,5 +56,5 @@ def retire_embedding_model(
 
 @dg.job(name="retire_model", description=Message.JOB_RETIRE_MODEL)
 def retire_model_job() -> None:
-    """The end of a model migration."""
+    """Drop the old model's vectors."""
     retire_embedding_model()

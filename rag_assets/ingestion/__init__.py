@@ -1,1 +1,1 @@
-"""Notes: their assets, checks and the purge job."""
+"""Notes: assets, checks and the purge job."""

@@ -1,4 +1,4 @@
-"""Notes from their source, and the whole-note vectors that find a note before it is chunked."""
+"""Notes from their source, and whole-note vectors, which find a note before it is chunked."""
 
 from collections import Counter
 from datetime import datetime
@@ -27,7 +27,7 @@ from rag_resources.store.notes import Upsert
 
 
 def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
-    """Make the asset `notes`."""
+    """Build the asset `notes`."""
 
     @dg.asset(
         partitions_def=monthly(settings),
@@ -41,7 +41,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
     def notes(
         context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
     ) -> MonthEvents:
-        """Upsert the notes of the run's months, reading the source once."""
+        """Upsert the notes of the run's months; the source is read once."""
         started = perf_counter()
         with told_as_failure():
             source = chosen_source(context, config, rag.application, NOTES_SETTINGS)
@@ -52,7 +52,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 
         def month(window: TimeWindow) -> MonthOutcome:
             counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
-            # One reading does all months: each is told its share of the time.
+            # One reading serves all months, so each is credited with its share of the time.
             return MonthOutcome(
                 {outcome.value: counts[outcome] for outcome in Upsert},
                 {"notes": counts.total()},
@@ -79,7 +79,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 def _ingest(
     context: dg.AssetExecutionContext, application: Application, source: ContentSource
 ) -> IngestReport:
-    """Read the source once: the notes of the run's months and those outside every partition."""
+    """Read the source once: notes of the run's months and notes outside every partition."""
     if source.notes is None:
         return IngestReport()
     wanted, everything = span(context.partition_keys), full_window(application.settings)
@@ -101,7 +101,7 @@ def _ingest(
 
 
 def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
-    """Make the asset `note_embeddings`."""
+    """Build the asset `note_embeddings`."""
 
     @dg.asset(
         partitions_def=monthly(settings),
@@ -116,7 +116,7 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         description=Message.ASSET_NOTE_EMBEDDINGS,
     )
     def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
-        """Embed whole notes, those outside every partition included."""
+        """Embed whole notes, including those outside every partition."""
         indexing = rag.indexing
         with told_as_failure():
             indexing.require_settings(NOTE_MODEL_SETTINGS)
@@ -149,7 +149,7 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
 def _adopt(
     context: dg.AssetExecutionContext, indexing: Indexing, window: TimeWindow
 ) -> dict[str, int]:
-    """Take over the vectors of the application before us, if the settings say so; return counts."""
+    """Adopt the old application's vectors if the settings say so, and return the counts."""
     report = indexing.adopt_vectors(window)
     if report is None:
         return {}

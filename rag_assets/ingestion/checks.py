@@ -14,7 +14,7 @@ EXAMPLES = 10
 
 @dg.asset_check(asset=NOTES, description=Message.CHECK_OUTSIDE)
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
-    """Name the notes that no month's run processes, and the setting that brings them in."""
+    """Name the notes outside all partitions, and the setting that would include them."""
     inside = full_window(rag.settings)
     outside = rag.indexing.outside(inside, limit=EXAMPLES)
     if outside is None:

@@ -1,4 +1,4 @@
-"""The deletion of expired notes."""
+"""The job that deletes expired notes."""
 
 import dagster as dg
 
@@ -9,7 +9,7 @@ from rag_resources.resources import RagResource
 
 @dg.op(description=Message.JOB_PURGE_EXPIRED)
 def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Delete the notes whose expiry lies further back than the grace."""
+    """Delete the notes whose grace period after expiry is over."""
     with told_as_failure():
         report = rag.indexing.purge_expired()
     context.add_output_metadata(
@@ -19,5 +19,5 @@ def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> Non
 
 @dg.job(name="purge_expired", description=Message.JOB_PURGE_EXPIRED)
 def purge_expired_job() -> None:
-    """The deletion of expired notes."""
+    """Delete expired notes."""
     purge_expired_notes()

@@ -1,4 +1,4 @@
-"""Which notes and golden questions a run reads, as a person may say in its configuration."""
+"""The notes and golden questions that a run reads, and the choice in its run configuration."""
 
 from collections.abc import Collection
 
@@ -23,10 +23,10 @@ def chosen_source(
     application: Application,
     names: Collection[str],
 ) -> ContentSource:
-    """Return what the run reads; a choice that needs telling is in its log.
+    """Return the source that the run reads; a choice worth a notice is logged.
 
     Raises:
-        SettingsChangedError: One of the settings called `names` is not as it was.
+        SettingsChangedError: Some of the settings in `names` differ from the stored ones.
     """
     source = require_settings(
         application.database, application.settings, names, sample=config.sample

@@ -1,4 +1,4 @@
-"""How far the migration is, after every batch: numbers that Dagster plots, tables and a picture."""
+"""The migration's progress after every batch: plotted numbers, tables and a plot."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from rag_resources.store.migration_status import MigrationStatus
 
 
 def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:
-    """Return the condition that holds after every batch of any model.
+    """Return the condition that becomes true after every batch of any model.
 
-    Not `eager()`, which waits for every month there is and for the end of the backfill. A batch is
-    over when its quality is known, or when it has failed.
+    `eager()` would wait for all months and for the end of the backfill. A batch is over when its
+    quality is known or when it has failed.
     """
     measured = dg.AutomationCondition.any_deps_match(
         dg.AutomationCondition.any_checks_match(dg.AutomationCondition.newly_updated()).allow(
@@ -37,7 +37,7 @@ def after_batches(models: Sequence[str]) -> dg.AutomationCondition[Any]:
 
 
 def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
-    """Make the asset `migration_status`.
+    """Build the asset `migration_status`.
 
     Args:
         models: Those whose chunk vectors are assets.
@@ -52,7 +52,7 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
         description=Message.ASSET_MIGRATION_STATUS,
     )
     def migration_status(rag: RagResource) -> dg.MaterializeResult[None]:
-        """Read how far the migration is, and draw it."""
+        """Read the migration's progress and draw it."""
         own = rag.migration
         with told_as_failure():
             status = own.status()
@@ -74,7 +74,7 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
 
 
 def numbers(status: MigrationStatus) -> dict[str, Any]:
-    """Return what is worth a line over time; what is not known is left out, and so is no point."""
+    """Return the numbers that Dagster plots; unknown ones are left out and give no point."""
     total = status.total
     found: dict[str, float | None] = {
         "percent_migrated": total.percent_migrated,

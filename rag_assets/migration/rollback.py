@@ -1,4 +1,4 @@
-"""Going back, and going on again: one job each, with a reason, and a confirmation if it costs."""
+"""The rollback jobs and their reversal; each needs a reason, and confirmation if data is lost."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ class ReasonConfig(dg.Config):
     reason: str = Field(default="", description=Message.FIELD_ROLLBACK_REASON)
 
     def given_reason(self) -> str:
-        """Return the reason.
+        """Return the reason that the person gave.
 
         Raises:
-            InvalidParameterError: There is none.
+            InvalidParameterError: No reason was given.
         """
         reason = self.reason.strip()
         if not reason:
@@ -53,7 +53,7 @@ class PromotionRollbackConfig(ReasonConfig):
 def drop_migration(
     context: dg.OpExecutionContext, config: ImmediateConfig, rag: RagResource
 ) -> None:
-    """Serve whole notes, and drop all chunks."""
+    """Serve whole notes and delete all chunks."""
     with told_as_failure():
         before = rag.migration.progress()
         consequence = Message.ROLLBACK_WOULD_DROP.format(
@@ -84,7 +84,7 @@ def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: R
 def withdraw_promotion(
     context: dg.OpExecutionContext, config: PromotionRollbackConfig, rag: RagResource
 ) -> None:
-    """Let what served before serve again."""
+    """Let the previous configuration serve again."""
     with told_as_failure():
         outcome = rag.serving.withdraw(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
@@ -108,25 +108,25 @@ def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagReso
 
 @dg.job(name="rollback_immediate", description=Message.JOB_ROLLBACK_IMMEDIATE)
 def rollback_immediate_job() -> None:
-    """Back to whole notes."""
+    """Return to whole notes."""
     drop_migration()
 
 
 @dg.job(name="rollback_partial", description=Message.JOB_ROLLBACK_PARTIAL)
 def rollback_partial_job() -> None:
-    """No further than here."""
+    """Stop the migration where it is."""
     stop_migration()
 
 
 @dg.job(name="rollback_promotion", description=Message.JOB_ROLLBACK_PROMOTION)
 def rollback_promotion_job() -> None:
-    """Back to what served before."""
+    """Return to the previous configuration."""
     withdraw_promotion()
 
 
 @dg.job(name="resume_migration", description=Message.JOB_RESUME_MIGRATION)
 def resume_migration_job() -> None:
-    """On again."""
+    """Resume the migration."""
     lift_hold()
 
 
@@ -147,7 +147,7 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
 
 
 def _state(rag: RagResource) -> dict[str, Any]:
-    """Return what is there now, what serves and what is held."""
+    """Return what is stored, what serves and what is held."""
     serving, hold = rag.serving.promotion(), rag.migration.held()
     return {
         **_counts(rag.migration.progress(), "after"),

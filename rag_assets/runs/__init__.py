@@ -1,1 +1,1 @@
-"""How runs start, queue, share pools, go through months and report failures."""
+"""How runs start, queue, share pools, process months and report failures."""

@@ -1,4 +1,4 @@
-"""Puts our errors to the people who look at a run: as Dagster's Failure, whose text is ours."""
+"""Turns our errors into Dagster's Failure, so that a run shows their message."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from rag_resources.core.errors import RagError
 
 @contextmanager
 def told_as_failure() -> Iterator[None]:
-    """Fail the step with the message of an error; trying again would not help.
+    """Fail the step with the error's message and without retries, which would not help.
 
     Raises:
-        dagster.Failure: From the error.
+        dagster.Failure: Chained to the error.
     """
     try:
         yield
@@ -22,7 +22,7 @@ def told_as_failure() -> Iterator[None]:
 
 
 def failure_reason(event: dg.DagsterEvent) -> str:
-    """Return what a failed step said: the text of its Failure, else the error that caused it."""
+    """Return why a step failed: the text of its Failure, or the error that caused it."""
     data = event.step_failure_data
     if data.user_failure_data and data.user_failure_data.description:
         return data.user_failure_data.description

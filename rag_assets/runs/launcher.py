@@ -1,4 +1,4 @@
-"""Starts runs on this machine, and tells the daemon which of them are dead."""
+"""Starts runs on this machine, and tells the daemon which runs are dead."""
 
 from dagster import DagsterRun, DefaultRunLauncher
 from dagster._core.errors import DagsterUserCodeUnreachableError
@@ -11,28 +11,28 @@ from rag_resources.settings import load_settings
 
 
 class LocalRunLauncher(DefaultRunLauncher):
-    """Dagster's own, which also notices runs whose process is gone.
+    """Dagster's own launcher, with detection of runs whose process is gone.
 
-    Dagster's code server reports the end of a run's process, but nobody reports the end of that
-    server, nor of a main job, nor an end at which the database was away: after a power failure such
-    runs would be under way for ever and keep their pools.
+    Dagster's code server reports the end of a run's process. Nobody reports that the server or a
+    main job has died, or that the database was down when a run ended. After a power failure such
+    runs would seem to be running for ever, and would keep their pools.
     """
 
     @property
     def supports_check_run_worker_health(self) -> bool:
-        """Whether the daemon is to ask."""
+        """Tells the daemon to call `check_run_worker_health`."""
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Return `NOT_FOUND` if nothing executes a run any more; a slow one is alive.
+        """Return `NOT_FOUND` if no process executes a run any more; a slow run counts as alive.
 
         Raises:
-            DatabaseUnavailableError: A run that takes a lock cannot be asked for now.
+            DatabaseUnavailableError: The lock of the run cannot be checked now.
         """
         if takes_lock(run):
             held = held_run_locks(database_url(load_settings()), [run.run_id])
             return CheckRunHealthResult(WorkerStatus.RUNNING if held else WorkerStatus.NOT_FOUND)
-        # It has not come to its executor yet: its server will start it.
+        # The run has not reached its executor yet: the code server will start it.
         client = self._get_grpc_client_for_termination(run.run_id)  # type: ignore[no-untyped-call]
         try:
             if client:

@@ -1,7 +1,7 @@
 """Which runs are alive: those whose process holds their lock in the application's database.
 
-The lock itself is `rag_resources.database.run_lock`. Here: which runs take it, and what becomes of
-a run without its lock. Runs of other code locations, which take none, are left to Dagster.
+The lock is implemented in `rag_resources.database.run_lock`. This module decides which runs take it
+and ends runs that have lost it. Runs of other code locations take no lock and are left to Dagster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,23 +23,23 @@ from rag_resources.database.run_lock import hold_run_lock, release_run_lock
 from rag_resources.settings import Settings
 
 RUN_LOCK = ".dagster/run_lock"
-"""Tag of a run that takes its lock: its own id, since a run executed again inherits the tags."""
+"""Tag of a run that takes its lock. The value is the run's id, because re-executions copy tags."""
 
 START_PATIENCE = timedelta(minutes=2)
-"""How long a run may be about to start before it is asked whether anything will start it."""
+"""How long a run may stay in its starting state before it is checked."""
 
 
 def takes_lock(run: DagsterRun) -> bool:
-    """Whether a run holds its lock for as long as its process lives."""
+    """Whether a run holds its lock as long as its process lives."""
     return run.tags.get(RUN_LOCK) == run.run_id
 
 
 @contextmanager
 def alive(run_id: str, settings: Settings) -> Iterator[Mapping[str, str]]:
-    """Hold the lock of a run that this process executes from its creation to its stored end.
+    """Hold the lock of a run executed in this process, until its end is stored.
 
     Yields:
-        The tags to create the run with.
+        The tags with which to create the run.
     """
     hold_run_lock(database_url(settings), run_id)
     try:
@@ -49,10 +49,10 @@ def alive(run_id: str, settings: Settings) -> Iterator[Mapping[str, str]]:
 
 
 class LockedExecutor(InProcessExecutor):
-    """Dagster's in-process executor, for runs in a process of their own.
+    """Dagster's in-process executor, for runs in their own process.
 
-    The lock is not given up when the last step is done: the end of the run is stored after that.
-    It ends with the process.
+    The lock is kept after the last step, because the run's end is stored later. It is released when
+    the process ends.
 
     Args:
         settings: Name the database of the lock.
@@ -65,7 +65,7 @@ class LockedExecutor(InProcessExecutor):
     def execute(
         self, plan_context: PlanOrchestrationContext, execution_plan: ExecutionPlan
     ) -> Iterator[DagsterEvent]:
-        """Execute the steps while the run holds its lock."""
+        """Execute the steps while holding the run's lock."""
         run_id = plan_context.run_id
         hold_run_lock(database_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
@@ -73,24 +73,24 @@ class LockedExecutor(InProcessExecutor):
 
 
 def locked_executor(settings: Settings) -> dg.ExecutorDefinition:
-    """Return the executor of all jobs: every step in one process, which holds the run's lock."""
+    """Return the executor of all jobs: all steps in one process, which holds the run's lock."""
 
     @dg.executor(name="in_process")
     def in_process(_: dg.InitExecutorContext) -> LockedExecutor:
-        """All steps in one process."""
+        """Execute all steps in one process."""
         return LockedExecutor(settings)
 
     return in_process
 
 
 def end_dead_runs(instance: DagsterInstance) -> list[str]:
-    """Report runs that nothing executes as failed, which frees their pools.
+    """Mark runs as failed if no process executes them, which frees their pools.
 
-    The daemon does so by itself for runs that have started; this is for whoever begins without a
-    daemon, and for runs whose process was gone before they started.
+    The daemon does so for runs that have started. This function is for processes without a daemon,
+    and for runs whose process died before they started.
 
     Returns:
-        Their ids.
+        The ids of those runs.
     """
     launcher = instance.run_launcher
     if not launcher.supports_check_run_worker_health:

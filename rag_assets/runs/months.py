@@ -1,4 +1,4 @@
-"""Works through the months of a run so that a bad month fails alone and its page tells it."""
+"""Processes the months of a run, so that a bad month fails alone and its page says why."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,14 +25,14 @@ MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.Materi
 
 @dataclass(frozen=True)
 class MonthOutcome:
-    """What became of a month.
+    """The outcome of a month.
 
     Attributes:
-        counts: By name, as the UI plots them.
-        per_second: Amounts of which the speed is of interest, by unit.
-        failures: Notes that failed, one entry each, named as people know them.
-        reason: Why the month was not worked through; empty if it was.
-        seconds: What it took; None if it took as long as the work was watched.
+        counts: By name; the UI plots them.
+        per_second: Amounts whose speed is shown, by unit.
+        failures: The notes that failed, one entry each, as people know them.
+        reason: Why the month was not processed; empty if it was.
+        seconds: How long it took; None stands for the time measured around the work.
     """
 
     counts: Mapping[str, Any]
@@ -43,12 +43,12 @@ class MonthOutcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing of it is left to do."""
+        """Whether the month is completely done."""
         return not self.failures and not self.reason
 
     @property
     def problem(self) -> str:
-        """What went wrong, in a line that names the first notes."""
+        """Return what went wrong, in one line that names the first notes."""
         if self.reason:
             return self.reason
         shown = "; ".join(
@@ -58,7 +58,7 @@ class MonthOutcome:
         return Message.MONTH_NOTES_FAILED.format(shown=shown, more=more) if more > 0 else shown
 
     def metadata(self) -> dict[str, Any]:
-        """Return it as the month's page shows it; what was not done has no speed."""
+        """Return the metadata of the month's page; work not done has no speed."""
         seconds = self.seconds or 0.0
         speeds = {
             f"{unit}_per_second": round(amount / seconds, 1)
@@ -69,7 +69,7 @@ class MonthOutcome:
 
 
 class Indexed(Protocol):
-    """The part that the reports of chunking and of embedding have in common."""
+    """The attributes common to the reports of chunking and embedding."""
 
     notes: int
     failed: list[Failure]
@@ -82,26 +82,26 @@ def indexed_month(
     counts: Mapping[str, Any],
     per_second: Mapping[str, int],
 ) -> MonthOutcome:
-    """Return what became of a month, with the notes that failed and those that needed nothing.
+    """Return the outcome of a month: failed notes, and notes that needed no work.
 
     Args:
-        indexing: Knows the month's notes.
+        indexing: Reads the month's notes.
         window: The month.
-        report: Of its work.
+        report: Of the work on the month.
         counts: What was done.
-        per_second: Amounts of which the speed is of interest, by unit.
+        per_second: Amounts whose speed is shown, by unit.
     """
     failed: dict[UUID, Failure] = {}
     for failure in report.failed:
         failed.setdefault(failure.note_id, failure)
     total, names = indexing.count_notes(window), indexing.external_ids(failed)
-    # A note that was deleted since needs nothing more.
+    # A note deleted in the meantime needs no more work.
     failures = [
         replace(failure, external_id=names[note])
         for note, failure in failed.items()
         if note in names
     ]
-    # An edited note may have been done twice: fewer than none is none.
+    # An edited note may have been processed twice, so the difference can be negative.
     unchanged = max(0, total - report.notes - len(failures))
     counted = {**counts, "unchanged": unchanged, "failed": len(failures)}
     return MonthOutcome(counted, per_second, failures)
@@ -112,25 +112,25 @@ def materialize_months(
     work: Callable[[TimeWindow], MonthOutcome],
     finish: Callable[[], None] = lambda: None,
 ) -> MonthEvents:
-    """Do the work of every month of a run, newest first.
+    """Process every month of a run, newest first.
 
-    Good months are materialised with their counts. If any was bad the run fails and names the bad
-    ones, so that a backfill's re-execution from failure runs only those; each is observed with its
-    counts and its failed notes. Once the database or a model does not answer, the months that are
-    left are not tried.
+    Good months are materialised with their counts. If a month is bad, the run fails and names it,
+    so that re-execution from failure runs only the bad months. A bad month is recorded as an
+    observation with its counts and failed notes. When the database or a model is down, the
+    remaining months are not tried.
 
     Args:
         context: Of the run.
-        work: Does a month.
-        finish: Does what comes once after the months, good or bad; not if the database is lost.
-            If it fails the run does, and the good months stay good.
+        work: Processes one month.
+        finish: Runs once after the months, unless the database is lost. If it fails the run fails,
+            but the good months stay good.
 
     Yields:
-        What Dagster is to record. It loses what `context.log_event` was told by a step that fails.
+        Dagster's events. Messages of a failing step to `context.log_event` would be lost.
 
     Raises:
-        dagster.Failure: Some month was bad. Its metadata has `failed_notes`, how many, if nothing
-            else went wrong.
+        dagster.Failure: A month was bad. If only notes failed, its metadata `failed_notes` has
+            their number.
     """
     outcomes: dict[str, MonthOutcome] = {}
     down: RagError | None = None
@@ -150,7 +150,7 @@ def materialize_months(
     if unfinished:
         problems.append(Message.MONTHS_UNFINISHED.format(reason=unfinished))
     if problems:
-        # The newest last: it is the one that the asset's page shows.
+        # Newest last, because the asset's page shows the last one.
         for key, outcome in sorted(outcomes.items()):
             yield _event(context.asset_key, key, outcome)
         notes = sum(len(outcome.failures) for outcome in bad.values())
@@ -168,7 +168,7 @@ def materialize_months(
 def _attempt(
     context: dg.AssetExecutionContext, work: Callable[[TimeWindow], MonthOutcome], key: str
 ) -> MonthOutcome:
-    """Do the work of a month and time it; only what would fail every month is raised."""
+    """Process a month and time it; raise only errors that would hit every month."""
     started = perf_counter()
     try:
         outcome = work(month_window(key))
@@ -176,7 +176,7 @@ def _attempt(
         raise
     except RagError as error:
         outcome = MonthOutcome({}, reason=error.message)
-    except Exception as error:  # a defect, too, costs its own month only
+    except Exception as error:  # a bug fails only its own month, too
         context.log.exception("%s", key[:7])
         outcome = MonthOutcome({}, reason=_unforeseen(error))
     if outcome.seconds is None:
@@ -185,25 +185,25 @@ def _attempt(
 
 
 def _attempt_end(context: dg.AssetExecutionContext, finish: Callable[[], None]) -> str:
-    """Do what comes after the months; return why it could not be done, or nothing."""
+    """Run what comes after the months; return why it failed, or an empty text."""
     try:
         finish()
     except RagError as error:
         return error.message
-    except Exception as error:  # a defect there costs no month
+    except Exception as error:  # a bug there fails no month
         context.log.exception("%s", context.asset_key.to_user_string())
         return _unforeseen(error)
     return ""
 
 
 def _unforeseen(error: Exception) -> str:
-    """Return an error that is not ours in a line."""
+    """Describe an error that is not ours in one line."""
     first, *_ = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {first}"
 
 
 def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) -> None:
-    """Say in the run's log how a month ended."""
+    """Log how a month ended."""
     if outcome.is_good:
         counts = ", ".join(f"{name}: {count}" for name, count in outcome.counts.items())
         context.log.info(
@@ -216,7 +216,7 @@ def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) ->
 def _event(
     asset: dg.AssetKey, key: str, outcome: MonthOutcome
 ) -> dg.AssetMaterialization | dg.AssetObservation:
-    """Return a good month as materialised, a bad one as observed with what is wrong with it."""
+    """Return a materialisation for a good month, an observation with the problem for a bad one."""
     if outcome.is_good:
         return dg.AssetMaterialization(asset, partition=key, metadata=outcome.metadata())
     metadata = outcome.metadata()

@@ -1,4 +1,4 @@
-"""Monthly partitions of the notes' creation time (UTC), and the windows they stand for."""
+"""Monthly partitions by the notes' creation time (UTC), and their time windows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,31 +13,31 @@ batches = dg.BackfillPolicy.multi_run(max_partitions_per_run=6)
 
 def monthly(settings: Settings) -> dg.MonthlyPartitionsDefinition:
     """Return the partitions from the settings' first month to the current one."""
-    # end_offset: the current month is a partition too, or today's notes would be in none.
+    # end_offset includes the current month; otherwise today's notes would be in no partition.
     return dg.MonthlyPartitionsDefinition(
         start_date=f"{settings.first_month}-01", timezone="UTC", end_offset=1
     )
 
 
 def month_window(key: str) -> TimeWindow:
-    """Return the span of a partition, whose key is the first day of the month."""
+    """Return the window of a partition, whose key is the first day of the month."""
     start = datetime.strptime(key, "%Y-%m-%d").replace(tzinfo=UTC)
     later, month = divmod(start.month, 12)
     return TimeWindow(start, start.replace(year=start.year + later, month=month + 1))
 
 
 def full_window(settings: Settings) -> TimeWindow:
-    """Return the span of all partitions there are today."""
+    """Return the window of all present partitions."""
     return span(monthly(settings).get_partition_keys())
 
 
 def span(keys: Sequence[str]) -> TimeWindow:
-    """Return the span from the first to the last of some partitions."""
+    """Return the window from the first to the last of these partitions."""
     return TimeWindow(month_window(min(keys)).start, month_window(max(keys)).end)
 
 
 def run_window(tags: Mapping[str, str], settings: Settings) -> TimeWindow:
-    """Return the span of the partitions of a run; all of them if it has none."""
+    """Return the window of a run's partitions; of all partitions if it has none."""
     if "dagster/partition" in tags:
         return month_window(tags["dagster/partition"])
     if "dagster/asset_partition_range_start" in tags:
@@ -48,7 +48,7 @@ def run_window(tags: Mapping[str, str], settings: Settings) -> TimeWindow:
 
 
 def outside_windows(settings: Settings) -> tuple[TimeWindow, TimeWindow]:
-    """Return the time before the first partition and the time after the last."""
+    """Return the windows before the first partition and after the last."""
     inside = full_window(settings)
     return (
         TimeWindow(datetime.min.replace(tzinfo=UTC), inside.start),

@@ -1,7 +1,7 @@
-"""What runs share and may exhaust: an asset names its pool, a run holds those of all its assets.
+"""The pools of shared resources. An asset names its pool; a run occupies the pools of its assets.
 
-How many runs a pool takes at a time is said in `dagster.yaml`, or in the UI under Deployment,
-Concurrency. Evaluations and questions are in none: a backfill never makes them wait.
+The limit of a pool is set in `dagster.yaml`, or in the UI under Deployment, Concurrency.
+Evaluations and questions use no pool, so that they never wait for a backfill.
 """
 
 DATABASE_WRITES = "database_writes"
@@ -11,5 +11,5 @@ POOLS = (DATABASE_WRITES, EMBEDDED_MODELS, OLLAMA)
 
 
 def model_pool(model: str) -> str:
-    """Return the pool of a model: the server it runs on, or the cores of this machine."""
+    """Return a model's pool, which stands for its server or for this machine's cores."""
     return OLLAMA if model.startswith("ollama") else EMBEDDED_MODELS

@@ -1,4 +1,4 @@
-"""How far a long month is, told in its run's log."""
+"""Logs the progress of a long month in its run."""
 
 from collections.abc import Callable
 from logging import Logger
@@ -12,12 +12,12 @@ TOLD_EVERY_S = 15.0
 
 
 class MonthProgress:
-    """Counts the notes of a month that are done; says every so often how many are left.
+    """Counts the processed notes of a month; logs from time to time how many are left.
 
     Args:
         log: Of the run.
         window: The month.
-        count_left: Counts the notes that still need work; asked only when there is news to tell.
+        count_left: Counts the notes that still need work; called only before a log message.
         clock: In seconds.
     """
 
@@ -35,7 +35,7 @@ class MonthProgress:
         self._started = self._told = clock()
 
     def __call__(self, notes: int) -> None:
-        """Count notes that are done."""
+        """Count processed notes."""
         self._done += notes
         now = self._clock()
         if not self._done or now - self._told < TOLD_EVERY_S:

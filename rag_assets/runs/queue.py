@@ -1,4 +1,4 @@
-"""In which order queued runs start. How many run at a time is said in `dagster.yaml`."""
+"""The order in which queued runs start. How many run at once is set in `dagster.yaml`."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,15 +17,15 @@ _LAST_MONTH, _MONTH = "dagster/asset_partition_range_end", "dagster/partition"
 
 
 class NewestMonthsFirst(QueuedRunCoordinator[DagsterInstance]):
-    """Starts the runs of a backfill with the newest months, which are searched most.
+    """Starts the newest months of a backfill first, because they are searched most.
 
-    Dagster submits the oldest first, some seconds apart: so they are held back until all of them
-    are there, and queued with a priority by age. What is no backfill has priority 0 and goes before
-    all of them; a priority that somebody gave stays.
+    Dagster submits the oldest first, some seconds apart. So runs of a backfill are held back until
+    all of them are submitted, and then queued with a priority by age. Other runs have priority 0
+    and go first; a priority set by a person is kept.
     """
 
     def submit_run(self, context: SubmitRunContext) -> DagsterRun:
-        """Queue a run, and with the last run of a backfill those held back."""
+        """Queue a run; with a backfill's last run, also queue those held back."""
         run = context.dagster_run
         self._prioritise(run)
         name = run.tags.get(_BACKFILL)
@@ -46,16 +46,16 @@ class NewestMonthsFirst(QueuedRunCoordinator[DagsterInstance]):
             self._instance.add_run_tags(run.run_id, {_PRIORITY: str(priority)})
 
     def _followed(self, name: str) -> Sequence[str]:
-        """The runs of a backfill after which Dagster is to submit others.
+        """Return the runs of a backfill after which Dagster will submit more.
 
-        It notes what it is to submit before it begins, and goes on with it after a crash.
+        Dagster stores what it is going to submit before it begins, and continues after a crash.
         """
         backfill = self._instance.get_backfill(name)
         return (backfill.reserved_run_ids or ())[:-1] if backfill else ()
 
 
 def backfill_priority(month: str, now: datetime) -> int:
-    """Return -1 for the present month, -2 for the one before, and so on.
+    """Return -1 for the current month, -2 for the previous one, and so on.
 
     Args:
         month: A partition key, `YYYY-MM-DD`.

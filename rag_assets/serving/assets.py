@@ -31,7 +31,7 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
     def promoted_config(
         context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
     ) -> dg.MaterializeResult[None]:
-        """Promote a candidate on its latest evaluation; whoever asks, a failed gate stops it."""
+        """Promote a candidate on its latest evaluation, unless its gate is not passed."""
         with told_as_failure():
             outcome = rag.serving.promote(
                 configured.configurations,

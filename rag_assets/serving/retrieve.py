@@ -1,4 +1,4 @@
-"""The ad hoc retrieval."""
+"""The ad hoc retrieval job."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class RetrieveConfig(dg.Config):
 def retrieve_passages(
     context: dg.OpExecutionContext, config: RetrieveConfig, rag: RagResource
 ) -> None:
-    """Ask one question and show its passages as a table in the run."""
+    """Answer one question and show its passages as a table in the run."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
     with told_as_failure():
         answered = rag.application.retrieve(
@@ -65,12 +65,12 @@ def retrieve_passages(
     ),
 )
 def retrieve_job() -> None:
-    """The ad hoc retrieval."""
+    """Answer one question."""
     retrieve_passages()
 
 
 def response_metadata(response: RetrievalResponse, configuration: str) -> dict[str, Any]:
-    """Return an answer as people read it, what it cost and what it goes without."""
+    """Return an answer's passages, latency and missing stages for people to read."""
     asked = response.transformed
     beside = [*asked.sub_queries, asked.hypothetical_answer or ""] if asked else []
     return {
