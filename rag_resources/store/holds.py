@@ -1,6 +1,6 @@
-"""Rows of `migration_holds`: whether the migration may go on, as people decide it.
+"""Rows of `migration_holds`: people's decisions to stop the migration or let it go on.
 
-Whether its quality lets it go on is `store.migration`.
+Whether its quality allows it to go on belongs in `store.migration`.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ HoldKind = Literal["stopped", "rolled_back"]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What keeps the migration from going on.
+    """A hold, which keeps the migration from going on.
 
     Attributes:
-        kind: `stopped`: what is migrated stays. `rolled_back`: its chunks are dropped.
-        reason: As a person gave it.
-        run_id: Dagster's; None if it was not set by a run.
-        set_at: Aware.
+        kind: `stopped`: migrated notes stay. `rolled_back`: their chunks are dropped.
+        reason: The reason that a person gave.
+        run_id: Dagster's run id; None if no run set the hold.
+        set_at: When it was set; timezone-aware.
     """
 
     kind: str
@@ -33,22 +33,22 @@ class Hold:
 
     @property
     def explanation(self) -> str:
-        """Say in Spanish since when, why, and what ends it."""
+        """Explain in Spanish since when it holds, why, and what ends it."""
         template = Message.HOLD_STOPPED if self.kind == "stopped" else Message.HOLD_ROLLED_BACK
         return template.format(set_at=self.set_at.astimezone(UTC), reason=self.reason)
 
 
 def current_hold(connection: Connection) -> Hold | None:
-    """Return what keeps the migration from going on; None if it never was held, or resumed."""
+    """Return the current hold; None if the migration was never held or has been resumed."""
     row = queries().current_hold(connection)
     return Hold(*row) if row else None
 
 
 def refuse_while_held(connection: Connection) -> None:
-    """Go on only if nothing holds the migration.
+    """Check that the migration is not held.
 
     Raises:
-        MigrationHeldError: It says since when, why, and what ends it.
+        MigrationHeldError: It is; the message says since when, why, and what ends the hold.
     """
     hold = current_hold(connection)
     if hold:
@@ -61,7 +61,7 @@ def hold_migration(
     """Keep further batches from starting, in the caller's transaction.
 
     Returns:
-        False if it is held already, and no less: nothing was written.
+        False if an equal or stronger hold exists already; nothing was written.
     """
     queries().lock_holds(connection)
     current = current_hold(connection)
@@ -75,7 +75,7 @@ def resume_migration(connection: Connection, *, reason: str, run_id: str | None)
     """Let batches start again, in the caller's transaction.
 
     Returns:
-        The hold that was lifted; None if there was none: nothing was written.
+        The hold that was lifted; None if there was none and nothing was written.
     """
     queries().lock_holds(connection)
     lifted = current_hold(connection)

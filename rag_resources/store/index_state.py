@@ -1,7 +1,7 @@
-"""The version of the index: what cached answers are kept under, and what an evaluation is of.
+"""The version of the index, used as a cache key and stored with every evaluation.
 
-Triggers give it a new number whenever what is searched changes, whoever changes it; how, and why
-that is exact, stands in `sql/migrations/0002_index_version.sql`.
+Triggers raise its number whenever searched data change, whoever changes them.
+`sql/migrations/0002_index_version.sql` explains how, and why that is exact.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class IndexVersion:
     """One state of what a tenant can find.
 
     Attributes:
-        number: Grows with every change, also with those that are rolled back.
-        lineage: Which database, and since which start of its server: numbers of another lineage
-            mean other states.
-        next_expiry: When the tenant's next note expires; aware, None if none will.
-        settled: Whether an answer found from now on may be kept under this version. Otherwise a
-            change is under way whose number is taken, and the answer may lack it.
+        number: Grows with every change, even one that is rolled back.
+        lineage: Identifies the database and the last start of its server. Numbers of different
+            lineages cannot be compared.
+        next_expiry: When the tenant's next note expires; timezone-aware; None if none will.
+        settled: Whether results found from now on may be cached under this version. If not, a
+            change that already has this number is uncommitted, and results may not include it.
     """
 
     number: int
@@ -35,17 +35,17 @@ def read_index_version(connection: Connection, tenant: str) -> IndexVersion:
 
     Args:
         connection: Not in the transaction that searches: its snapshot could be older.
-        tenant: Whose notes are searched.
+        tenant: The tenant whose notes are searched.
     """
     return IndexVersion(*queries().read_index_version(connection, tenant=tenant))
 
 
 def index_version(connection: Connection) -> int:
-    """Return the number alone, to compare with that of an earlier moment."""
+    """Return the number alone, to compare it with an earlier one."""
     number: int = queries().index_version(connection)
     return number
 
 
 def bump_index_version(connection: Connection) -> None:
-    """Give the index a new version for a change that no trigger sees: an index was built."""
+    """Raise the version after a change that no trigger sees, such as building an index."""
     queries().bump_index_version(connection)

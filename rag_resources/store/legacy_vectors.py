@@ -1,4 +1,4 @@
-"""The column `notes.embedding` of a database that was adopted: the old application's, only read."""
+"""Reads the column `notes.embedding` that the previous application of an adopted database wrote."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class LegacySample:
 
 @dataclass(frozen=True, slots=True)
 class UnusableVector:
-    """A note whose vector is of another dimension, or zero."""
+    """A note whose vector has another dimension or is zero."""
 
     note_id: UUID
     dimension: int
 
 
 def has_legacy_vectors(connection: Connection) -> bool:
-    """Whether there is such a column."""
+    """Whether that column exists."""
     found: bool = queries().has_legacy_vectors(connection)
     return found
 
@@ -36,7 +36,7 @@ def has_legacy_vectors(connection: Connection) -> bool:
 def sample_legacy_vectors(
     connection: Connection, info: ModelInfo, window: TimeWindow, *, max_chars: int, limit: int
 ) -> Sequence[LegacySample]:
-    """Return some notes of a window with vectors that `adopt_legacy_vectors` would take."""
+    """Return some notes of a window with vectors that `adopt_legacy_vectors` would adopt."""
     rows = queries().sample_legacy_vectors(
         connection,
         model=info.name,
@@ -52,7 +52,11 @@ def sample_legacy_vectors(
 def adopt_legacy_vectors(
     connection: Connection, info: ModelInfo, window: TimeWindow, *, batch_size: int
 ) -> int:
-    """Make vectors of the column whole-note vectors of a model; return how many, 0 at the end."""
+    """Adopt a batch of the column's vectors as a model's whole-note vectors.
+
+    Returns:
+        How many were adopted; 0 when none are left.
+    """
     rows = queries().adopt_legacy_vectors(
         connection,
         model=info.name,
@@ -67,7 +71,7 @@ def adopt_legacy_vectors(
 def list_unusable_vectors(
     connection: Connection, info: ModelInfo, window: TimeWindow
 ) -> list[UnusableVector]:
-    """Return the notes of a window whose vectors cannot be the model's, newest first."""
+    """Return the notes of a window whose vectors the model cannot have made, newest first."""
     rows = queries().select_unusable_vectors(
         connection, dimension=info.dimension, month_start=window.start, month_end=window.end
     )

@@ -1,4 +1,4 @@
-"""Rows of `migration_batches`: the quality after every batch, and whether the next may start."""
+"""Rows of `migration_batches`: the quality after each batch, and whether the next may start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,13 +18,13 @@ from rag_resources.languages.messages import restored
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """Which run finished a batch of which migration.
+    """The run that finished a batch, and the migration that the batch belongs to.
 
     Attributes:
-        model: Whose vectors it made.
-        chunking_hash: With the model it names the migration.
-        run_id: Dagster's.
-        months: As `YYYY-MM`; none when quality was only measured again.
+        model: The model whose vectors the run made.
+        chunking_hash: Identifies the migration, together with the model.
+        run_id: Dagster's run id.
+        months: As `YYYY-MM`; empty if quality was only measured again.
     """
 
     model: str
@@ -35,7 +35,7 @@ class BatchRun:
 
 @dataclass(frozen=True, slots=True)
 class BatchQuality:
-    """What the golden questions gave after a batch; `found` and `missed` are golden ids."""
+    """The results of the golden questions after a batch; `found` and `missed` are golden ids."""
 
     config_hash: str
     golden_hash: str
@@ -48,12 +48,12 @@ class BatchQuality:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The looks of a migration so far, but those of one run.
+    """Interim quality tests of a migration, excluding one run's.
 
     Attributes:
-        recorded: How many.
-        spent: Sum of their levels.
-        started_at: When the first one was; now if there is none.
+        recorded: How many there were.
+        spent: Sum of the significance levels they used.
+        started_at: When the first one took place; now if there was none.
     """
 
     recorded: int
@@ -63,7 +63,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A row of `migration_batches`, as far as gates and the status need it."""
+    """The part of a row of `migration_batches` that gates and the status need."""
 
     id: int
     model: str
@@ -90,7 +90,7 @@ _COLUMNS = tuple(column.name for column in fields(StoredBatch))
 
 
 def read_looks(connection: Connection, run: BatchRun) -> Looks:
-    """Return the looks of a run's migration but its own, until commit the only ones there are."""
+    """Return the interim tests of a run's migration, excluding its own; locked until commit."""
     queries().lock_batches(connection)
     row = queries().looks_so_far(
         connection, model=run.model, chunking_hash=run.chunking_hash, run_id=run.run_id
@@ -99,7 +99,7 @@ def read_looks(connection: Connection, run: BatchRun) -> Looks:
 
 
 def read_baseline(connection: Connection, started_at: datetime) -> Baseline | None:
-    """Return what served when a migration began; None if that was never evaluated."""
+    """Return the baseline: what served when a migration began; None if it was never evaluated."""
     row = queries().baseline_of_migration(connection, started_at=started_at)
     if row is None:
         return None
@@ -114,7 +114,7 @@ def write_batch(
     verdict: BatchVerdict,
     baseline: Baseline | None,
 ) -> None:
-    """Write the row of a batch, or replace it if its run has one."""
+    """Write the row of a batch; it replaces an earlier row of the same run."""
     drop = verdict.drop
     queries().upsert_batch(
         connection,
@@ -147,7 +147,7 @@ def list_batches(connection: Connection, *, limit: int) -> list[StoredBatch]:
 def latest_batches(
     connection: Connection, models: Sequence[str], *, chunking_hash: str, limit: int
 ) -> list[StoredBatch]:
-    """Return the latest batches of some models, at most `limit` of each, oldest first."""
+    """Return the latest batches of the given models, at most `limit` of each, oldest first."""
     rows = queries().latest_batches(
         connection, models=list(models), chunking_hash=chunking_hash, row_limit=limit
     )
@@ -157,7 +157,7 @@ def latest_batches(
 def closed_batches(
     connection: Connection, models: Sequence[str], *, chunking_hash: str
 ) -> list[StoredBatch]:
-    """Return the last batch of each model whose gate it closed and nobody opened since."""
+    """Return the last batch of each model, if it closed the gate and nobody has overridden it."""
     rows = queries().closed_batches(connection, models=list(models), chunking_hash=chunking_hash)
     return [_stored(row) for row in rows]
 
@@ -165,7 +165,7 @@ def closed_batches(
 def override_batches(
     connection: Connection, batches: Sequence[StoredBatch], *, reason: str, run_id: str
 ) -> None:
-    """Open the gate that some batches closed, and keep who did and why."""
+    """Open the gate that the given batches closed, and store the run and the reason."""
     queries().override_batches(
         connection,
         ids=[batch.id for batch in batches],
@@ -175,7 +175,7 @@ def override_batches(
 
 
 def vectors_are_current(connection: Connection, model: str, window: TimeWindow) -> bool:
-    """Whether no note of a window waits for its vectors of a model."""
+    """Whether every note of a window has its vectors of a model."""
     current: bool = queries().vectors_are_current(
         connection, model=model, month_start=window.start, month_end=window.end
     )

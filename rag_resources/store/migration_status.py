@@ -1,6 +1,6 @@
-"""Everything there is to say of a migration, read in a fixed number of statements.
+"""Reads the status of a migration, in a fixed number of statements.
 
-What follows from it is `core.migration_status`; how much there is of everything is `store.status`.
+Conclusions from it belong in `core.migration_status`; counts of stored rows in `store.status`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +35,12 @@ EXAMPLES = 3
 PACE_TRANSACTIONS = 50
 WORK_MEMORY = "64MB"
 RECENT = timedelta(minutes=10)
-"""A migration goes on if it did something in this time, or has something in hand now."""
+"""A migration counts as running if it did something within this time or is working now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorExample:
-    """A text that could not be indexed; a note without an external id is called by its id."""
+    """A text that could not be indexed; a note without an external id is named by its id."""
 
     note_id: UUID
     external_id: str
@@ -53,9 +53,9 @@ class ErrorKind:
 
     Attributes:
         stage: `chunk`, `embed_note` or `embed_chunk`.
-        model: None of chunking.
-        count: Of all, not of the examples.
-        examples: The latest, newest first.
+        model: None for chunking.
+        count: How many there are in all, not only in the examples.
+        examples: The latest ones, newest first.
     """
 
     stage: str
@@ -66,23 +66,23 @@ class ErrorKind:
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """How far a migration has come, how well it goes, and what keeps it from going on.
+    """The progress of a migration, its quality, and what keeps it from going on.
 
-    The migration is the one of the configured way of chunking and the configured models.
+    This is the migration to the configured chunking and the configured models.
 
     Attributes:
-        read_at: Of the database's clock.
-        months: Those with notes, oldest first.
-        models: The configured ones, and others that still get vectors of every chunk.
-        configured_models: Names of those whose vectors are assets.
+        read_at: Time of the reading, by the database's clock.
+        months: The months with notes, oldest first.
+        models: The configured models, and others that still get vectors of every chunk.
+        configured_models: Names of the models whose vectors are assets.
         errors: By stage and model.
         batches: The latest of each configured model, oldest first.
-        serving: What is promoted; None before the first promotion.
-        evaluation: The latest of what is promoted, if it was ever evaluated.
-        baseline: What batches are compared with, or the next one would be.
-        hold: What a person put in the way; None if nobody did.
-        pace: Of the latest work, whenever that was.
-        is_working: Whether anything was done just now, or is in hand.
+        serving: The current promotion; None before the first one.
+        evaluation: The latest evaluation of the promoted configuration, if there is one.
+        baseline: What batches are compared with, or what the first batch will be compared with.
+        hold: A person's hold; None if there is none.
+        pace: The speed of the latest work, whenever it was done.
+        is_working: Whether anything was done just now or is being done.
     """
 
     read_at: datetime
@@ -105,7 +105,7 @@ class MigrationStatus:
 
     @property
     def last_batches(self) -> Mapping[str, StoredBatch]:
-        """The last batch of each model that has any."""
+        """The last batch of each model that has one."""
         return {batch.model: batch for batch in self.batches}
 
     @property
@@ -119,7 +119,7 @@ class MigrationStatus:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every note is migrated and has its vectors of every configured model."""
+        """Whether every note is migrated and has its vectors of all configured models."""
         return not self.total.remaining and all(
             model.state and not model.pending_notes
             for model in self.models
@@ -128,7 +128,7 @@ class MigrationStatus:
 
     @property
     def quality(self) -> Quality | None:
-        """The latest measurement: after the last batch, or of what is promoted."""
+        """The latest measurement: after the last batch, or of the promoted configuration."""
         found = [_quality_of_batch(batch) for batch in self.batches[-1:]]
         if self.evaluation:
             found.append(quality_of(self.evaluation))
@@ -141,7 +141,7 @@ class MigrationStatus:
 
     @property
     def minutes_left(self) -> float | None:
-        """How long it will take; None if nothing goes on, or its pace is not known."""
+        """Estimated minutes left; None if no work is going on or its speed is unknown."""
         if not self.is_working or self.hold or self.closed:
             return None
         configured = [model for model in self.models if model.name in self.configured_models]
@@ -149,7 +149,7 @@ class MigrationStatus:
 
     @property
     def ready_at(self) -> datetime | None:
-        """When that is over; None likewise."""
+        """Estimated time of completion; None if there is no estimate."""
         left = self.minutes_left
         return None if left is None else self.read_at + timedelta(minutes=left)
 
@@ -157,16 +157,16 @@ class MigrationStatus:
 def read_migration_status(
     connection: Connection, models: Sequence[str], *, chunking_hash: str
 ) -> MigrationStatus:
-    """Read how far a migration has come.
+    """Read the status of a migration.
 
-    The numbers of one moment want a connection of `Database.snapshot`.
+    Use a connection of `Database.snapshot`, so that all numbers are of the same moment.
 
     Args:
-        connection: Of a migrated database.
-        models: The configured ones.
-        chunking_hash: Of the configured way of chunking.
+        connection: To a database with the current schema.
+        models: The configured models.
+        chunking_hash: Hash of the configured chunking.
     """
-    # Queues and notes are hashed as a whole; the default puts them on the disk.
+    # The query hashes all queues and notes; the default work_mem would spill them to disk.
     queries().set_transaction(connection, name="work_mem", value=WORK_MEMORY)
     serving = current_promotion(connection)
     activity = queries().migration_activity(connection)
@@ -250,7 +250,7 @@ def _models(
     chunks: int,
     serving: Promotion | None,
 ) -> tuple[ModelProgress, ...]:
-    """Return the configured models, known or not, then the others that get vectors."""
+    """Return the configured models, registered or not, then the others that get vectors."""
     states = {row.name: row.state for row in queries().list_chunk_models(connection)}
     return tuple(
         ModelProgress(
@@ -290,7 +290,7 @@ def _embedding_work(connection: Connection, models: Sequence[str]) -> list[Embed
 def _baseline(
     connection: Connection, batches: Sequence[StoredBatch], now: datetime
 ) -> StoredEvaluation | None:
-    """Return what the last batch was compared with, or the first one would be."""
+    """Return what the last batch was compared with, or what the first batch will be."""
     if batches:
         found = batches[-1].baseline_id
     else:

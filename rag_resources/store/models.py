@@ -1,6 +1,6 @@
-"""Rows of `embedding_models`, and the partitions that come and go with them.
+"""Rows of `embedding_models`, and the partitions created and dropped with them.
 
-Whether a model may be retired is `indexing.retirement`.
+Whether a model may be retired is decided in `indexing.retirement`.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class ModelContents:
-    """What there is of a model.
+    """What is stored for a model.
 
     Attributes:
         chunk_vectors: Chunks with vectors.
         note_vectors: Notes with a whole-note vector.
         pending: Chunked notes that wait for vectors.
-        failures: Texts it could not embed.
-        size: Bytes of its vectors and their indexes.
-        retired: Whether nothing is kept of it any more.
+        failures: Texts that it could not embed.
+        size: Size of its vectors and their indexes, in bytes.
+        retired: Whether the model was retired, so that nothing of it is stored any more.
     """
 
     chunk_vectors: int
@@ -36,14 +36,14 @@ class ModelContents:
 
 
 def register_model(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
-    """Make a model known: its row, its partitions, its queue of chunked notes.
+    """Register a model: its row, its partitions, its queue of chunked notes.
 
-    One that was retired comes back as if it were new. What is there already is left alone, without
-    a lock. Otherwise some tables are locked against writers until the caller commits.
+    A retired model is registered again as if it were new. If the model is registered already,
+    nothing is written or locked. Otherwise some tables are locked against writers until commit.
 
     Raises:
         ProviderError: A model of that name has other weights, prefixes or dimension.
-        IndexingError: Others do not let go of those tables.
+        IndexingError: Others did not release those tables in time.
     """
     if not _is_registered(connection, info, embeds_chunks=embeds_chunks):
         with_brief_locks(
@@ -63,7 +63,7 @@ def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
 
 def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -> None:
     queries().lock_for_partitions(connection)
-    # Another run may have been first.
+    # Another run may have registered it meanwhile.
     if _is_registered(connection, info, embeds_chunks=embeds_chunks):
         return
     queries().register_model(
@@ -81,7 +81,7 @@ def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -
 
 
 def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
-    """Return what is stored about a model, None if it is not known or was retired."""
+    """Return a registered model; None if it is unknown or retired."""
     row = queries().fetch_model(connection, name=name)
     if row is None or row.retired:
         return None
@@ -96,16 +96,16 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
 
 
 def known_since(connection: Connection, name: str) -> datetime | None:
-    """Return since when a model has its vectors, None if it is not known or was retired.
+    """Return when a model was registered; None if it is unknown or retired.
 
-    One that came back has been known since then.
+    For a model that was retired, this is when it was registered again.
     """
     since: datetime | None = queries().known_since(connection, name=name)
     return since
 
 
 def require_model(connection: Connection, name: str) -> ModelInfo:
-    """Return what is stored about a model to search with.
+    """Return a registered model, to search with it.
 
     Raises:
         ModelMissingError: Nothing was ever indexed with it, or it was retired.
@@ -117,7 +117,7 @@ def require_model(connection: Connection, name: str) -> ModelInfo:
 
 
 def keep_model(connection: Connection, name: str) -> None:
-    """Keep a model from being retired until commit: its vectors are about to be made.
+    """Keep a model from being retired until commit, since the caller is about to embed with it.
 
     Raises:
         ModelMissingError: It was retired.
@@ -127,10 +127,11 @@ def keep_model(connection: Connection, name: str) -> None:
 
 
 def model_contents(connection: Connection, name: str) -> ModelContents:
-    """Count what there is of a model.
+    """Count what is stored for a model.
 
     Raises:
-        InvalidParameterError: None of that name was ever known; the message lists those that were.
+        InvalidParameterError: No model of that name was ever registered; the message lists those
+            that were.
     """
     row = queries().model_contents(connection, name=name)
     if row is None:
@@ -141,10 +142,10 @@ def model_contents(connection: Connection, name: str) -> ModelContents:
 
 
 def claim_model(connection: Connection, name: str) -> bool:
-    """Have a model to oneself until commit: nobody embeds, indexes or queues anything for it.
+    """Claim a model until commit, so that nobody else embeds, indexes or queues anything for it.
 
     Returns:
-        False if somebody makes vectors or indexes of it already.
+        False if somebody is already making vectors or indexes of it.
     """
     queries().lock_chunking(connection)
     claimed: bool = queries().claim_model(connection, name=name)
@@ -152,10 +153,10 @@ def claim_model(connection: Connection, name: str) -> bool:
 
 
 def retire_model(connection: Connection, name: str) -> None:
-    """Drop everything of a claimed model but its row; commit at once.
+    """Drop everything of a claimed model except its row; commit immediately afterwards.
 
-    Until then whoever uses `chunk_embeddings` or `note_embeddings` as a whole waits; a search of
-    another model's partition does not.
+    Until the commit, anyone who uses `chunk_embeddings` or `note_embeddings` as a whole waits;
+    searches of another model's partition do not.
     """
     queries().mark_retired(connection, name=name)
     queries().delete_model_queue(connection, name=name)

@@ -1,4 +1,4 @@
-"""Rows of `notes`: writing what a source gives, finding and reading notes."""
+"""Rows of `notes`: writing the records of a source, finding and reading notes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,11 +18,11 @@ NAMESPACE = UUID("6f1d7c7e-5a0e-4c0c-9d6e-0b5a2f9c3e11")
 """Namespace of note ids: the same record gives the same id in every database."""
 
 STATEMENT_CHARS = 4_000_000
-"""Of the notes that one statement writes, unless a single one is longer."""
+"""Most characters that one statement writes, unless a single note is longer."""
 
 
 class Upsert(StrEnum):
-    """What became of a record."""
+    """What an upsert did with a record."""
 
     INSERTED = "inserted"
     UPDATED = "updated"
@@ -31,7 +31,7 @@ class Upsert(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutsideNotes:
-    """The notes dated outside every partition: how many, from when to when, the first by name."""
+    """The notes dated outside every partition: their number, date range, and first external ids."""
 
     count: int
     earliest: datetime
@@ -47,10 +47,12 @@ def note_id(tenant: str, source: str, external_id: str) -> UUID:
 def upsert_notes(
     connection: Connection, records: Sequence[NoteRecord], *, tenant: str, source: str
 ) -> list[Upsert]:
-    """Write records that are new or changed, in two round trips unless one is repeated or long.
+    """Write the records that are new or changed.
+
+    This takes two round trips, or more if a record is repeated or the records are long.
 
     Returns:
-        What became of each, in the order of the records.
+        What was done with each, in the order of the records.
     """
     outcomes: list[Upsert] = []
     for part in _statements(records):
@@ -99,7 +101,7 @@ def _write(
 
 
 def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
-    """Part records where one is repeated, which a statement cannot write twice, or they grow."""
+    """Split records into statements: each writes a note only once, and limited text."""
     part: dict[str, NoteRecord] = {}
     chars = 0
     for record in records:
@@ -115,7 +117,7 @@ def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
 
 
 def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
-    """Return the id of the note with that id or external id, None if there is none."""
+    """Return the id of the note with this id or external id; None if there is none."""
     found: UUID | None = queries().find_note(connection, name=name, id=_uuid(name), tenant=tenant)
     return found
 
@@ -133,7 +135,7 @@ def count_notes(connection: Connection, window: TimeWindow) -> int:
 
 
 def external_ids(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Return what people call some notes; notes that are gone are left out."""
+    """Return the external ids of the given notes; deleted ones are left out."""
     rows = queries().select_external_ids(connection, note_ids=list(note_ids))
     return {row.id: row.external_id for row in rows}
 
@@ -145,13 +147,13 @@ def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, 
 
 
 def note_content(connection: Connection, wanted: UUID) -> str:
-    """Return the content of a note; empty if it is gone."""
+    """Return the content of a note; empty if it was deleted."""
     notes = fetch_notes(connection, [wanted])
     return notes[wanted].content if wanted in notes else ""
 
 
 def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
-    """Say which notes are dated outside a window; None if no note is."""
+    """Return which notes are dated outside a window; None if there are none."""
     rows = list(
         queries().select_notes_outside(
             connection, first=window.start, after_last=window.end, row_limit=limit
@@ -165,16 +167,16 @@ def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> O
 
 
 def purge_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
-    """Delete notes that expired `grace_hours` ago or earlier, and all that is derived from them.
+    """Delete notes that expired `grace_hours` ago or earlier, and everything derived from them.
 
     Returns:
-        Those deleted, at most `batch_size`, first those that expired first; not those in use.
+        The deleted notes: at most `batch_size`, earliest expiry first. Claimed notes are skipped.
     """
     rows = queries().purge_expired_notes(connection, grace_hours=grace_hours, batch_size=batch_size)
     return [row.id for row in rows]
 
 
 def count_expired(connection: Connection, *, grace_hours: int) -> int:
-    """Count the notes that expired `grace_hours` ago or earlier, in use or not."""
+    """Count the notes that expired `grace_hours` ago or earlier, claimed or not."""
     count: int = queries().count_expired_notes(connection, grace_hours=grace_hours)
     return count

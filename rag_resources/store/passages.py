@@ -1,6 +1,6 @@
-"""What is shown of results, and what tells them apart: their texts and their vectors.
+"""Reads the texts of results, which are shown, and their vectors, which diversity compares.
 
-Finding them is `store.search`.
+Finding results belongs in `store.search`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from rag_resources.store.documents import fetch_spans
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk, or a note found as a whole, and the note it is cut from.
+    """A found chunk or whole note, and the note it belongs to.
 
     Attributes:
-        chunk: A whole note is a chunk from its first to its last character, with the note's id.
-        place: Where in its document the chunk stands; None for a note that is no section of one.
+        chunk: A whole note is represented as a chunk of all its characters, with the note's id.
+        place: Where the chunk is in its document; None if the note is not a section of one.
     """
 
     chunk: Chunk
@@ -33,14 +33,14 @@ class Passage:
 def fetch_passages(
     connection: Connection, found: Sequence[tuple[UUID, UUID]]
 ) -> dict[UUID, Passage]:
-    """Read what was found, in one round trip; in two if some of it stands in documents.
+    """Read the found passages, in one round trip; in two if some belong to documents.
 
     Args:
         connection: Any.
-        found: Chunk id and note id of each; the note's id twice where it was found as a whole.
+        found: Chunk id and note id of each; for a whole note, the note's id twice.
 
     Returns:
-        By chunk id; what is gone or has expired is left out.
+        By chunk id; deleted and expired ones are left out.
     """
     rows = queries().fetch_passages(
         connection,
@@ -68,7 +68,7 @@ def fetch_passages(
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """What the note of a passage is a section of."""
+    """The document section that a passage's note is."""
 
     document_id: UUID
     heading_path: tuple[str, ...]
@@ -79,7 +79,7 @@ def _placed(
     passages: Mapping[UUID, Passage],
     sections: Mapping[UUID, _Section],
 ) -> dict[UUID, Passage]:
-    """Return the passages that stand in documents with their places, by chunk id."""
+    """Return the passages that belong to documents, with their places, by chunk id."""
     chunks = [passages[chunk_id].chunk for chunk_id in sections]
     ranges = [(chunk.note_id, chunk.start_char, chunk.end_char) for chunk in chunks]
     placed = {}
@@ -95,17 +95,17 @@ def _placed(
 def fetch_result_vectors(
     connection: Connection, model: str, found: Sequence[tuple[UUID, UUID]], note_model: str
 ) -> dict[UUID, Vectors]:
-    """Read the standard vectors of what was found, in one round trip.
+    """Read the standard vectors of the found passages, in one round trip.
 
     Args:
         connection: Any.
         model: The model of the chunks.
-        found: As `fetch_passages` takes it.
-        note_model: The model that finds whole notes: if it is another, theirs are left out, as
-            vectors of two models cannot be compared.
+        found: As for `fetch_passages`.
+        note_model: The model that finds whole notes. If it differs from `model`, the vectors of
+            whole notes are left out, since vectors of two models cannot be compared.
 
     Returns:
-        By chunk id, each `(dimension,)` float32, L2-normalised; what has none is left out.
+        By chunk id, each `(dimension,)` float32, L2-normalised; passages without one are left out.
     """
     whole = {chunk_id for chunk_id, note_id in found if chunk_id == note_id}
     rows = queries().fetch_result_vectors(
@@ -118,6 +118,6 @@ def fetch_result_vectors(
 
 
 def _normalised(vector: Vectors) -> Vectors:
-    """Half precision moves the norm a little away from 1."""
+    """Normalise again, since rounding to half precision changes the norm slightly."""
     normalised: Vectors = vector / np.linalg.norm(vector)
     return normalised

@@ -1,4 +1,4 @@
-"""How far the index is, in numbers."""
+"""The progress of indexing, in numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Notes, and what they have so far; `vectors` counts embedded chunks by model."""
+    """Number of notes, and how many are indexed; `vectors` counts embedded chunks by model."""
 
     notes: int
     note_vectors: int
@@ -20,7 +20,7 @@ class Progress:
 
 
 def read_progress(connection: Connection, note_model: str) -> Progress:
-    """Count notes, chunks and vectors as they stand now."""
+    """Count the current notes, chunks and vectors."""
     row = queries().indexing_progress(connection, note_model=note_model)
     vectors = {item.model: item.vectors for item in queries().embedding_progress(connection)}
     return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors)
@@ -29,7 +29,7 @@ def read_progress(connection: Connection, note_model: str) -> Progress:
 def index_is_current(
     connection: Connection, window: TimeWindow, *, chunking_hash: str, models: Sequence[str]
 ) -> bool:
-    """Whether nothing of a window is left to chunk or embed."""
+    """Whether every note of a window is chunked and embedded."""
     current: bool = queries().index_is_current(
         connection,
         month_start=window.start,

@@ -1,6 +1,6 @@
-"""Rows of `promotions`: what serves, what served, and what was withdrawn.
+"""Rows of `promotions`: which configurations serve, served, or were withdrawn.
 
-A promotion with a reason withdrew the one before it.
+A promotion with a reason is a rollback: it withdrew the one before it.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,13 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What serves since when.
+    """A configuration that serves or served, and since when.
 
     Attributes:
-        evaluation_id: None for what a rollback returned to without its ever having been evaluated.
-        reason: Of a rollback, which withdrew what served before; None for what passed its gate.
+        evaluation_id: The evaluation it was promoted on; None if a rollback returned to a
+            configuration that was never evaluated.
+        reason: The reason of a rollback, which withdrew the previous promotion; None if the
+            configuration passed its gate.
     """
 
     configuration: str
@@ -44,7 +46,7 @@ def promote(
     """Make a configuration the one that serves, in the caller's transaction.
 
     Returns:
-        False if this very configuration and evaluation serve already: nothing was written.
+        False if the same configuration and evaluation serve already; nothing was written.
     """
     lock_promotions(connection)
     current = current_promotion(connection)
@@ -65,20 +67,21 @@ def promote_back(
     run_id: str | None,
     reason: str,
 ) -> bool:
-    """Make a configuration serve again whatever its gate says, in the caller's transaction.
+    """Make a configuration serve again regardless of its gate, in the caller's transaction.
 
-    What served is withdrawn: only a newer evaluation, or a person, promotes it again.
+    The configuration that served is withdrawn: only a newer evaluation, or a person, can promote
+    it again.
 
     Args:
         connection: In a transaction that called `lock_promotions`.
         configuration: Its name.
-        config: What it is.
-        evaluation_id: On which it was promoted; None if it never was evaluated.
-        run_id: Dagster's.
-        reason: As a person gave it.
+        config: Its parameters.
+        evaluation_id: The evaluation it was promoted on; None if it was never evaluated.
+        run_id: Dagster's run id.
+        reason: The reason that a person gave.
 
     Returns:
-        False if it serves already: nothing was written.
+        False if it serves already; nothing was written.
     """
     current = current_promotion(connection)
     if current and (current.configuration, current.config_hash) == (
@@ -91,24 +94,24 @@ def promote_back(
 
 
 def lock_promotions(connection: Connection) -> None:
-    """Keep all others from changing what serves until commit."""
+    """Keep others from promoting or rolling back until commit."""
     queries().lock_promotions(connection)
 
 
 def current_promotion(connection: Connection) -> Promotion | None:
-    """Return what serves now, None before the first promotion."""
+    """Return the promotion that serves now; None before the first one."""
     row = queries().current_promotion(connection)
     return Promotion(*row) if row else None
 
 
 def previous_promotion(connection: Connection) -> Promotion | None:
-    """Return the last that served before what serves and was not withdrawn since."""
+    """Return the last earlier promotion that has not been withdrawn since."""
     row = queries().previous_promotion(connection)
     return Promotion(*row) if row else None
 
 
 def last_withdrawn(connection: Connection) -> str | None:
-    """Return the configuration that the last promotion withdrew; None if that is no rollback."""
+    """Return the configuration that the last promotion withdrew; None if it was no rollback."""
     name: str | None = queries().last_withdrawn(connection)
     return name
 
@@ -120,7 +123,10 @@ def was_promoted(connection: Connection, configuration: str) -> bool:
 
 
 def withdrawn_at(connection: Connection, evaluation: StoredEvaluation) -> datetime | None:
-    """Return since when only a newer evaluation promotes this configuration by itself."""
+    """Return the time after which this configuration must be evaluated to be promoted unattended.
+
+    None if it may be promoted on its present evaluation.
+    """
     moment: datetime | None = queries().withdrawn_at(
         connection, configuration=evaluation.configuration, config_hash=evaluation.config_hash
     )

@@ -1,4 +1,4 @@
-"""The statement of each ranked list, for `store.search` to join with others.
+"""The statement of each ranked list, which `store.search` combines with others.
 
 A new list has its query in `sql/queries/search.sql` and its entry in `_STATEMENTS`.
 """
@@ -29,9 +29,10 @@ class ListRequest:
     """One ranked list to fetch.
 
     Attributes:
-        text: Of a list by words.
-        embedded: Of a list by vectors, and only of such.
-        question: Which question it searches: 0 is the question itself.
+        text: The words to search for, in a list by words.
+        embedded: The vector to search with; only in a list by vectors.
+        question: Number of the question it searches for; 0 is the question itself, others are
+            its sub-questions.
     """
 
     name: RankedList
@@ -44,9 +45,9 @@ class Reach(NamedTuple):
     """What the lists of one statement have in common.
 
     Attributes:
-        notes: Which notes the lists of whole notes search: a name of `search_lists`.
-        partial: Whether some chunks are not searched.
-        materialized: How the notes are reached.
+        notes: Which notes the whole-note lists search: a relation of the query `search_lists`.
+        partial: Whether some chunks are excluded.
+        materialized: How the notes are found (see `sql/queries/search.sql`).
         limits: How many candidates each step of a list takes.
     """
 
@@ -57,14 +58,14 @@ class Reach(NamedTuple):
 
 
 class OwnParameters:
-    """Parameters that belong to a list; lists with the same value share one."""
+    """Parameters of single lists; lists with the same value share one parameter."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self._names: dict[Hashable, str] = {}
 
     def bind(self, name: str, value: object, key: Hashable) -> sql.Placeholder:
-        """Return the placeholder of a value; equal keys are equal values."""
+        """Return the placeholder for a value; equal keys must mean equal values."""
         numbered = self._names.setdefault((name, key), f"{name}_{len(self._names)}")
         self.values.setdefault(numbered, value)
         return sql.Placeholder(numbered)
@@ -76,13 +77,13 @@ ListStatement = Callable[[ListRequest, int, Reach, OwnParameters], sql.Composed]
 def list_statement(
     item: ListRequest, number: int, reach: Reach, own: OwnParameters
 ) -> sql.Composed:
-    """Return the statement of one list, whose rows say its number.
+    """Return the statement of one list; its rows carry the list's number.
 
     Args:
         item: The list.
-        number: Its place among those of the same statement.
+        number: Its position in the combined statement.
         reach: What it searches.
-        own: Takes its parameters.
+        own: Collects its parameters.
     """
     return _STATEMENTS[item.name](item, number, reach, own)
 
@@ -106,12 +107,12 @@ def _by_words(query: str) -> ListStatement:
 
 
 def _by_vectors(family: str, *, key: str, column: str) -> ListStatement:
-    """Nearest vectors.
+    """Return the statement of a list by nearest vectors.
 
     Args:
-        family: Tables of the vectors, one per model.
-        key: Column that says which chunk or note a vector belongs to.
-        column: The vectors.
+        family: Name prefix of the vector tables, one table per model.
+        key: Column with the id of the chunk or note.
+        column: Column with the vectors.
     """
 
     def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:

@@ -1,4 +1,4 @@
-"""What the report of evaluations reads beside `store.evaluations` and `store.comparison`."""
+"""Data for the evaluation report, besides `store.evaluations` and `store.comparison`."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from rag_resources.database.queries import queries
 from rag_resources.store.evaluations import stored_evaluation
 
 OPENING_CHARS = 180
-"""Of a note's content, enough to know it by."""
+"""Length of a note's opening, enough to recognise the note."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationDetail:
-    """What an evaluation measured beside the numbers that gates need.
+    """What an evaluation measured besides the figures that gates need.
 
     Attributes:
-        stages: Percentiles by stage, in no order.
-        breakdown: As of `Summary`.
+        stages: Latency percentiles by stage, in no particular order.
+        breakdown: As in `Summary`.
         judgements: Without the answers; None if nothing was judged.
     """
 
@@ -33,7 +33,7 @@ class EvaluationDetail:
 
 @dataclass(frozen=True, slots=True)
 class NoteOpening:
-    """How people know a note, and how it begins, on one line."""
+    """A note's name, title and opening, on one line."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ class NoteOpening:
 def evaluation_details(
     connection: Connection, evaluation_ids: Collection[UUID]
 ) -> dict[UUID, EvaluationDetail]:
-    """Return the details of some evaluations, by id."""
+    """Return the details of the given evaluations, by id."""
     rows = queries().evaluation_details(connection, evaluation_ids=list(evaluation_ids))
     return {
         row.id: EvaluationDetail(
@@ -59,7 +59,7 @@ def evaluation_details(
 def history_of(
     connection: Connection, configurations: Collection[str], *, limit: int
 ) -> list[StoredEvaluation]:
-    """Return the newest evaluations of some configurations, oldest first."""
+    """Return the newest evaluations of the given configurations, oldest first."""
     rows = queries().history_of_configurations(
         connection, configurations=list(configurations), row_limit=limit
     )
@@ -67,8 +67,8 @@ def history_of(
 
 
 def note_openings(connection: Connection, note_ids: Collection[UUID]) -> dict[UUID, NoteOpening]:
-    """Return how some notes begin; those gone or expired are left out."""
-    # One character more tells whether there is more.
+    """Return the openings of the given notes; deleted and expired ones are left out."""
+    # One extra character tells whether the note goes on.
     rows = queries().note_openings(connection, note_ids=list(note_ids), max_chars=OPENING_CHARS + 1)
     return {row.id: NoteOpening(row.name, row.title, _opening(row.opening)) for row in rows}
 

@@ -1,4 +1,4 @@
-"""What going back to whole notes reads and drops."""
+"""Data that a rollback to whole notes reads and drops."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -9,12 +9,12 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class ModelVectors:
-    """Which vectors there are of a model.
+    """Which vectors of a model exist.
 
     Attributes:
-        notes_missing: Notes that can be found and have no whole-note vector of it.
-        chunks: Whether there are any, with vectors or without.
-        chunk_vectors: Whether there are any.
+        notes_missing: Number of visible notes without a whole-note vector of the model.
+        chunks: Whether any chunks exist, with or without vectors.
+        chunk_vectors: Whether any chunk vectors exist.
     """
 
     notes_missing: int
@@ -24,11 +24,11 @@ class ModelVectors:
 
 @dataclass(frozen=True, slots=True)
 class DroppedBatch:
-    """Some notes whose chunks were to go.
+    """A batch of notes whose chunks were dropped.
 
     Attributes:
-        last: The last of them, in order of ids.
-        busy: How many others have in hand: they are left as they were.
+        last: The last note of the batch, by id.
+        busy: How many notes other runs have claimed; their chunks were not dropped.
     """
 
     last: UUID
@@ -36,17 +36,20 @@ class DroppedBatch:
 
 
 def wait_for_chunking(connection: Connection) -> None:
-    """Wait for the notes being chunked; until commit none is, then a hold written here counts."""
+    """Wait for running chunking transactions, and block new ones until commit.
+
+    A hold written in this transaction is visible to every later one.
+    """
     queries().lock_chunking(connection)
 
 
 def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> DroppedBatch | None:
-    """Take the next notes, in order of ids, back to what they were before chunking.
+    """Drop the chunks of the next notes, by id, so that they are as before chunking.
 
-    Nothing is waited for while a note is locked: neither retrievals nor writers wait long.
+    While notes are locked this waits for nothing, so neither retrievals nor writers wait long.
 
     Returns:
-        None if no note after that one has anything of chunking.
+        None if no note after `after` has chunks or a chunking state.
     """
     queries().announce_dropping(connection)
     rows = queries().select_notes_to_drop(connection, after=after, batch_size=batch_size)
@@ -62,6 +65,6 @@ def drop_batch(connection: Connection, after: UUID, *, batch_size: int) -> Dropp
 
 
 def vectors_to_serve(connection: Connection, model: str) -> ModelVectors | None:
-    """Return which vectors a model has; None if it is not known, or retired."""
+    """Return which vectors a model has; None if it is unknown or retired."""
     row = queries().vectors_to_serve(connection, model=model)
     return ModelVectors(*row) if row else None

@@ -1,7 +1,7 @@
-"""Ranked lists of a question from PostgreSQL, and what to know before asking for them.
+"""Reads the ranked lists of a question from PostgreSQL, and plans that search.
 
-The statement of each list is `store.ranked_lists`, fusing the lists `core.fusion`, what is shown of
-the results `store.passages`.
+The statement of each list is in `store.ranked_lists`, fusion in `core.fusion`, the texts of results
+in `store.passages`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,17 @@ from rag_resources.database.queries import statement
 from rag_resources.store.ranked_lists import ListRequest, OwnParameters, Reach, list_statement
 
 CANDIDATE_BUDGET = 1000
-"""Documents the rarest lexemes may select for BM25; 300 gave full quality on 2,000 passages."""
+"""Most documents that the rarest lexemes may select for BM25.
+
+300 gave full quality on 2,000 passages.
+"""
 
 SELECTIVE_NOTES = 1000
-"""Visible notes up to which all of them are searched exactly, instead of an index and a filter.
+"""Up to this many visible notes are all searched exactly, instead of by an index and a filter.
 
-Of 50,000 notes with two chunks each, nearest chunks: 1 % of the notes 7 ms exactly (recall 1.00),
-51 ms by HNSW and a filter (0.88); 2 %, this limit, two thirds of its time; 5 %, five times it.
+Measured on the nearest chunks of 50,000 notes with two chunks each. With 1 % of the notes visible,
+exact search takes 7 ms (recall 1.00); HNSW with a filter takes 51 ms (recall 0.88). With 2 %, this
+limit, exact search takes two thirds of the time of HNSW; with 5 %, five times its time.
 """
 
 _UNLIMITED = 2**62
@@ -32,13 +36,14 @@ _UNLIMITED = 2**62
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Which notes are searched, and how they are reached.
+    """Which notes are searched, and how they are found.
 
     Attributes:
-        selective: Few notes are visible: find those first and search all of them, exactly.
-        chunk_model: Notes whose vectors of this model are pending are searched whole; empty: none.
-        unchunked_only: Whether the lists of notes leave out what is searched by its chunks.
-        any_unchunked: Whether there may be notes that are not.
+        selective: Few notes are visible, so find them first and search all of them exactly.
+        chunk_model: Notes with pending vectors of this model are searched as a whole; empty: no
+            model.
+        unchunked_only: Whether the whole-note lists exclude notes that are searchable by chunk.
+        any_unchunked: Whether there may be notes that are not searchable by chunk.
         any_hidden: Whether there may be notes that are not visible.
     """
 
@@ -51,7 +56,7 @@ class SearchScope:
     any_hidden: bool = True
 
     def under(self, plan: "SearchPlan") -> "SearchScope":
-        """Return it with what a plan found out, for a search of the same snapshot."""
+        """Return this scope with the findings of a plan, for a search of the same snapshot."""
         return replace(
             self,
             selective=plan.matching is not None and plan.matching <= SELECTIVE_NOTES,
@@ -65,11 +70,11 @@ class SearchPlan:
     """What decides how to search.
 
     Attributes:
-        any_unchunked: Whether some note is not yet searched by its chunks.
+        any_unchunked: Whether some note is not searchable by chunk yet.
         any_expired: Whether some note of the tenant has expired.
-        models: Those asked for that are known, by name.
-        matching: How many notes are visible, `SELECTIVE_NOTES + 1` standing for all that are more;
-            None without filters in a database of one tenant, where it is all but the expired ones.
+        models: The requested models that are registered, by name.
+        matching: How many notes are visible, at most `SELECTIVE_NOTES + 1`. None if there are no
+            filters and one tenant; then all notes are visible that have not expired.
     """
 
     any_unchunked: bool
@@ -84,13 +89,13 @@ def search(
     """Fetch ranked lists in one round trip.
 
     Args:
-        connection: Of our pool, which sets how an HNSW index is searched.
-        lists: The lists wanted.
-        scope: Which notes.
+        connection: From the product's pool, whose session settings control the HNSW search.
+        lists: The lists to fetch.
+        scope: Which notes to search.
         pool: Candidates per list, >= 1.
 
     Returns:
-        One ranking per list, in that order; each best first, ties by chunk id.
+        One ranking per list, in the order of the lists; each best first, ties by chunk id.
     """
     if not lists:
         return []
@@ -114,7 +119,7 @@ def search(
 def compose_search(
     lists: Sequence[ListRequest], scope: SearchScope, *, pool: int
 ) -> tuple[sql.Composed, dict[str, Any]]:
-    """Return the statement that fetches the lists, at least one, and its parameters."""
+    """Return the statement that fetches the lists (at least one), and its parameters."""
     own = OwnParameters()
     reach = Reach(
         notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
@@ -137,7 +142,7 @@ def compose_search(
 
 
 def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[str]) -> SearchPlan:
-    """Learn, in one round trip, what decides how to search."""
+    """Read what decides how to search, in one round trip."""
     query = statement(
         "plan_search",
         visible_notes=_visible_notes(scope.filters),
@@ -159,9 +164,9 @@ def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[
 def _execute(
     connection: Connection, query: sql.Composed, parameters: Mapping[str, Any], scope: SearchScope
 ) -> list[Any]:
-    # With filters it is planned for their values each time: the plan that suits no value in
-    # particular expects few notes of any filter, and takes half of them one by one. Without, a
-    # plan is as good for every question, and planning is a fifth of the whole.
+    # With filters the statement is planned for their values each time: a generic plan expects few
+    # notes for any filter, and is slow when there are many. Without filters one plan suits every
+    # question, and planning would take a fifth of the total time.
     prepare = None if scope.filters.is_empty else False
     return connection.execute(query, parameters, prepare=prepare).fetchall()
 
@@ -174,9 +179,10 @@ def _limits(scope: SearchScope, pool: int) -> dict[str, sql.Literal]:
     """How many candidates each step of a list takes."""
     limits = {
         "pool": pool,
-        # Words rare in the corpus may be none of those in the visible notes: no budget for few.
+        # If few notes are visible, the words that are rare in the corpus may not occur in them, so
+        # there is no budget.
         "budget": _UNLIMITED if scope.selective else CANDIDATE_BUDGET,
-        # Lexemes that come together more often than by chance select more than expected.
+        # Lexemes that co-occur more often than by chance select more documents than expected.
         "ranked": None if scope.selective else 2 * CANDIDATE_BUDGET,
         "rescored": max(50, 2 * pool),
     }

@@ -1,4 +1,4 @@
-"""How much there is of everything; how far a migration has come is `store.migration_status`."""
+"""Counts of what a database holds. The progress of a migration is in `store.migration_status`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from rag_resources.store.versions import read_present
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """How far a model has come.
+    """The progress of a model.
 
     Attributes:
         state: As in `embedding_models`; None if nothing was ever indexed with it.
         chunk_vectors: Chunks with vectors.
         note_vectors: Notes with a whole-note vector.
-        pending: Chunked notes whose vectors are not all there.
+        pending: Chunked notes that lack some vectors.
     """
 
     name: str
@@ -38,7 +38,7 @@ class DatabaseStatus:
         chunked: Notes that have been chunked.
         present: The versions that results depend on.
         evaluations: The latest of each configuration.
-        promotion: What serves.
+        promotion: The promotion that serves.
     """
 
     notes: int
@@ -52,14 +52,14 @@ class DatabaseStatus:
     promotion: Promotion | None
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
-        """Return every known model, and those configured that are not known yet."""
+        """Return every registered model, and the configured ones that are not registered yet."""
         known = {model.name: model for model in self.models}
         missing = [ModelStatus(name) for name in names if name not in known]
         return [*known.values(), *missing]
 
 
 def read_status(connection: Connection) -> DatabaseStatus:
-    """Read what a migrated database holds."""
+    """Read what a database with the current schema holds."""
     counts = queries().count_contents(connection)
     return DatabaseStatus(
         notes=counts.notes,

@@ -1,4 +1,4 @@
-"""The HNSW indexes of the chunks' vectors."""
+"""The HNSW indexes of chunk vectors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,30 +16,31 @@ from rag_resources.store.models import require_model
 _log = structlog.get_logger()
 
 INDEX_PATIENCE_S = 4 * 3600.0
-"""How long another run may take to build the indexes of a model, of millions of vectors."""
+"""How long to wait for another run to build the indexes of a model with millions of vectors."""
 
 LIVE_INSERT_COST = 6
-"""How often a vector could be indexed in a build for what it costs in a live index."""
+"""Cost of inserting a vector into a live index, as a multiple of its cost in an index build."""
 
 EXACT_ROWS = 200_000
-"""More vectors than these are not searched exactly, even during a backfill."""
+"""Above this many vectors search is never exact, even during a backfill."""
 
 
 def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
-    """Build the missing HNSW indexes of a model's chunks, if it has rows enough to need them.
+    """Build the missing HNSW indexes of a model's chunks, if it has enough rows to need them.
 
-    Under `min_rows` an exact search takes milliseconds at most and finds everything. The indexes of
-    a model that is being backfilled and does not serve yet come last: once what is left costs less
-    in live indexes than they would cost again. A valid index is never dropped: what comes later is
-    inserted into it, which for a month of a large base costs less than a rebuild. An index whose
-    build was interrupted is invalid: it is dropped and built again, unless another run is building
-    it: that one is waited for.
+    Below `min_rows` an exact search takes a few milliseconds and finds everything. For a model that
+    is being backfilled and does not serve yet, the indexes are built late: when inserting the
+    remaining vectors into a live index costs less than the build.
+
+    A valid index is never dropped: later vectors are inserted into it, which for a month of a large
+    base costs less than a rebuild. An index whose build was interrupted is invalid. It is dropped
+    and built again, unless another run is building it; this then waits for that run.
 
     Returns:
         The names of the indexes built now.
 
     Raises:
-        IndexingError: Another run does not come to an end with them.
+        IndexingError: Another run took too long to build them.
         ModelMissingError: The model was retired meanwhile.
     """
     table = f"chunk_embeddings_{info.name}"
@@ -73,7 +74,7 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
 
 @contextmanager
 def _build_memory(connection: Connection, rows: int, dimension: int) -> Iterator[None]:
-    """Give a build the memory that its graph takes, as far as the server allows."""
+    """Give an index build the memory that its graph needs, up to the server's limit."""
     memory = queries().fit_build_memory(connection, row_count=rows, dimension=dimension)
     if memory.needed_kb > memory.allowed_kb:
         _log.warning(
@@ -89,7 +90,7 @@ def _build_memory(connection: Connection, rows: int, dimension: int) -> Iterator
 
 
 def _are_due(connection: Connection, model: str, rows: int, min_rows: int) -> bool:
-    """Whether the indexes of a model with so many vectors are to be there."""
+    """Whether a model with this many vectors should have its indexes now."""
     if rows < min_rows:
         return False
     if rows >= EXACT_ROWS:
@@ -99,9 +100,9 @@ def _are_due(connection: Connection, model: str, rows: int, min_rows: int) -> bo
 
 
 def index_model_that_serves(database: Database, model: str, *, min_rows: int) -> list[str]:
-    """Build what indexes are missing of a model that was made to serve; else like the others.
+    """Build the missing indexes of a model that was just made to serve.
 
-    A model that does not serve may go without them until its backfill is nearly done.
+    A model that does not serve may go without indexes until its backfill is nearly done.
     """
     with database.transaction() as connection:
         info = require_model(connection, model)
@@ -110,11 +111,11 @@ def index_model_that_serves(database: Database, model: str, *, min_rows: int) ->
 
 @contextmanager
 def _index_claim(connection: Connection, table: str) -> Iterator[None]:
-    """Be the only one to see to the vector indexes of a table.
+    """Claim the vector indexes of a table.
 
-    Asked for again and again: one who waited inside a statement would have a snapshot, which
-    `CREATE INDEX CONCURRENTLY` waits for in its turn, a deadlock. A killed run keeps its claim
-    until the server is done with its last statement, a build that goes on without it.
+    The claim is polled. Waiting inside a statement would hold a snapshot, for which another run's
+    `CREATE INDEX CONCURRENTLY` waits: a deadlock. A killed run keeps its claim until the server
+    has finished the run's last statement, which may be an index build.
     """
 
     def take() -> int:

@@ -1,4 +1,4 @@
-"""The versions as they are now, for evaluations, promotion, migration, report and status."""
+"""Reads the current versions, for evaluations, promotion, migration, report and status."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from rag_resources.store.golden import list_golden
 
 
 def read_present(connection: Connection, entries: Sequence[GoldenEntry] | None = None) -> Present:
-    """Return the versions of everything but configurations.
+    """Return the versions of everything except configurations.
 
     Args:
-        connection: Open.
-        entries: The golden dataset, if the caller has read it.
+        connection: Any.
+        entries: The golden dataset, if the caller has already read it.
     """
     row = queries().read_versions(connection)
     return Present(
