@@ -1,1 +1,1 @@
-"""Models behind protocols: embedded ones, Ollama; a new provider is one new file."""
+"""Models behind protocols: embedded ones and Ollama. A new provider is one new file."""

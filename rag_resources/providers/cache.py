@@ -1,6 +1,6 @@
-"""Caches of what was computed lately, in this process or in Redis.
+"""Caches of recently computed values, in this process or in Redis.
 
-What a key must hold is its user's business: for answers and sentences that is `retrieval.cache`.
+What a key must contain is decided by the caller: for answers and sentences, by `retrieval.cache`.
 """
 
 import threading
@@ -19,8 +19,9 @@ class Limits:
     """How much a cache keeps.
 
     Attributes:
-        entries: At most, the least recently used goes first; Redis has its own `maxmemory` instead.
-        lifetime_s: Of an entry, in seconds.
+        entries: Most entries; the least recently used is evicted first. Redis has its own
+            `maxmemory` instead.
+        lifetime_s: Lifetime of an entry, in seconds.
     """
 
     entries: int
@@ -34,10 +35,10 @@ CONTEXTS = Limits(entries=5_000, lifetime_s=2 * 60 * 60)
 
 @dataclass(frozen=True, slots=True)
 class CacheStatistics:
-    """How well a cache did in this process.
+    """Hits and misses of a cache in this process.
 
     Attributes:
-        size: Entries now; None where others share the cache.
+        size: Current number of entries; None if other processes share the cache.
     """
 
     hits: int
@@ -46,17 +47,17 @@ class CacheStatistics:
 
     @property
     def hit_rate(self) -> float | None:
-        """Share of look-ups that were answered; None before the first."""
+        """Share of look-ups that found a value; None before the first."""
         total = self.hits + self.misses
         return self.hits / total if total else None
 
 
 class Cache(Protocol[V]):
-    """Keeps values for a while and may forget any of them at any time; never raises."""
+    """Keeps values for a while and may drop any of them at any time; never raises."""
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How well it did so far."""
+        """Its hits and misses so far."""
         ...
 
     def get_many(self, keys: Sequence[str]) -> dict[str, V]:
@@ -77,10 +78,10 @@ class Cache(Protocol[V]):
 
 
 class MemoryCache(Cache[V]):
-    """Keeps values in this process, for all of its threads, which share the very same objects.
+    """Keeps values in this process. All threads share the same objects.
 
     Args:
-        limits: How many, and how long.
+        limits: How many values to keep, and how long.
         clock: Monotonic, in seconds.
     """
 
@@ -92,7 +93,7 @@ class MemoryCache(Cache[V]):
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How well it did so far."""
+        """Its hits and misses so far."""
         with self._lock:
             return CacheStatistics(self._hits, self._misses, len(self._entries))
 

@@ -1,4 +1,4 @@
-"""A cache in Redis, shared by the processes of a deployment. One in the process is `cache`."""
+"""A cache in Redis, shared by the processes of a deployment. The in-process one is in `cache`."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,28 +16,29 @@ from rag_resources.resilience.breakers import CircuitBreaker
 V = TypeVar("V")
 
 TIMEOUT_S = 0.1
-"""Of connecting and of each answer: without the cache a retrieval takes little longer."""
+"""Time limit of connecting and of each answer. It is short, since retrieval without the cache
+takes little longer."""
 FAILURES = 3
-"""In a row; then Redis is left alone for the breaker's minute."""
+"""Consecutive failures after which the breaker opens, for a minute."""
 
 
 class RedisCache(Cache[V]):
     """Keeps values in Redis until they expire or its `maxmemory-policy` evicts them.
 
-    Whatever is wrong with Redis is a miss, and the log says so when the breaker opens. Bytes that
-    cannot be decoded are a miss, too. Set `maxmemory` and the policy `allkeys-lru` there, or the
-    cache grows with the questions of its lifetime.
+    Any failure of Redis counts as a miss, and is logged when the breaker opens. Bytes that cannot
+    be decoded are a miss, too. Set `maxmemory` and the policy `allkeys-lru` in Redis; otherwise the
+    cache grows with every question asked within an entry's lifetime.
 
     Args:
-        url: `redis://…`, `rediss://…` or `unix://…`; may hold a password.
+        url: `redis://…`, `rediss://…` or `unix://…`; may contain a password.
         name: Keeps its keys apart from those of other caches.
-        lifetime_s: Of an entry.
-        encode: Makes bytes of a value.
-        decode: The way back; ValueError for bytes that are no value.
-        breaker: None takes one that opens after `FAILURES`.
+        lifetime_s: Lifetime of an entry, in seconds.
+        encode: Turns a value into bytes.
+        decode: Turns bytes back into a value; raises ValueError for invalid bytes.
+        breaker: None: a new one that opens after `FAILURES`.
 
     Raises:
-        InvalidParameterError: The URL is none. Whether anybody answers there is seen later.
+        InvalidParameterError: The URL is invalid. The server is not contacted yet.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class RedisCache(Cache[V]):
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError:
-            # The cause may quote the password.
+            # The cause is dropped, since it may quote the password.
             raise InvalidParameterError(Message.REDIS_URL_INVALID) from None
-        # An older version reads and writes other bytes under other keys.
+        # The 2 is the version of the encoding: other versions use other keys.
         self._prefix = f"brain-sync-rag:2:{name}:"
         self._lifetime_ms = max(1, round(lifetime_s * 1000))
         self._encode = encode
@@ -72,7 +73,7 @@ class RedisCache(Cache[V]):
 
     @property
     def statistics(self) -> CacheStatistics:
-        """How well it did in this process; how much Redis holds is for Redis to say."""
+        """Its hits and misses in this process. Its size is known only to Redis."""
         with self._lock:
             return CacheStatistics(self._hits, self._misses, None)
 

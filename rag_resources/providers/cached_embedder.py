@@ -1,4 +1,4 @@
-"""An embedder that remembers: its vectors in a cache, and the bytes that Redis keeps of them."""
+"""An embedder with a cache of its vectors, and their encoding for Redis."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +12,11 @@ _NORM_TOLERANCE = 1e-3
 
 
 class CachedEmbedder(Embedder):
-    """Embeds only the texts that were not embedded lately, each once.
+    """Embeds each distinct text once, and only if its vector is not cached.
 
     Args:
         embedder: The model.
-        cache: Of its vectors, and perhaps those of other models.
+        cache: Caches its vectors; other models may share it.
     """
 
     def __init__(self, embedder: Embedder, cache: Cache[Vectors]) -> None:
@@ -26,14 +26,14 @@ class CachedEmbedder(Embedder):
 
     @property
     def info(self) -> ModelInfo:
-        """The model behind it, asked for once: it may be a server's answer."""
+        """The model behind it. Asked for once, since a server may have to answer."""
         if self._info is None:
             self._info = self._embedder.info
         return self._info
 
     @property
     def runtime(self) -> str:
-        """That of the model behind it."""
+        """What runs the model behind it."""
         return self._embedder.runtime
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -65,7 +65,7 @@ class CachedEmbedder(Embedder):
         return f"{self.info.name}:{self.info.digest}:{kind}:{digest}"
 
     def _whole(self, found: Mapping[str, Vectors]) -> dict[str, Vectors]:
-        """Leave out what is no vector of this model: Redis may hold whatever others wrote."""
+        """Leave out values that are not vectors of this model; others may have written to Redis."""
         shape = (self.info.dimension,)
         return {
             key: vector
@@ -75,7 +75,7 @@ class CachedEmbedder(Embedder):
 
 
 def _frozen(row: Vectors) -> Vectors:
-    """A copy nobody can write to, which does not keep the rest of its batch in memory."""
+    """A read-only copy, which does not keep the rest of its batch in memory."""
     copy = row.copy()
     copy.flags.writeable = False
     return copy

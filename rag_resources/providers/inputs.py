@@ -1,4 +1,4 @@
-"""What every provider does to a text before a model sees it. Tokenisation belongs to each model."""
+"""Preparation of texts that all providers share. Tokenisation belongs to each model."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ def clean(text: str) -> str:
         text: Any string, of any length.
 
     Returns:
-        The same text where it was already safe; always encodable as UTF-8.
+        The same text if it was already safe; always encodable as UTF-8.
     """
     # C tokenisers stop at NUL, which would silently drop the rest of the text.
     text = text.replace("\0", " ")
@@ -36,7 +36,7 @@ def windows_of_chars(text: str, max_chars: int) -> list[str]:
     windows: list[str] = []
     start = 0
     while len(text) - start > max_chars:
-        # Never give up more than half a window to reach a space: the number stays bounded.
+        # A window is never cut to less than half for a space, so their number stays bounded.
         space = text.rfind(" ", start + max_chars // 2, start + max_chars)
         end = space + 1 if space >= 0 else start + max_chars
         windows.append(text[start:end])
@@ -51,5 +51,5 @@ def batches(texts: Sequence[str], size: int) -> list[Sequence[str]]:
 
 
 def as_data(text: str) -> str:
-    """Return a text that cannot close the element of a prompt it stands in."""
+    """Return a text that cannot close the prompt element that it is placed in."""
     return text.replace("<", "‹").replace(">", "›")

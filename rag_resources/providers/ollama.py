@@ -1,7 +1,7 @@
-"""Embeddings from an Ollama server: batches, prefixes, and checks of what comes back.
+"""Embeddings from an Ollama server: batches, prefixes, and checks of the vectors.
 
-Requests and their errors are the business of `ollama_client`; which models the product knows, and
-the prefixes they want, of `registry`.
+Requests and their errors belong in `ollama_client`; the known models and their prefixes in
+`registry`.
 """
 
 import re
@@ -27,24 +27,24 @@ _BATCH_TEXTS = 8
 _READ_TIMEOUT_S = 30.0
 # Servers answer nothing, or NaN, for a text without tokens.
 _BLANK_STAND_IN = "."
-# What Ollama gives a model whose context length it does not tell.
+# Ollama's default, for a model whose context length it does not report.
 _DEFAULT_CONTEXT_TOKENS = 2048
 
 
 class OllamaEmbedder(OllamaModel, Embedder):
     """An embedding model on an Ollama server.
 
-    Creating one contacts nobody. Safe to use from several threads; close it (or use it in a
-    `with` statement) to give its connections back. Blank texts are embedded as ".". A text longer
-    than the model's context is cut by the server. Texts are never logged. Calls obey the ambient
-    deadline, and retry as `OllamaClient` tells.
+    Creating one contacts no server. Safe to use from several threads; close it (or use it in a
+    `with` statement) to release its connections. Blank texts are embedded as ".". The server
+    truncates a text longer than the model's context. Texts are never logged. Calls obey the
+    ambient deadline, and are retried as described in `OllamaClient`.
 
     Args:
         model: Name on the server, such as "nomic-embed-text" or "bge-m3:latest".
-        host: Address of the server; credentials in it are sent to it and never told.
+        host: Address of the server; credentials in it are sent to the server and never shown.
         query_prefix: Put before each question.
         passage_prefix: Put before each passage.
-        dimension: Components expected of a vector; `None` takes those of the first answer.
+        dimension: Expected dimension of the vectors; `None` takes that of the first answer.
         similarity_threshold: Cosine under which a passage counts as unrelated, for this model.
         connect_timeout_s: Longest wait for a connection, in seconds.
         read_timeout_s: Longest silence of the server, in seconds.
@@ -82,7 +82,7 @@ class OllamaEmbedder(OllamaModel, Embedder):
 
     @property
     def info(self) -> ModelInfo:
-        """The model as the server describes it; asked once.
+        """The model as the server describes it; the server is asked once.
 
         Raises:
             ProviderUnavailableError: The server does not answer.
@@ -91,7 +91,7 @@ class OllamaEmbedder(OllamaModel, Embedder):
             InvalidEmbeddingError: A probe does not give a valid vector.
             DeadlineExceededError: The ambient deadline passed.
         """
-        # No lock: whoever waited for it could not keep a deadline, and asking twice does no harm.
+        # No lock: waiting for one could outlast the deadline, and asking twice does no harm.
         if self._info is None:
             digest = self._client.digest()
             context_tokens = self._context_tokens()
@@ -117,11 +117,11 @@ class OllamaEmbedder(OllamaModel, Embedder):
             `(n_texts, dimension)` float32, rows finite and L2-normalised.
 
         Raises:
-            ProviderUnavailableError: The server does not answer, also after the retries.
+            ProviderUnavailableError: The server does not answer, even after the retries.
             ModelMissingError: The server lacks the model.
             ProviderError: The server refuses the request.
-            InvalidEmbeddingError: The wrong number of vectors, or one that is not finite, zero,
-                or of another dimension than before.
+            InvalidEmbeddingError: The number of vectors is wrong, or a vector is not finite, is
+                zero, or has another dimension than before.
             DeadlineExceededError: The ambient deadline passed.
         """
         return self._embed(self._passage_prefix, texts)
@@ -142,8 +142,8 @@ class OllamaEmbedder(OllamaModel, Embedder):
     def _embed_batch(self, inputs: list[str]) -> Vectors:
         model = self._client.model
         answer = self._client.ask(lambda client: client.embed(model=model, input=inputs))
-        # Two first calls at once agree on the dimension of one of them, also if the server
-        # changes the model between their batches.
+        # Two concurrent first calls must agree on one dimension, even if the server changes the
+        # model between their batches.
         with self._dimension_lock:
             vectors = unit_vectors(
                 answer.embeddings, n_texts=len(inputs), dimension=self._dimension, model=model

@@ -1,6 +1,6 @@
-"""Answers from a language model on an Ollama server, in a given shape or piece by piece.
+"""Answers from a language model on an Ollama server, as structured output or streamed text.
 
-Requests and their errors are the business of `ollama_client`; what is asked, of the stages.
+Requests and their errors belong in `ollama_client`; prompts in the stages that use the model.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from rag_resources.providers.ollama_client import (
 from rag_resources.providers.protocols import AnswerT, LanguageModel
 from rag_resources.resilience.deadlines import deadline_scope
 
-# A server may take a minute to load a model before it says a word. Who waits has a deadline.
+# A server may take a minute to load a model before it answers. Callers have deadlines.
 _READ_TIMEOUT_S = 120.0
 _DETERMINISTIC = Options(temperature=0.0, seed=0)
 
@@ -30,14 +30,14 @@ _DETERMINISTIC = Options(temperature=0.0, seed=0)
 class OllamaChat(OllamaModel, LanguageModel):
     """A language model on an Ollama server.
 
-    Creating one contacts nobody. Safe to use from several threads; close it (or use it in a
-    `with` statement) to give its connections back. Neither prompts nor answers are ever logged.
-    Requests retry as `OllamaClient` tells. An answer of another shape is not asked for again:
-    the model answers deterministically, and would repeat it.
+    Creating one contacts no server. Safe to use from several threads; close it (or use it in a
+    `with` statement) to release its connections. Neither prompts nor answers are ever logged.
+    Requests are retried as described in `OllamaClient`. An answer of the wrong shape is not
+    retried: the model is deterministic and would repeat it.
 
     Args:
         model: Name on the server, such as "llama3.2" or "qwen3:8b".
-        host: Address of the server; credentials in it are sent to it and never told.
+        host: Address of the server; credentials in it are sent to the server and never shown.
         connect_timeout_s: Longest wait for a connection, in seconds.
         read_timeout_s: Longest silence of the server, in seconds.
 
@@ -65,12 +65,12 @@ class OllamaChat(OllamaModel, LanguageModel):
 
     @property
     def name(self) -> str:
-        """What it is stored and shown as, such as `ollama:llama3.2`."""
+        """The name that is stored and shown, such as `ollama:llama3.2`."""
         return f"ollama:{self._client.model}"
 
     @property
     def digest(self) -> str:
-        """The hash of the model's weights, 16 hex digits; asked of the server once.
+        """The hash of the model's weights, 16 hex digits; the server is asked once.
 
         Raises:
             ProviderUnavailableError: The server does not answer.
@@ -88,7 +88,7 @@ class OllamaChat(OllamaModel, LanguageModel):
         """Answer in the shape of a pydantic model (structured output), deterministically.
 
         Raises:
-            ProviderUnavailableError: The server does not answer, also after the retries.
+            ProviderUnavailableError: The server does not answer, even after the retries.
             ModelMissingError: The server lacks the model.
             ProviderError: The server refuses the request.
             InvalidAnswerError: The answer has another shape.
@@ -119,8 +119,8 @@ class OllamaChat(OllamaModel, LanguageModel):
     def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
         """Answer in plain text, piece by piece, deterministically.
 
-        Nothing is asked before the first piece is wanted. To close the iterator early closes the
-        connection, so that the server stops. Same errors as `answer`, also while iterating.
+        The request is sent when the first piece is requested. Closing the iterator early closes
+        the connection, so that the server stops. Same errors as `answer`, also while iterating.
         """
         model = self._client.model
         parts = self._client.stream(

@@ -1,6 +1,6 @@
 """What every model on an Ollama server shares: connections, retries, Spanish errors.
 
-What is asked of a model is the business of `ollama` (embeddings) and `ollama_chat`.
+The requests themselves belong in `ollama` (embeddings) and `ollama_chat`.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -33,7 +33,7 @@ _LONGEST_BACKOFF_S = 2.0
 _TOO_MANY_REQUESTS = 429
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
-# What the client gives an error that comes in the middle of a stream, after the real status.
+# The status code that the client gives an error in the middle of a stream.
 _STATUS_IN_STREAM = -1
 
 _T = TypeVar("_T")
@@ -42,14 +42,14 @@ _T = TypeVar("_T")
 class OllamaClient:
     """Makes the requests of one model on an Ollama server.
 
-    Creating one contacts nobody. Safe to use from several threads. No request outlasts the
-    ambient deadline. Connection failures, timeouts, 5xx and 429 are retried, three attempts in
-    all with exponential waits, while the deadline leaves time for another. Neither what is asked
-    nor what is answered is ever logged or told.
+    Creating one contacts no server. Safe to use from several threads. No request outlasts the
+    ambient deadline. Connection failures, timeouts, 5xx and 429 are retried with exponential
+    waits, at most three attempts in all, while the deadline leaves time for another. Neither
+    requests nor answers are ever logged or shown in errors.
 
     Args:
         model: Name on the server.
-        host: Address of the server; credentials in it are sent to it and never told.
+        host: Address of the server; credentials in it are sent to the server and never shown.
         connect_timeout_s: Longest wait for a connection, in seconds.
         read_timeout_s: Longest silence of the server, in seconds.
 
@@ -80,15 +80,15 @@ class OllamaClient:
         self._client.close()  # type: ignore[no-untyped-call]
 
     def ask(self, request: Callable[[Client], _T]) -> _T:
-        """Make a request, with retries where they can help, and translate what goes wrong.
+        """Make a request, retry it if that can help, and translate its errors.
 
         Raises:
-            ProviderUnavailableError: The server does not answer, also after the retries.
+            ProviderUnavailableError: The server does not answer, even after the retries.
             ModelMissingError: The server lacks the model.
             ProviderError: The server refuses the request.
             DeadlineExceededError: The ambient deadline passed.
         """
-        # A context, not a decorator: stamina logs a decorated function's arguments, the texts.
+        # Not a decorator: stamina would log the decorated function's arguments, the texts.
         deadline = current_deadline()
         longest_wait_s = _LONGEST_BACKOFF_S
         if deadline is not None:
@@ -114,13 +114,13 @@ class OllamaClient:
     def stream(
         self, request: Callable[[Client], Iterator[_T]], *, deadline: Deadline
     ) -> Generator[_T, None, None]:
-        """Make a request that is answered in parts; retried until the first part is there.
+        """Make a request whose answer is streamed; it is retried only before the first part.
 
-        To close the generator closes the connection. Same errors as `ask`, also while iterating.
+        Closing the generator closes the connection. Same errors as `ask`, also while iterating.
         """
 
         def first(client: Client) -> tuple[Generator[_T, None, None], _T | None]:
-            # Declared an iterator, but only a generator can be closed.
+            # Declared as an iterator, but it is a generator, which can be closed.
             parts = cast(Generator[_T, None, None], request(client))
             return parts, next(parts, None)
 
@@ -141,7 +141,7 @@ class OllamaClient:
         raise self._missing()
 
     def broke_off(self) -> ProviderUnavailableError:
-        """Return the error of an answer that was not finished."""
+        """Return the error for an answer that ended early."""
         message = Message.OLLAMA_BROKE_OFF.format(host=self._host)
         return ProviderUnavailableError(message, host=self._host, model=self.model)
 
@@ -154,8 +154,8 @@ class OllamaClient:
         except (httpx.HTTPError, ConnectionError) as error:
             raise self._unavailable(Message.OLLAMA_UNAVAILABLE, error) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            # Not JSON, or JSON of another shape (pydantic's error is a ValueError). The cause is
-            # dropped: it would carry the server's answer into the log.
+            # Not JSON, or JSON of the wrong shape (pydantic's error is a ValueError). The cause is
+            # dropped, since it would put the server's answer into the log.
             raise self._unavailable(Message.OLLAMA_UNREADABLE_ANSWER, error) from None
 
     def _unavailable(self, message: str, error: Exception) -> ProviderUnavailableError:
@@ -165,7 +165,7 @@ class OllamaClient:
 
     def _refusal(self, error: ResponseError) -> ProviderError:
         status = error.status_code
-        # A server without the endpoint also answers 404, but does not speak of a model.
+        # A server without the endpoint also answers 404, but its error does not mention a model.
         if status == _NOT_FOUND and "model" in str(error.error):
             return self._missing()
         if status == _STATUS_IN_STREAM:
@@ -183,10 +183,10 @@ class OllamaClient:
 
 
 class OllamaModel:
-    """A model on an Ollama server, whatever it is for; close it, or use it in a `with` statement.
+    """A model of any kind on an Ollama server; close it, or use it in a `with` statement.
 
     Args:
-        client: Of this model alone.
+        client: Used by this model only.
     """
 
     def __init__(self, client: OllamaClient) -> None:
@@ -215,14 +215,17 @@ def _without_credentials(address: SplitResult) -> str:
 
 
 def _credentials(address: SplitResult) -> httpx.BasicAuth | None:
-    """Return the credentials of an address, which the client of `ollama` leaves out."""
+    """Return the credentials of an address, which the `ollama` package's client ignores."""
     if address.username is None:
         return None
     return httpx.BasicAuth(unquote(address.username), unquote(address.password or ""))
 
 
 def _proxy(address: SplitResult) -> str | None:
-    """Return the environment's proxy for an address; httpx looks only for its own transport."""
+    """Return the environment's proxy for an address.
+
+    httpx looks it up only for its own transport, not for `DeadlineTransport`.
+    """
     if proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     proxies = getproxies()

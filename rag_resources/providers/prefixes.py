@@ -1,8 +1,8 @@
-"""Prefixes of questions and passages, as part of what identifies a model.
+"""Prefixes of questions and passages, as part of a model's identity.
 
-A vector depends on its prefix as on the weights. So the digest in `embedding_models` covers both,
-and a model whose prefixes have changed is refused like one with other weights. The prefixes that
-models had before are left out of the digest, so that what is registered stays valid.
+A vector depends on its prefix as much as on the weights. So the digest in `embedding_models` covers
+both, and a model whose prefixes have changed is refused like one with other weights. The prefixes
+that models had before this rule are not part of the digest, so registered models stay valid.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from rag_resources.core.configuration import canonical_hash
 
 
 class Prefixes(NamedTuple):
-    """What a model puts before each text."""
+    """The texts that a model puts before each question and passage."""
 
     query: str = ""
     passage: str = ""
@@ -25,16 +25,16 @@ _FIRST = {
     "nomic-embed-text": Prefixes("search_query: ", "search_document: "),
     "snowflake-arctic-embed2": Prefixes("query: "),
 }
-"""What each model had before the digest covered it: history, which does not change."""
+"""The prefixes that each model had before the digest covered them; never change these."""
 
 
 def digest_with_prefixes(digest: str, model: str, prefixes: Prefixes) -> str:
     """Return the digest of a model with its prefixes.
 
     Args:
-        digest: Of the weights.
+        digest: Digest of the weights.
         model: An Ollama model with or without registry and tag, or the name of an embedded one.
-        prefixes: What it uses.
+        prefixes: The prefixes that the model uses.
     """
     family = model.rpartition("/")[2].partition(":")[0]
     if prefixes == _FIRST.get(family, Prefixes()):

@@ -1,4 +1,4 @@
-"""The protocols providers implement; each implementation is a file of its own beside this one."""
+"""The protocols that providers implement; each implementation is its own file in this folder."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar
@@ -14,7 +14,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; knows the prefixes its model wants."""
+    """Turns texts into vectors; adds the prefixes that its model needs."""
 
     @property
     def info(self) -> ModelInfo:
@@ -23,7 +23,7 @@ class Embedder(Protocol):
 
     @property
     def runtime(self) -> str:
-        """What computes the vectors on this machine, for people; nothing depends on it."""
+        """What computes the vectors on this machine; only for display."""
         return self.info.provider
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -47,7 +47,7 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is stored and shown as, such as `ollama:llama3.2`."""
+        """The name that is stored and shown, such as `ollama:llama3.2`."""
         ...
 
     def answer(
@@ -68,7 +68,7 @@ class LanguageModel(Protocol):
 
 
 class Reranker(Protocol):
-    """Says how well passages answer a question. A cross-encoder would be another file like this."""
+    """Scores how well passages answer a question."""
 
     def score(self, query: str, passages: Sequence[str], *, deadline: Deadline) -> list[float]:
         """Score passages.

@@ -1,4 +1,4 @@
-"""Which models the product knows, and one shared object for each."""
+"""The models that the product knows, and one shared object for each."""
 
 import threading
 
@@ -14,8 +14,8 @@ from rag_resources.providers.protocols import Embedder, LanguageModel
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
 
-# Prefixes (query, passage) that a model was trained with, as its model card gives them. Any other
-# model of an Ollama server works as well, without prefixes.
+# Prefixes (query, passage) that a model was trained with, according to its model card. Any other
+# model of an Ollama server works too, without prefixes.
 OLLAMA_PREFIXES: dict[str, tuple[str, str]] = {
     "bge-m3": ("", ""),
     "embeddinggemma": ("task: search result | query: ", "title: none | text: "),
@@ -25,7 +25,7 @@ OLLAMA_PREFIXES: dict[str, tuple[str, str]] = {
 }
 _OLLAMA_BY_SHORT_NAME = {short_name(model): model for model in OLLAMA_PREFIXES}
 MODEL_NAMES = (*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME)
-"""Embedding models by the names that settings, configurations, assets and tables give them."""
+"""Names of the embedding models, as used in settings, configurations, assets and tables."""
 
 _lock = threading.Lock()
 _embedders: dict[tuple[str, str], Embedder] = {}
@@ -33,7 +33,7 @@ _language_models: dict[tuple[str, str], LanguageModel] = {}
 
 
 def build_embedder(name: str, *, ollama_host: str | None = None) -> Embedder:
-    """Return the embedder of a name; the same one for the same arguments.
+    """Return the embedder with a name; equal arguments give the same object.
 
     Nothing is loaded or contacted until it is used.
 
@@ -58,7 +58,7 @@ def build_embedder(name: str, *, ollama_host: str | None = None) -> Embedder:
 def build_language_model(
     name: str | None, *, ollama_host: str | None = None
 ) -> LanguageModel | None:
-    """Return the language model of a name; the same one for the same arguments.
+    """Return the language model with a name; equal arguments give the same object.
 
     Nothing is contacted until it is used.
 

@@ -1,4 +1,4 @@
-"""The contract every embedder's vectors meet: right shape, finite, L2-normalised float32."""
+"""Checks that every embedder's vectors have the right shape and are finite and L2-normalised."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,15 @@ def unit_vectors(
     Args:
         values: `(n_texts, dimension)` numbers.
         n_texts: How many texts were embedded.
-        dimension: Components expected of a vector; `None` accepts any.
+        dimension: Expected dimension of a vector; `None` accepts any.
         model: Name of the model, for the error.
 
     Returns:
-        `(n_texts, dimension)` float32, rows finite and L2-normalised; an array of its own.
+        `(n_texts, dimension)` float32, rows finite and L2-normalised; always a new array.
 
     Raises:
-        InvalidEmbeddingError: Rows are ragged or not numbers, too few or many, of another
-            dimension, not finite, or zero.
+        InvalidEmbeddingError: The rows are ragged or not numbers, there are too few or too many,
+            or a row has another dimension, is not finite, or is zero.
     """
     try:
         rows: npt.NDArray[np.float64] = np.array(values, dtype=np.float64)

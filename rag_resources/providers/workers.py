@@ -1,7 +1,7 @@
 """How the embedded models share the cores: one BLAS thread each, one worker thread per core.
 
-Several BLAS threads in one matrix product wait for each other, and twice as long once another
-process wants the cores; independent products in threads of ours do not.
+Several BLAS threads in one matrix product wait for each other, and twice as long if another process
+uses the cores. Independent products in separate worker threads do not.
 """
 
 import os
@@ -14,12 +14,12 @@ from threadpoolctl import threadpool_limits
 
 @cache
 def limit_blas_threads() -> None:
-    """Give every BLAS of this process one thread, for good."""
+    """Limit every BLAS library of this process to one thread, permanently."""
     threadpool_limits(limits=1, user_api="blas")
 
 
 def numpy_runtime() -> str:
-    """What `Embedder.runtime` is of a model that numpy computes."""
+    """The `Embedder.runtime` of a model that numpy computes."""
     return f"numpy {np.__version__}, f32"
 
 
@@ -29,12 +29,12 @@ def worker_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="embedding")
 
 
-# A thread is not in a process that is forked off.
+# Threads do not survive a fork.
 os.register_at_fork(after_in_child=worker_threads.cache_clear)
 
 
 def core_count() -> int:
-    """Cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
