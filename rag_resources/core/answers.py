@@ -1,6 +1,6 @@
-"""An answer to a question, and one made of the passages' own sentences, without a language model.
+"""The answer type, and extractive answers: sentences of the passages, without a language model.
 
-What makes answers is `answers.answerers`; how good they are is `core.judging`.
+Answerers belong in `answers.answerers`; judging answers in `core.judging`.
 """
 
 import math
@@ -13,17 +13,18 @@ from rag_resources.core.text import sentences
 from rag_resources.core.wording import content
 
 MAX_SENTENCES = 2
-# Of the best sentence's score: a worse one would add more words than answer.
+# A second sentence needs this share of the best score; a worse one would add little.
 _CLOSE_ENOUGH = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer in the words a user reads.
+    """An answer as the user reads it.
 
     Attributes:
-        ranks: Of the passages it came from, ascending, from 1.
-        found: Whether the passages hold an answer; if not, the text says so and has no ranks.
+        ranks: Ranks of the passages it came from, ascending, from 1.
+        found: Whether the passages contain an answer. If not, the text says so and there are no
+            ranks.
     """
 
     text: str
@@ -32,7 +33,7 @@ class Answer:
 
 
 NOT_FOUND = Answer(Message.ANSWER_NOT_FOUND, found=False)
-"""The passages do not say."""
+"""The passages contain no answer."""
 
 
 def sentence_texts(text: str) -> list[str]:
@@ -41,18 +42,19 @@ def sentence_texts(text: str) -> list[str]:
 
 
 def extract_answer(question: str, passages: Sequence[str]) -> Answer:
-    """Answer with the sentences that share most words with a question.
+    """Answer with the sentences that share the most words with a question.
 
     A sentence scores the sum of ``ln(1 + n / (1 + n_w))`` over the words of the question (stems
-    and numbers) that it holds, where `n_w` of the `n` sentences hold the word.
+    and numbers) that it contains, where `n_w` of the `n` sentences contain the word.
 
     Args:
-        question: What is asked.
+        question: The question.
         passages: Best first.
 
     Returns:
-        The best sentence, and at most one that is about as good, in reading order, a paragraph
-        each; of equal ones the first. `NOT_FOUND` if no sentence holds a word of the question.
+        The best sentence and at most one that is about as good, in reading order, one paragraph
+        each. Ties go to the earlier sentence. `NOT_FOUND` if no sentence contains a word of the
+        question.
     """
     ranks: dict[str, int] = {}
     for rank, passage in enumerate(passages, start=1):

@@ -1,4 +1,4 @@
-"""What changed between two evaluations, and which of it the questions that flipped point at."""
+"""What changed between two evaluations, and what may explain the questions that flipped."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,16 +11,16 @@ from rag_resources.core.metrics import DEPTH
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedQuestion:
-    """A question as one evaluation found it.
+    """The result of a question in one evaluation.
 
     Attributes:
-        relevant: Ids of its notes.
+        relevant: Ids of its relevant notes.
         retrieved: Ids of the first distinct notes, best first, at most `DEPTH`.
-        rank: Of its first relevant note among those, 1-based; None if it is not there.
+        rank: 1-based rank of the first relevant note among those; None if there is none.
         metrics: By name.
         error: Why it failed; None if it did not.
-        passage_metrics: The same per passage; None for a question without a place to find.
-        places: What identifies the places it names, in any order.
+        passage_metrics: The metrics per passage; None for a question without places.
+        places: Identifiers of the places it names, in any order.
     """
 
     golden_id: UUID
@@ -37,19 +37,19 @@ class EvaluatedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A question that one of two evaluations found among the first ten and the other did not."""
+    """A question whose note one of two evaluations found in the first ten and the other did not."""
 
     before: EvaluatedQuestion
     after: EvaluatedQuestion
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is the second evaluation that did not find it."""
+        """Whether the second evaluation is the one that missed it."""
         return self.after.rank is None
 
     @property
     def newcomers(self) -> tuple[UUID, ...]:
-        """Irrelevant notes that came in where a relevant one was, best first; of a gain, none."""
+        """Irrelevant notes that took the place of a relevant one, best first; none for a gain."""
         if not self.is_lost:
             return ()
         known = {*self.before.retrieved, *self.after.relevant}
@@ -58,7 +58,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A field whose value is not the same; None where there is no such field."""
+    """A field whose value changed; None if one side lacks the field."""
 
     field: str
     before: Any
@@ -67,12 +67,12 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class MonthBlame:
-    """What a month that was materialised in between may explain.
+    """The losses that a month materialised in between may explain.
 
     Attributes:
         month: As `YYYY-MM`.
-        own: Questions lost that have a relevant note in it.
-        displaced: Other questions lost that a note of it displaced.
+        own: Lost questions with a relevant note in this month.
+        displaced: Other lost questions whose relevant notes were displaced by notes of this month.
     """
 
     month: str
@@ -83,7 +83,7 @@ class MonthBlame:
 def flips(
     before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
 ) -> list[Flip]:
-    """Return the questions that flipped, those lost first, then by the rank they had or have."""
+    """Return the questions that flipped: lost ones first, then by the rank they had or have."""
     found = [
         Flip(before[key], after[key])
         for key in before.keys() & after.keys()
@@ -100,7 +100,7 @@ def flips(
 
 
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ConfigChange]:
-    """Return the fields that differ, nested ones as `fusion.method`, by name."""
+    """Return the fields that differ, by name; nested fields are named like `fusion.method`."""
     flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
     return [
         ConfigChange(name, flat_before.get(name), flat_after.get(name))
@@ -112,18 +112,18 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
 def blame_months(
     found: Sequence[Flip], months: Mapping[UUID, str], materialized: Collection[str]
 ) -> list[MonthBlame]:
-    """Count the questions lost that each month materialised in between may explain.
+    """Count the lost questions that each month materialised in between may explain.
 
-    A question counts for every month of its relevant notes; if none of those was materialised, for
-    every month of the notes that came in instead.
+    A question counts for every materialised month of its relevant notes. If there is none, it
+    counts for every materialised month of the notes that displaced them.
 
     Args:
         found: The questions that flipped.
-        months: The month of each note, as `YYYY-MM`, by note id; of those that are gone, none.
-        materialized: Those between the two evaluations.
+        months: The month of each note, as `YYYY-MM`, by note id; deleted notes are missing.
+        materialized: Months materialised between the two evaluations.
 
     Returns:
-        The months that explain any, those that explain most first, then the newest.
+        The months that may explain any loss: most losses first, then newest first.
     """
     own: Counter[str] = Counter()
     displaced: Counter[str] = Counter()

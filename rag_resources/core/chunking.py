@@ -1,6 +1,6 @@
-"""Notes to chunks by whole sentences, with exact offsets. Sentences come from `core.text`.
+"""Cuts notes into chunks of whole sentences, with exact offsets. `core.text` finds the sentences.
 
-Properties 7 to 12 speak of this module; where they collide, size wins over overlap.
+Properties 7 to 12 are about this module; if they conflict, size takes precedence over overlap.
 """
 
 import re
@@ -16,8 +16,8 @@ from rag_resources.core.types import Chunk
 
 TokenCounter = Callable[[str], int]
 
-# A clause ends after these marks, or before a conjunction. Each run of white space is tried once,
-# from its beginning: to begin anywhere in it would take the square of its length.
+# A clause ends after these marks, or before a conjunction. A match starts only at the beginning of
+# a run of white space: trying every position in it would take time quadratic in its length.
 _CLAUSE_BORDER = re.compile(
     rf"(?<=[;:,—])\s+|(?<!\s)\s++(?=(?:{'|'.join(rules().sentences.conjunctions)})\s)",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _WORD = re.compile(r"\S+")
 
 
 def chunk_id(note_id: UUID, chunk_index: int, content: str) -> UUID:
-    """Return the id of a chunk: UUIDv5 of note id, index and content, so a rerun gives the same."""
+    """Return a chunk's id: UUIDv5 of note id, index and content, so that reruns give the same."""
     return uuid5(note_id, f"{chunk_index}:{content_sha256(content).hex()}")
 
 
@@ -39,7 +39,7 @@ def chunk_note(
         note_id: The parent note.
         content: Its text, not blank.
         config: Sizes in tokens of `counter`.
-        counter: Counts the tokens of a text; never decreases when a text grows.
+        counter: Counts the tokens of a text; must never decrease when the text grows.
 
     Returns:
         Chunks numbered from 0 that cover every character that is not white space, each of at most
@@ -69,7 +69,7 @@ def chunk_note(
 
 
 def _units(text: str, config: ChunkingConfig, counter: TokenCounter) -> list[Span]:
-    """Sentences; an over-long one as its clauses, words or bare characters."""
+    """Sentences; one that is too long is split into clauses, words or characters."""
     units: list[Span] = []
     for sentence in sentences(text):
         if counter(text[sentence.start : sentence.end]) <= config.max_tokens:
@@ -82,7 +82,7 @@ def _units(text: str, config: ChunkingConfig, counter: TokenCounter) -> list[Spa
 def _split_sentence(
     text: str, sentence: Span, config: ChunkingConfig, counter: TokenCounter
 ) -> Iterator[Span]:
-    # Runs of words no larger than the overlap, so that neighbours can share one.
+    # Runs of words are at most as long as the overlap, so that neighbours can share one.
     limit = config.overlap_tokens or config.max_tokens
     for clause in _cut(text, sentence, _CLAUSE_BORDER):
         if counter(text[clause.start : clause.end]) <= config.max_tokens:
@@ -92,7 +92,7 @@ def _split_sentence(
 
 
 def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:
-    """Pieces between the borders, none empty: a sentence has no white space at its ends."""
+    """Pieces between the borders; never empty, as sentences have no white space at the ends."""
     start = span.start
     for match in border.finditer(text, span.start, span.end):
         yield Span(start, match.start())
@@ -103,7 +103,7 @@ def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:
 def _split_words(
     text: str, span: Span, limit: int, max_tokens: int, counter: TokenCounter
 ) -> Iterator[Span]:
-    """Runs of words within the limit; a longer word alone, cut hard if it exceeds `max_tokens`."""
+    """Runs of words within the limit; a longer word alone, and cut if it exceeds `max_tokens`."""
     run: Span | None = None
     for match in _WORD.finditer(text, span.start, span.end):
         word = Span(match.start(), match.end())
@@ -114,7 +114,7 @@ def _split_words(
             yield run
         run = word
         if counter(text[word.start : word.end]) > max_tokens:
-            # A last character may be several tokens: it stays, lest an empty run follow it.
+            # A single character may be several tokens; it is kept, or the run would be empty.
             while run.length > 1 and counter(text[run.start : run.end]) > limit:
                 head = _longest_prefix(text, run, limit, counter)
                 yield head
@@ -137,7 +137,7 @@ def _longest_prefix(text: str, span: Span, limit: int, counter: TokenCounter) ->
 def _pack(
     text: str, units: Sequence[Span], config: ChunkingConfig, counter: TokenCounter
 ) -> list[Span]:
-    """Greedy runs of units; a short tail takes units over from the run before it."""
+    """Greedy runs of units; a short last run takes over units from the run before it."""
 
     def size(first: int, last: int) -> int:
         return counter(text[units[first].start : units[last].end])
@@ -164,13 +164,13 @@ def _spare_tail(
     end: int,
     config: ChunkingConfig,
 ) -> int:
-    """Move the border back while what follows is a short tail and this run can spare units."""
+    """Move the border back while the last run is too short and this run can spare units."""
     best = last
     while size(best + 1, end) < config.min_tokens:
         if best - 1 < fresh or size(first, best - 1) < config.min_tokens:
             return last
         best -= 1
-    # The overlap comes on top: if it does not fit with what was moved, moving only adds a chunk.
+    # The overlap is added to the last run: if both do not fit, moving would only add a chunk.
     start = _overlap_start(size, first, best + 1, end + 1, config)
     return best if best == last or size(start, end) <= config.max_tokens else last
 
@@ -178,7 +178,7 @@ def _spare_tail(
 def _overlap_start(
     size: Callable[[int, int], int], first: int, fresh: int, count: int, config: ChunkingConfig
 ) -> int:
-    """The first unit of the next run: trailing units of this one that it repeats."""
+    """The first unit of the next run, which repeats the trailing units of this one from there."""
     if fresh >= count or config.overlap_tokens == 0:
         return fresh
     start = fresh

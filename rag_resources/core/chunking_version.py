@@ -1,15 +1,15 @@
-"""Which algorithm made a chunk: the rules of sentences, the tokenizer and the contextual prefix.
+"""The version of the chunking algorithm: sentence rules, tokenizer and contextual prefix.
 
-`chunking_hash` stands beside every chunked note. A note whose hash is another is chunked again and
-the months that hold such notes are stale. The hash covers the settings and the algorithm:
+`chunking_hash` is stored with every chunked note. A note with another hash is chunked again, and
+the months with such notes are stale. The hash covers the settings and the algorithm:
 
 - the data: `languages/es/rules/sentences.toml`, `prefix.toml`, and the limits below;
-- what comes out for `_PROBE`, so a change of the code, or of the library that finds sentences,
-  counts too;
-- `REVISION`. Raise it by 1 after a change of the code that the probe does not show.
+- the result for `_PROBE`, so a change of the code, or of the library that finds sentences, counts
+  too;
+- `REVISION`. Raise it by 1 after a change of the code that does not change the probe's result.
 
-The first algorithm is left out of the hash, so databases that it filled stay valid. After a change
-on purpose, say in `tests/unit/test_versions.py` which algorithm is the present one.
+The first algorithm is not part of the hash, so databases filled by it stay valid. After an
+intended change, update the current algorithm in `tests/unit/test_versions.py`.
 """
 
 from dataclasses import asdict
@@ -30,10 +30,10 @@ from rag_resources.core.rules import rules
 from rag_resources.core.text import CHARS_PER_TOKEN
 
 REVISION = 1
-"""Of the code of `core.text`, `core.chunking` and `core.contextual`."""
+"""Revision of the code of `core.text`, `core.chunking` and `core.contextual`."""
 
 FIRST_ALGORITHM = "c430be49407932f5"
-"""What made all chunks before algorithms had a version."""
+"""The algorithm of all chunks made before algorithms had a version."""
 
 _PROBE = """# Acta del 3 de marzo
 
@@ -60,7 +60,7 @@ def chunking_hash(config: ChunkingConfig) -> str:
 
 @cache
 def algorithm() -> str:
-    """Identify the algorithm, by its data and by what it makes of a probe."""
+    """Identify the algorithm, by its data and its result for a probe text."""
     chunks = chunk_note(UUID(int=0), _PROBE, _PROBE_CONFIG)
     summary = summarize("Acta", _PROBE)
     return canonical_hash(

@@ -1,6 +1,6 @@
 """Which of two evaluations is better, metric by metric, and by how much.
 
-The statistics are `core.significance`; where evaluations come from is `evaluation.comparison`.
+The statistics are in `core.significance`; loading evaluations belongs in `evaluation.comparison`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ QueryMetrics = Mapping[UUID, Mapping[str, float]]
 
 
 class Verdict(StrEnum):
-    """What the evidence says of the second evaluation against the first."""
+    """What the evidence says about the second evaluation compared with the first."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -52,9 +52,9 @@ class MetricComparison:
     Attributes:
         before: Mean of the first.
         after: Mean of the second.
-        interval: Of after minus before, BCa bootstrap, 95 %.
+        interval: 95 % interval of after minus before, by BCa bootstrap.
         p_value: Two-sided: exact McNemar for hits, paired randomization for the others.
-        adjusted_p_value: By Holm, over everything that was compared together.
+        adjusted_p_value: By Holm, over everything compared in the same call.
     """
 
     metric: str
@@ -71,7 +71,7 @@ class MetricComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """At a family-wise level of 5 %."""
+        """The verdict at a family-wise level of 5 %."""
         if self.adjusted_p_value > ALPHA or self.difference == 0:
             return Verdict.NO_EVIDENCE
         return Verdict.BETTER if self.difference > 0 else Verdict.WORSE
@@ -82,8 +82,8 @@ class Comparison:
     """Two evaluations over the questions they have in common.
 
     Attributes:
-        queries: Those questions.
-        left_out: Questions that only one of the two has.
+        queries: Number of those questions.
+        left_out: Number of questions that only one of the two has.
         metrics: In the order of `COMPARED`, without those that one of the two did not measure.
         lost: Found before and not after, by golden id.
         gained: Found after and not before.
@@ -96,7 +96,7 @@ class Comparison:
     gained: tuple[UUID, ...]
 
     def inferiority(self, margin: float) -> "NonInferiority":
-        """Judge whether Hit_Rate@10 fell by no more than a margin."""
+        """Test whether Hit_Rate@10 fell by no more than a margin."""
         return judge_inferiority(
             lost=len(self.lost), gained=len(self.gained), queries=self.queries, margin=margin
         )
@@ -107,7 +107,8 @@ class NonInferiority:
     """Whether a loss of more than the margin can be ruled out, or is certain.
 
     Attributes:
-        interval: Tango's, of the difference of Hit_Rate@10, 90 %: each side is a test at 5 %.
+        interval: Tango's 90 % interval of the difference of Hit_Rate@10; each side is a test at
+            5 %.
     """
 
     state: Inferiority
@@ -125,10 +126,10 @@ def compare(before: QueryMetrics, after: QueryMetrics) -> Comparison:
 
 
 def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Comparison]:
-    """Compare pairs of evaluations, all as one family: the correction is over everything.
+    """Compare pairs of evaluations as one family, with one correction over all of them.
 
     Args:
-        pairs: The first and the second of each.
+        pairs: The first and the second evaluation of each pair.
 
     Raises:
         InvalidParameterError: A pair has no question in common.
@@ -137,7 +138,7 @@ def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Co
     if not all(common):
         raise InvalidParameterError(Message.COMPARISON_WITHOUT_QUERIES)
     measured: dict[int, list[_Measured]] = {}
-    # Pairs over the same questions share the random signs and resamples, which are the cost.
+    # Pairs over the same questions share the random signs and resamples, which cost the most.
     for keys in dict.fromkeys(common):
         members = [index for index, own in enumerate(common) if own == keys]
         measured |= _measure(pairs, members, keys)
@@ -155,7 +156,7 @@ def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) ->
     Args:
         lost: Questions found before and not after.
         gained: Questions found after and not before.
-        queries: All of them, >= 1.
+        queries: Number of all questions, >= 1.
         margin: Share of questions that may be lost, in (0, 1).
     """
     interval = paired_proportions_interval(
@@ -180,7 +181,7 @@ class _Measured:
 def _measure(
     pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], members: Sequence[int], keys: Sequence[UUID]
 ) -> dict[int, list[_Measured]]:
-    """Measure the pairs of some indexes, which have the same questions."""
+    """Measure the pairs with the given indexes, which all have the same questions."""
     columns = [(index, metric) for index in members for metric in _recorded(*pairs[index], keys)]
     differences = np.column_stack(
         [_differences(*pairs[index], keys, metric) for index, metric in columns]
@@ -195,7 +196,7 @@ def _measure(
 
 
 def _recorded(before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID]) -> list[str]:
-    """Return what both measured: an evaluation may be older than a metric."""
+    """Return the metrics that both measured; an evaluation may be older than a metric."""
     return [
         metric
         for metric in COMPARED

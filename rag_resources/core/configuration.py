@@ -1,6 +1,7 @@
 """The retrieval configuration: one frozen, validated model for files, run config and requests.
 
-Reading files is `rag_resources.configurations`; the environment is `rag_resources.settings`.
+Reading files belongs in `rag_resources.configurations`; the environment in
+`rag_resources.settings`.
 """
 
 import hashlib
@@ -36,13 +37,13 @@ class Strategy(StrEnum):
     HYBRID_RERANK = "hybrid+rerank"
 
     def asks_for(self, retriever: RetrieverName) -> bool:
-        """Whether a configuration's retriever is used: all are, but by `semantic`, `fulltext`."""
+        """Whether a configured retriever is used; only `semantic` and `fulltext` restrict them."""
         alone = {Strategy.SEMANTIC: "vectors", Strategy.FULLTEXT: "words"}.get(self)
         return alone is None or KINDS[retriever].searches_by == alone
 
 
 class ChunkingConfig(Part):
-    """How notes are cut; sizes in tokens of `core.text.count_tokens`."""
+    """How notes are cut into chunks; sizes in tokens of `core.text.count_tokens`."""
 
     max_tokens: int = Field(512, ge=16, le=8192)
     overlap_tokens: int = Field(50, ge=0)
@@ -61,16 +62,16 @@ class ChunkingConfig(Part):
 
 
 class RerankingConfig(Part):
-    """How the best candidates of the strategy `hybrid+rerank` are put in a better order.
+    """How the best candidates of the strategy `hybrid+rerank` are re-ranked.
 
     Attributes:
-        enabled: False leaves the fused order.
+        enabled: False keeps the fused order.
         method: Name of a re-ranker: `sentences` (embedded) or `llm`.
         model: Embedding model of `sentences`: a fast one, since it embeds every sentence of the
             candidates while the user waits.
-        weight: Share of the re-ranker's score in the final one, the rest is the fused score's.
+        weight: Share of the re-ranker's score in the final score; the rest is the fused score.
         batch_size: Passages per call of a language model.
-        timeout_ms: Longest wait; afterwards the fused order stands.
+        timeout_ms: Longest wait; after that the fused order is kept.
     """
 
     enabled: bool = True
@@ -82,13 +83,13 @@ class RerankingConfig(Part):
 
 
 class TransformationConfig(Part):
-    """What is searched beside the question itself.
+    """What is searched besides the question itself.
 
     Attributes:
-        enabled: False searches the question alone.
-        decomposition: Search the questions inside a question too.
-        hyde: Search a made-up answer of an abstract question too (Gao et al., arXiv 2212.10496);
-            needs a language model, without one there is none.
+        enabled: False searches only the question.
+        decomposition: Search the sub-questions of a question too.
+        hyde: Search a hypothetical answer to an abstract question too (Gao et al., arXiv
+            2212.10496); has no effect without a language model.
         refine_intent: Ask the language model for the intent; the rules decide if it fails.
     """
 
@@ -106,7 +107,7 @@ class ContextConfig(Part):
 
 
 class TopKConfig(Part):
-    """How many candidates each retriever gives, are re-ranked at most, and results are kept."""
+    """Numbers of candidates per retriever, of candidates to re-rank at most, and of results."""
 
     retrieval: int = Field(20, ge=1, le=500)
     reranking: int = Field(10, ge=1, le=100)
@@ -123,16 +124,16 @@ class RetrievalConfig(Part):
     """Everything that changes what a question returns.
 
     Attributes:
-        unit: `chunks`, with notes not yet chunked beside them, or `notes`, whole notes only.
-        strategy: `semantic` and `fulltext` use those retrievers that search by vectors, or by
-            words; `hybrid` uses all of them.
-        retrievers: What searches, by name, and how much each of them counts.
+        unit: `chunks`: chunks, and whole notes not chunked yet. `notes`: whole notes only.
+        strategy: `semantic` uses the retrievers that search by vectors, `fulltext` those that
+            search by words, `hybrid` all of them.
+        retrievers: The retrievers by name, and the weight of each.
         model: Embedding model of the chunks (of the notes when the unit is notes).
         similarity_threshold: Cosine under which a passage is dropped; None takes the model's.
         contextual: Whether the contextual vectors are searched too.
-        diversity_weight: Share of being unlike the results before, against relevance, in the order
-            of the results (maximal marginal relevance); 0 leaves it out.
-        tie_break: Which of two equal scores comes first: the newer note's, or by chunk id alone.
+        diversity_weight: Weight of diversity against relevance in the order of the results
+            (maximal marginal relevance); 0 turns it off.
+        tie_break: How equal scores are ordered: newer notes first, or by chunk id only.
     """
 
     unit: Literal["chunks", "notes"] = "chunks"
@@ -152,7 +153,7 @@ class RetrievalConfig(Part):
     @model_validator(mode="after")
     def _one_spelling(self) -> "RetrievalConfig":
         fusion, retrievers = in_one_spelling(self.fusion, self.retrievers)
-        # Where a configuration is made, and nowhere else: it is frozen.
+        # Only here, while the configuration is being made; afterwards it is frozen.
         self.__dict__.update(fusion=fusion, retrievers=retrievers)
         if not self.searched:
             raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
@@ -160,7 +161,7 @@ class RetrievalConfig(Part):
 
     @property
     def searched(self) -> tuple[RetrieverName, ...]:
-        """The retrievers that are asked, in the order of `KINDS`."""
+        """The retrievers that are used, in the order of `KINDS`."""
         return tuple(
             name for name in KINDS if name in self.retrievers and self.strategy.asks_for(name)
         )
@@ -177,17 +178,17 @@ class RetrievalConfig(Part):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The embedding models a question needs, that of notes not yet chunked aside."""
+        """The embedding models that a question needs, except that of notes not chunked yet."""
         searched = (self.model,) if self.uses_vectors else ()
         sentences = self.reranks and self.reranking.method == "sentences"
         return (*searched, self.reranking.model) if sentences else searched
 
     @property
     def canonical(self) -> dict[str, Any]:
-        """The JSON that the hash is of.
+        """The JSON that is hashed.
 
-        What the earlier spelling could say is said in it, so that evaluations and promotions made
-        before `retrievers` came keep their hash and stay comparable.
+        It uses the earlier spelling of the weights where that is possible, so that evaluations and
+        promotions from before `retrievers` existed keep their hash and stay comparable.
         """
         said = self.model_dump(mode="json")
         earlier = in_earlier_spelling(self.retrievers)
@@ -215,7 +216,7 @@ class NamedConfiguration(Part):
     Attributes:
         name: Also the asset key `evaluation_results/<name>`.
         description: One sentence in Spanish for people.
-        role: A candidate's gate blocks; a reference's only warns.
+        role: The gate of a candidate blocks; that of a reference only warns.
     """
 
     name: str = Field(pattern=r"^[a-z0-9_]{1,40}$")
@@ -240,11 +241,11 @@ def parse_configuration(raw: Any, *, origin: str) -> NamedConfiguration:
     """Validate a named configuration.
 
     Args:
-        raw: What the file or request holds.
+        raw: The content of the file or request.
         origin: Where it comes from, for the message.
 
     Raises:
-        InvalidConfigurationError: With every problem named by its path.
+        InvalidConfigurationError: It is invalid; every problem is named by its path.
     """
     return validated(NamedConfiguration, raw, origin)
 
@@ -272,8 +273,8 @@ def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> Ret
     """Return the configuration with some fields replaced, at any depth.
 
     Args:
-        config: The one to start from.
-        overrides: Nested mapping of only the fields to change; None values change nothing.
+        config: The configuration to start from.
+        overrides: Nested mapping of the fields to change; None values change nothing.
 
     Raises:
         InvalidConfigurationError: The result is invalid; every problem is named.

@@ -1,7 +1,7 @@
-"""The contextual prefix of a chunk: which note it comes from and which part of it it is.
+"""The contextual prefix of a chunk: which note it comes from, and which part of the note it is.
 
-Its wording is in `languages/es/rules/prefix.toml`: it is embedded, so it is part of the algorithm
-(`core.chunking_version`) and no message.
+Its wording is in `languages/es/rules/prefix.toml`. It is embedded, so it is part of the algorithm
+(`core.chunking_version`), not a message.
 
 Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 20.
 """
@@ -17,10 +17,10 @@ TOPIC_CHARS = 60
 
 
 def summarize(title: str, content: str) -> str:
-    """Name a note by its title and its first sentence, without a language model.
+    """Describe a note by its title and its first sentence, without a language model.
 
     Returns:
-        At most `SUMMARY_CHARS` characters on one line, not empty if title or content is not.
+        At most `SUMMARY_CHARS` characters on one line; empty only if title and content are.
     """
     opening = next((content[span.start : span.end] for span in sentences(content)), "")
     parts = [part for part in (_one_line(title), _one_line(opening)) if part]
@@ -30,8 +30,8 @@ def summarize(title: str, content: str) -> str:
 def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     """Return the prefix of chunk `index` of a note whose chunks are `chunks`, in order.
 
-    Names the summary, "Parte i de n", what the neighbours open with, and the section (first,
-    middle, last).
+    It contains the summary, "Parte i de n", the openings of the neighbours, and the section
+    (first, middle, last).
     """
     wording = rules().prefix
     parts = [wording.part.format(part=index + 1, parts=len(chunks), summary=summary)]
@@ -46,14 +46,15 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
 def contextual_topics(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     """Return what the prefix of chunk `index` is about: the summary and the neighbours' openings.
 
-    Full text indexes these beside the chunk; the prefix's fixed words would match every chunk.
+    Full-text search indexes these with the chunk, since the prefix's fixed words are in every
+    chunk.
     """
     neighbours = [chunks[near] for near in (index - 1, index + 1) if 0 <= near < len(chunks)]
     return " ".join([summary, *(_topic(chunk) for chunk in neighbours)])
 
 
 def contextual_text(prefix: str, content: str) -> str:
-    """Return the text that the contextual vector of a chunk stands for."""
+    """Return the text that is embedded as the contextual vector of a chunk."""
     return f"{prefix}\n{content}"
 
 

@@ -1,4 +1,4 @@
-"""Results that are unlike each other before those that repeat: maximal marginal relevance."""
+"""Maximal marginal relevance: ranks diverse results before repetitive ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,15 +15,15 @@ def maximal_marginal_relevance(
 ) -> list[ScoredChunk]:
     """Order chunks so that each is relevant and unlike the ones before it.
 
-    Picks one by one the chunk of the greatest
-    ``(1 - diversity_weight) * relevance + diversity_weight * (1 - similarity)``, where relevance is
-    its score divided by the highest and similarity the greatest cosine, at least 0, to a chunk
-    already picked (0 for the first). Both terms are in [0, 1], so the new score is. It never
-    increases: with every pick the similarities of the rest grow or stay, so what is left scores no
-    more than it did when it lost to the chunk picked before.
+    Repeatedly picks the chunk with the greatest
+    ``(1 - diversity_weight) * relevance + diversity_weight * (1 - similarity)``. Relevance is its
+    score divided by the highest score. Similarity is the greatest cosine, at least 0, to a chunk
+    already picked (0 for the first). Both terms are in [0, 1], and so is the new score. The scores
+    never increase: each pick can only raise the similarities of the remaining chunks, so none of
+    them scores more than when it lost to the chunk picked before.
 
-    A chunk without a vector (a whole note of another model) is neither favoured nor held back: it
-    counts as similar to every other as two chunks with vectors are on average.
+    A chunk without a vector (a whole note of another model) is neither favoured nor penalised: its
+    similarity to every other chunk is the average over pairs of chunks with vectors.
 
     Args:
         chunks: Best first.
@@ -31,8 +31,8 @@ def maximal_marginal_relevance(
         diversity_weight: In [0, 1]; 0 changes nothing.
 
     Returns:
-        The same chunks with their new scores, ties in the order they came. Takes time quadratic in
-        their number: 500 are a few milliseconds.
+        The same chunks with their new scores, ties in the given order. The time is quadratic in
+        their number: 500 take a few milliseconds.
 
     Properties: 1, 3. Source: Carbonell and Goldstein, SIGIR 1998, doi:10.1145/290941.291025.
     """

@@ -1,6 +1,6 @@
-"""Documents as their readers give them: pages, and the sections that become notes.
+"""Documents as readers return them: pages, and the sections that become notes.
 
-Where a passage stands is `core.places`; the rows are `store.documents`.
+The place of a passage belongs in `core.places`; the rows in `store.documents`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from rag_resources.core.text import Span, is_blank
 
 
 class Route(StrEnum):
-    """How the text of a page was had."""
+    """How the text of a page was obtained."""
 
     TEXT = "text"
     OCR = "ocr"
@@ -25,7 +25,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A range of a page's text that cleaning left out of the sections.
+    """A range of a page's text that cleaning removed from the sections.
 
     Attributes:
         reason: A code, such as `running_head` or `page_number`.
@@ -38,14 +38,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a reader made of a page, or of a sheet of a workbook.
+    """A page, or a sheet of a workbook, as a reader returns it.
 
     Attributes:
         number: From 1.
-        text: All of it, what was removed included; empty where `route` is `none`.
-        sheet: Name of the sheet; None on a page.
+        text: The whole text, including removed ranges; empty if `route` is `none`.
+        sheet: Name of the sheet; None for a page.
         words: Words with their boxes, in the reader's own compressed form.
-        quality: In [0, 1]; None if it was not judged.
+        quality: In [0, 1]; None if it was not assessed.
     """
 
     number: int
@@ -61,17 +61,17 @@ class Page:
 
     @property
     def word_count(self) -> int:
-        """Words between white space."""
+        """Number of words, separated by white space."""
         return len(self.text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class PageFailure:
-    """A page that could not be read; the others are.
+    """A page that could not be read; the other pages are still read.
 
     Attributes:
-        code: Of the message; the sentence is made where it is shown.
-        details: The message's values.
+        code: Code of the message; the sentence is made where it is shown.
+        details: Values of the message.
     """
 
     number: int
@@ -85,9 +85,10 @@ class Section:
 
     Attributes:
         index: From 0, in the order of the document.
-        heading_path: Headings it stands under, outermost first, its own last.
+        heading_path: Its headings, outermost first, its own last.
         text: The note's content.
-        spans: Where its characters stand, in order; between two there is white space only.
+        spans: Where its characters are on the pages, in order; between two spans there is only
+            white space.
     """
 
     index: int
@@ -103,8 +104,8 @@ class Document:
     Attributes:
         address: Its URL, or its path inside the source's folder; unique within the source.
         media_type: As in `application/pdf`.
-        file_sha256: Of its bytes.
-        arrived_at: Aware; decides the partition.
+        file_sha256: SHA-256 of its bytes.
+        arrived_at: Timezone-aware; decides the partition.
     """
 
     address: str
@@ -120,28 +121,29 @@ class DocumentReader(Protocol):
     """Reads the pages of a kind of file.
 
     Attributes:
-        name: For people.
-        reader_hash: Of its code and settings: with another hash its pages are stale.
+        name: For display.
+        reader_hash: Hash of its code and settings; pages read with another hash are stale.
     """
 
     name: str
     reader_hash: str
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
-        """Give every page in order, read or failed.
+        """Yield every page in order, read or failed.
 
         Raises:
-            InvalidSourceError: Nothing of the file can be read.
+            InvalidSourceError: The file cannot be read at all.
         """
         ...
 
 
 def check_section(section: Section, pages: Mapping[int, Page]) -> None:
-    """Refuse a section whose runs do not say where its text stands. Properties 45, 46.
+    """Check that the spans of a section locate all of its text. Properties 45, 46.
 
     Raises:
-        InvalidParameterError: Runs overlap or are out of order, lie outside the section or the
-            page, hold other characters than the page, or leave out some that are no white space.
+        InvalidParameterError: Spans overlap or are out of order, lie outside the section or the
+            page, have other characters than the page, or leave out characters other than white
+            space.
     """
     last = 0
     for span in section.spans:
@@ -164,7 +166,10 @@ def check_section(section: Section, pages: Mapping[int, Page]) -> None:
 
 
 def unaccounted(page: Page, sections: Sequence[Section]) -> tuple[Span, ...]:
-    """Return what of a page is in no section and not removed, white space apart. Property 46."""
+    """Return the text of a page that is in no section and was not removed. Property 46.
+
+    White space does not count.
+    """
     taken = [
         *(
             (span.page_start, span.page_end)

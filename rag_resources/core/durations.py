@@ -1,4 +1,4 @@
-"""Times in words."""
+"""Durations in words."""
 
 from rag_resources.core.messages import Message
 
@@ -6,7 +6,7 @@ _SHOWN_IN_SECONDS = 100
 
 
 def duration(seconds: float) -> str:
-    """Put a time into words, as exactly as anybody can know it; never nothing."""
+    """Return a duration in words, rounded to a sensible unit; never empty."""
     if seconds < _SHOWN_IN_SECONDS:
         return Message.DURATION_SECONDS.format(seconds=max(1, round(seconds)))
     hours, minutes = divmod(round(seconds / 60), 60)

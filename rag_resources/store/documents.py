@@ -87,7 +87,7 @@ def write_sections(
         pages: Pages of the document, by number.
 
     Raises:
-        InvalidParameterError: The runs of a section do not cover its text.
+        InvalidParameterError: The spans of a section do not cover its text.
     """
     for section in sections.values():
         check_section(section, pages)
