@@ -1,37 +1,37 @@
 """The errors of the product, all of them subclasses of `RagError`.
 
-The class says what went wrong. `code` and `values` are those of the message, and `message` is its
-sentence in Spanish (`languages.messages.render` makes it in another language). `context` carries
+The class says what went wrong. `code` and `values` identify the message, and `message` is its
+sentence in Spanish (`languages.messages.render` writes it in another language). `context` carries
 the offending values for the log.
 
     RagError
-    ├── InvalidInputError        the caller gave something wrong: exit code 2, HTTP 400
+    ├── InvalidInputError        invalid input from the caller: exit code 2, HTTP 400
     │   ├── InvalidParameterError        a value out of range
     │   ├── InvalidConfigurationError    a configuration, with every problem named
     │   ├── InvalidFiltersError          conditions on notes, with every problem named
     │   ├── InvalidGoldenDatasetError    golden entries, with every bad one named
-    │   ├── SettingsChangedError         settings unlike those that filled the database
-    │   ├── ModelInUseError              a model to retire, with all that points at it named
+    │   ├── SettingsChangedError         settings other than those that filled the database
+    │   ├── ModelInUseError              a model that cannot be retired, with its users named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   └── InvalidQueryError            a question that cannot be searched
     ├── DatabaseError            the database is not usable
     │   ├── DatabaseUnavailableError     it does not answer
-    │   ├── DatabaseTimeoutError         a statement took longer than it may
-    │   ├── DatabaseNotReadyError        it lacks what we need: extension, version, rights
+    │   ├── DatabaseTimeoutError         a statement exceeded its time limit
+    │   ├── DatabaseNotReadyError        it lacks the extension, the version or a privilege
     │   ├── SchemaMismatchError          its schema is missing, older or newer than the product's
     │   └── EmbeddedServerError          our own server cannot be started
     ├── ProviderError            an embedding or language model is not usable
     │   ├── ProviderUnavailableError     it does not answer, or answers with a server error
     │   ├── ModelMissingError            the server lacks the model
     │   ├── InvalidEmbeddingError        a vector with the wrong shape or values
-    │   └── InvalidAnswerError           a language model's answer that is not what was asked for
-    ├── DeadlineExceededError    there was no time left for it
-    ├── DependencyOpenError      a circuit breaker keeps calls from a dependency that failed
-    ├── RunLostError             a run that lost its lock: it must write nothing more
-    ├── IndexingError            a note that could not be chunked or embedded
-    ├── GateNotPassedError       a promotion that the gate forbids
-    ├── MigrationHeldError       work that somebody keeps from being done by itself
-    └── RollbackRefusedError     a way back that leads nowhere; nothing was changed
+    │   └── InvalidAnswerError           a language model's answer has the wrong shape
+    ├── DeadlineExceededError    the deadline passed
+    ├── DependencyOpenError      a circuit breaker refuses calls to a dependency that failed
+    ├── RunLostError             a run lost its lock and must not write any more
+    ├── IndexingError            a note could not be chunked or embedded
+    ├── GateNotPassedError       the gate forbids a promotion
+    ├── MigrationHeldError       a person has put the migration on hold
+    └── RollbackRefusedError     the rollback target cannot serve; nothing was changed
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class RagError(Exception):
     """Base of all errors of the product.
 
     Args:
-        message: What to tell a user, of `core.messages`.
+        message: What to tell the user, from `core.messages`.
         context: The offending values, for logs and tests; never credentials.
     """
 
@@ -55,17 +55,17 @@ class RagError(Exception):
 
     @property
     def code(self) -> str | None:
-        """Of the message; None if it is not of the catalogue, such as a server's own words."""
+        """The message's code; None if it is not in the catalogue, such as a server's own words."""
         return self.message.code if isinstance(self.message, Text) else None
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What is filled into the message, by placeholder."""
+        """The values filled into the message, by placeholder."""
         return self.message.values if isinstance(self.message, Text) else {}
 
 
 class InvalidInputError(RagError):
-    """The caller gave something wrong."""
+    """The caller's input is invalid."""
 
 
 class InvalidParameterError(InvalidInputError):
@@ -76,7 +76,7 @@ class ProblemsError(InvalidInputError):
     """Several problems at once, each named.
 
     Args:
-        headline: What they have in common.
+        headline: What the problems have in common.
         problems: One line per problem, each naming the field, file or line.
         context: Further offending values.
     """
@@ -88,12 +88,12 @@ class ProblemsError(InvalidInputError):
 
     @property
     def code(self) -> str | None:
-        """Of the headline."""
+        """The code of the headline."""
         return self.headline.code if isinstance(self.headline, Text) else None
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What is filled into the headline, and the `problems`."""
+        """The values filled into the headline, and the `problems`."""
         filled = self.headline.values if isinstance(self.headline, Text) else {}
         return {**filled, "problems": tuple(self.problems)}
 
@@ -115,7 +115,7 @@ class SettingsChangedError(ProblemsError):
 
 
 class ModelInUseError(ProblemsError):
-    """A model cannot be retired; everything that points at it is named."""
+    """A model cannot be retired; everything that uses it is named."""
 
 
 class InvalidSourceError(InvalidInputError):
@@ -135,11 +135,11 @@ class DatabaseUnavailableError(DatabaseError):
 
 
 class DatabaseTimeoutError(DatabaseError):
-    """A statement took longer than it may; the server was told to stop it."""
+    """A statement exceeded its time limit; the server was told to cancel it."""
 
 
 class DatabaseNotReadyError(DatabaseError):
-    """The database answers but lacks what we need: extension, version or rights."""
+    """The database answers, but lacks the extension, the version or a privilege."""
 
 
 class SchemaMismatchError(DatabaseError):
@@ -155,7 +155,7 @@ class ProviderError(RagError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider does not answer, or answers with a server error: worth a retry."""
+    """The provider does not answer, or answers with a server error; a retry may help."""
 
 
 class ModelMissingError(ProviderError):
@@ -167,19 +167,19 @@ class InvalidEmbeddingError(ProviderError):
 
 
 class InvalidAnswerError(ProviderError):
-    """A language model answered something else than what was asked for."""
+    """A language model's answer has the wrong shape."""
 
 
 class DeadlineExceededError(RagError):
-    """There was no time left."""
+    """The deadline passed."""
 
 
 class DependencyOpenError(RagError):
-    """A circuit breaker keeps calls away from a dependency that has failed too often."""
+    """A circuit breaker refuses calls to a dependency that has failed too often."""
 
 
 class RunLostError(RagError):
-    """A run lost its lock in the database: others may have taken over its work."""
+    """A run lost its lock in the database; other runs may have taken over its work."""
 
 
 class IndexingError(RagError):
@@ -191,8 +191,8 @@ class GateNotPassedError(RagError):
 
 
 class MigrationHeldError(RagError):
-    """Somebody stopped the migration or took it back: nothing goes on by itself."""
+    """A person stopped or rolled back the migration, so no automatic work continues it."""
 
 
 class RollbackRefusedError(RagError):
-    """What is to be gone back to could not serve; nothing was changed."""
+    """The rollback target cannot serve; nothing was changed."""

@@ -1,4 +1,4 @@
-"""The value types of an evaluation; the metrics are `core.metrics`, the gate is `core.gate`."""
+"""The value types of an evaluation. Metrics are in `core.metrics`, the gate in `core.gate`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ class QueryOutcome:
     """What one golden question retrieved.
 
     Attributes:
-        golden: Stored, so its id is not None.
+        golden: A stored entry, so its id is not None.
         retrieved_note_ids: Notes of the results, best first, with repeats.
         latency_ms: Of the whole retrieval, or until it failed.
         stages: Milliseconds per stage.
-        degraded: Stages that were left out.
+        degraded: Stages that were skipped.
         error: Why it failed, in Spanish; None if it did not.
-        context: The first of the results, as many as a user is given: what an answer is made from.
-        retrieved_passages: The passages of the results in their notes, best first, without the
-            sentences around them.
-        places: Those of the question, as found in the notes when it was asked.
+        context: The first results, as many as a user gets; an answer is made from them.
+        retrieved_passages: Ranges of the results in their notes, best first, without the sentences
+            around them.
+        places: The question's places, at their positions in the notes when it was asked.
     """
 
     golden: GoldenEntry
@@ -63,7 +63,7 @@ class QueryOutcome:
 
     @property
     def judged_passages(self) -> JudgedRanking | None:
-        """Its passages in the same form; None for a question without a place to find."""
+        """Its passages in the same form; None for a question without places."""
         targets = target_ranges(self.golden.relevant_note_ids, self.places)
         return judge_passages(self.retrieved_passages, targets) if targets else None
 
@@ -79,7 +79,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class PassageSummary:
-    """The numbers of an evaluation per passage, over the questions with places.
+    """The figures of an evaluation per passage, over the questions with places.
 
     Attributes:
         metrics: Mean of each metric, failed questions as misses; all 0 without questions.
@@ -93,13 +93,13 @@ class PassageSummary:
 
     @property
     def queries(self) -> int:
-        """How many questions it is over."""
+        """How many questions it covers."""
         return len(self.per_query)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The numbers of an evaluation.
+    """The figures of an evaluation.
 
     Attributes:
         metrics: Mean of each metric over all questions, failed ones as misses.
@@ -108,7 +108,7 @@ class Summary:
             (`tag:salud`), with the number of questions under `queries`.
         stages: Percentiles per stage.
         passages: The same metrics per passage.
-        judgements: Of the answers; None if nothing was judged.
+        judgements: Judgements of the answers; None if nothing was judged.
     """
 
     total_queries: int
@@ -126,10 +126,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvaluation:
-    """A row of `evaluation_results`, as far as checks, tables and promotions need it.
+    """The part of a row of `evaluation_results` that checks, tables and promotions need.
 
     Attributes:
-        passage_queries: Questions with places; without any, the metrics per passage are None.
+        passage_queries: Number of questions with places; if 0, the metrics per passage are None.
     """
 
     evaluation_id: UUID
@@ -163,7 +163,7 @@ class StoredEvaluation:
 
     @property
     def versions(self) -> Versions:
-        """What it is an evaluation of."""
+        """The versions of what was evaluated."""
         return Versions(
             config_hash=self.config_hash,
             golden_hash=self.golden_hash,
@@ -185,12 +185,12 @@ def summarize(
     *,
     gate: GateConfig | None = None,
 ) -> Summary:
-    """Compute the numbers of an evaluation.
+    """Compute the figures of an evaluation.
 
     Args:
         outcomes: One per golden question, at least one.
-        judgements: Of their answers, if they were judged.
-        gate: What the verdict is by; None takes the defaults.
+        judgements: Judgements of their answers, if they were judged.
+        gate: Thresholds for the verdict; None takes the defaults.
 
     Properties: 25 to 28.
     """
@@ -228,7 +228,7 @@ def _summarize_passages(outcomes: Sequence[QueryOutcome]) -> PassageSummary:
 
 
 def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:
-    """Judge a stored evaluation by the gate as it is now."""
+    """Judge a stored evaluation by the current gate."""
     hits = round(evaluation.hit_rate_at_10 * evaluation.total_queries)
     return judge(hits, evaluation.total_queries, threshold=gate.hit_rate_at_10)
 

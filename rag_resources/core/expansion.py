@@ -8,14 +8,15 @@ from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.text import Span, is_blank, sentences
 
 _REACHES = (2_000, 16_000, 128_000)
-"""How far around a passage sentences are looked for, in characters, until there are enough.
+"""Distances around a passage, in characters, within which sentences are searched, in this order.
 
-After the last a window makes do with what was found, which may begin or end inside a sentence.
+The search stops when there are enough. After the last distance the window takes what was found,
+and may begin or end inside a sentence.
 """
 _PARAGRAPH_CHARS = 10_000
-"""How much farther the end of a paragraph is looked for."""
+"""How much farther to look for the end of a paragraph."""
 _PARAGRAPH_BREAK = "\n\n"
-"""No sentence goes on after it: what lies before and behind is cut alike apart."""
+"""No sentence crosses it, so text on either side can be cut into sentences separately."""
 
 
 def expand(
@@ -25,18 +26,18 @@ def expand(
     *,
     sentences: Callable[[str], Sequence[Span]] = sentences,
 ) -> list[Span]:
-    """Widen passages of one note by whole sentences; windows that overlap or touch become one.
+    """Widen passages of one note by whole sentences; windows that overlap or touch are merged.
 
     Args:
         content: The note.
         matched: Passages of it, in any order.
         config: How many sentences before and after.
-        sentences: Cuts the note, or what of a long one lies around the passages, perhaps with the
-            help of a cache.
+        sentences: Splits a text into sentences; gets the whole note, or the surroundings of the
+            passages in a long one. May use a cache.
 
     Returns:
-        One window per passage, in the order given; passages whose windows met share the same one.
-        Each contains its passage.
+        One window per passage, in the order given; each contains its passage. Passages whose
+        windows were merged share one.
     """
 
     @cache
@@ -66,7 +67,7 @@ def _window(
         borders = cut(region)
         first = bisect_right(borders, passage.start, key=lambda sentence: sentence.end)
         after = bisect_left(borders, passage.end, key=lambda sentence: sentence.start)
-        # The outermost sentences of a region may be pieces of longer ones.
+        # The first and last sentence of a region may be parts of longer ones.
         if (region.start == 0 or first > config.sentences_before) and (
             region.end == len(content) or len(borders) - after > config.sentences_after
         ):
@@ -79,7 +80,7 @@ def _window(
 
 
 def _around(content: str, passage: Span, reach: int) -> Span:
-    """What lies around a passage, by whole paragraphs unless they are very long."""
+    """The surroundings of a passage, in whole paragraphs unless they are very long."""
     start, end = passage.start - reach, passage.end + reach
     if start > 0:
         paragraph = content.rfind(_PARAGRAPH_BREAK, max(0, start - _PARAGRAPH_CHARS), start)

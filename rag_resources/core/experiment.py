@@ -1,7 +1,7 @@
-"""Experiments: many configurations over the same questions, and choosing among them honestly.
+"""Experiments: many configurations over the same questions, and an unbiased choice among them.
 
-What is chosen on some questions is judged on others: a number of the questions that chose it would
-flatter it. Running an experiment is `evaluation.experiment`.
+A configuration chosen on some questions is judged on others, since its figures on the questions
+that chose it are biased upwards. Running an experiment belongs in `evaluation.experiment`.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ from rag_resources.core.validation import describe_problems
 
 MAX_CONFIGURATIONS = 200
 NAMED_PROBLEMS = 50
-"""Of the configurations of an experiment; the rest are only counted."""
+"""Most problems of an experiment's configurations that are named; the rest are only counted."""
 
 HOLD_OUT_FROM = 400
-"""Questions from which half of them are enough to choose, and half to judge."""
+"""From this many questions on, one half is enough to choose and the other half to judge."""
 
 Metric = Literal["mrr", "ndcg_at_10", "hit_rate_at_10", "hit_rate_at_5", "hit_rate_at_3"]
 
@@ -42,9 +42,9 @@ class Selection(BaseModel):
     """How the best configuration is chosen.
 
     Attributes:
-        metric: The mean of this, highest first.
-        folds: In how many parts few questions are judged, each by what the others chose.
-        seed: Of the split.
+        metric: The metric whose mean decides; the highest wins.
+        folds: With few questions, the number of parts; each is judged by what the others chose.
+        seed: Seed of the split.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,9 +59,9 @@ class Experiment(BaseModel):
 
     Attributes:
         name: For titles.
-        base: The named configuration that all of them start from, and are compared with.
-        grid: Values of fields (`fusion.semantic_weight`), all combinations of which are tried.
-        configurations: Fields to change together, by the name of what comes of it.
+        base: The named configuration that all others start from and are compared with.
+        grid: Values of fields (`fusion.semantic_weight`); all combinations are tried.
+        configurations: Fields to change together, by the name of the resulting configuration.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,8 +78,8 @@ class Split:
     """Which questions choose and which judge.
 
     Attributes:
-        parts: Each part is judged by what the questions outside it chose; none in two of them.
-        is_hold_out: Whether there is one part only, the questions outside it never being judged.
+        parts: Disjoint parts; each is judged by what the questions outside it chose.
+        is_hold_out: Whether there is only one part; the questions outside it are never judged.
     """
 
     parts: tuple[frozenset[UUID], ...]
@@ -88,12 +88,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a way of choosing gives.
+    """The result of choosing.
 
     Attributes:
-        best: The best configuration over all questions: the one to use. Its own numbers flatter it.
-        by_part: What the questions outside each part chose.
-        judged: Every metric of the questions of the parts, by what was chosen without them.
+        best: The best configuration over all questions: the one to use. Its own figures over these
+            questions are biased upwards.
+        by_part: For each part, the configuration that the questions outside it chose.
+        judged: Every metric of the questions of the parts, each with the configuration chosen
+            without them.
     """
 
     best: str
@@ -114,7 +116,7 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
     """Read an experiment.
 
     Raises:
-        InvalidConfigurationError: With every problem named.
+        InvalidConfigurationError: It is invalid; every problem is named.
     """
     headline = Message.INVALID_EXPERIMENT.format(origin=origin)
     try:
@@ -136,19 +138,19 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
 def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, RetrievalConfig]:
     """Return every configuration to try, the base first.
 
-    Configurations that are the same by their hash are tried once, under the first name.
+    Configurations with equal hashes are tried once, under the first name.
 
     Args:
-        experiment: Parsed.
-        base: What its base is.
+        experiment: A parsed experiment.
+        base: Its base configuration.
 
     Raises:
-        InvalidConfigurationError: Some combination is not valid, with every problem named once; or
-            there are too many.
+        InvalidConfigurationError: A combination is invalid (every problem is named once), or
+            there are too many combinations.
     """
     variants: dict[str, Mapping[str, Any]] = {experiment.base: {}}
     combinations = math.prod(map(len, experiment.grid.values())) if experiment.grid else 0
-    # Before they are made: ten fields of ten values are ten thousand millions.
+    # Counted before they are made: ten fields with ten values give ten thousand million.
     count = 1 + combinations + len(experiment.configurations)
     if count > MAX_CONFIGURATIONS:
         message = Message.EXPERIMENT_TOO_MANY.format(count=count, maximum=MAX_CONFIGURATIONS)
@@ -178,7 +180,7 @@ def expand(experiment: Experiment, base: RetrievalConfig) -> dict[str, Retrieval
 
 
 def _described(concerned: Mapping[str, Sequence[str]]) -> list[str]:
-    """One line per problem, with the first configuration that has it; not all of very many.
+    """One line per problem, with the first configuration that has it; a long list is cut.
 
     Args:
         concerned: Names of configurations, by problem.
@@ -194,11 +196,11 @@ def _described(concerned: Mapping[str, Sequence[str]]) -> list[str]:
 def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Split:
     """Split the golden questions into those that choose and those that judge.
 
-    Half and half where that is enough, else in parts that take turns. Each category is spread
-    evenly; where a question goes depends on its text and the seed alone.
+    They are halved if there are enough, otherwise cut into parts for cross-validation. Each
+    category is spread evenly. The place of a question depends only on its text and the seed.
 
     Args:
-        entries: Stored, so that each has its id.
+        entries: Stored entries, so that each has its id.
         selection: Folds and seed.
     """
     is_hold_out = len(entries) >= HOLD_OUT_FROM
@@ -207,7 +209,7 @@ def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Spl
     for entry in entries:
         by_category[entry.category].append(entry)
     parts: list[set[UUID]] = [set() for _ in range(count)]
-    # Goes on from category to category: else the first part would get the odd one of each.
+    # Shared by all categories; otherwise the first part would get the odd question of each.
     turn = itertools.cycle(parts)
     for category in sorted(by_category):
         for entry in sorted(by_category[category], key=lambda e: _place(e, selection.seed)):
@@ -218,12 +220,12 @@ def split_questions(entries: Sequence[GoldenEntry], selection: Selection) -> Spl
 
 
 def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) -> Choice:
-    """Choose the best configuration without each part, and judge it there.
+    """For each part, choose the best configuration without it and judge that one on the part.
 
     Args:
-        results: Every metric of every question, by configuration, all of the same questions.
-        split: Of those questions.
-        metric: Whose mean decides; ties go to the configuration that comes first.
+        results: Every metric of every question, by configuration; all have the same questions.
+        split: The split of those questions.
+        metric: The metric whose mean decides; ties go to the configuration that comes first.
 
     Source: nested cross-validation, Cawley and Talbot, JMLR 2010, 11:2079-2107.
     """
@@ -239,9 +241,10 @@ def choose(results: Mapping[str, QueryMetrics], split: Split, metric: Metric) ->
 
 
 def pareto_front(points: Sequence[Point]) -> list[str]:
-    """Return the names of the points that no other beats in one thing and equals in the other.
+    """Return the names of the points that no other point dominates.
 
-    In order of quality, best first; of points equal in both the first by name.
+    A point dominates another if it is better in one respect and not worse in the other. The order
+    is by quality, best first; of points equal in both, only the first by name is returned.
     """
     front: list[Point] = []
     for point in sorted(points, key=lambda p: (-p.quality, p.latency_ms, p.name)):
@@ -259,7 +262,7 @@ def _place(entry: GoldenEntry, seed: int) -> bytes:
 
 
 def _label(changes: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
-    """Name a combination by the fields that vary, without their groups where that is enough."""
+    """Name a combination by the fields that vary, without their groups if that is unambiguous."""
     varied = [field for field in changes if len(grid[field]) > 1] or list(changes)
     last = Counter(field.rpartition(".")[2] for field in varied)
     names = {

@@ -1,4 +1,4 @@
-"""Which notes a question is asked of."""
+"""Filters: the conditions that notes must meet to be searched."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -28,14 +28,14 @@ _VALUE_CHARS = 1000
 
 
 def _findable(value: ValueT) -> ValueT:
-    """Refuse what no note can have."""
+    """Refuse a value that no note can have."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError(Message.FILTER_NUL)
     return value
 
 
 def _in_one_problem(value: ValueT, validate: ValidatorFunctionWrapHandler) -> ValueT:
-    """Name a value of no type that fits once, instead of once for each of the types."""
+    """Report a value of the wrong type once, instead of once for each accepted type."""
     try:
         valid: ValueT = validate(value)
     except ValidationError:
@@ -54,7 +54,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_findable)]
-"""As a filter gives it: a tag, a source, a metadata key."""
+"""A tag, a source or a metadata key in a filter."""
 LongText = Annotated[str, Field(max_length=_VALUE_CHARS, strict=True)]
 LongNumber = Annotated[StrictInt, Field(gt=-(10**_VALUE_CHARS), lt=10**_VALUE_CHARS)]
 Number = Annotated[FiniteFloat, Field(strict=True)]
@@ -64,19 +64,19 @@ MetadataValue = Annotated[
     AfterValidator(_findable),
 ]
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
-"""A date, or a date and time; UTC if it does not say otherwise, as the monthly partitions."""
+"""A date, or a date and time; in UTC by default, like the monthly partitions."""
 
 
 class RetrievalFilters(BaseModel):
-    """Conditions a note must meet, all of them; an empty one is no condition.
+    """Conditions that a note must meet, all of them; an empty field is no condition.
 
     Attributes:
-        source: The source the note came from.
-        tags: The note has every one of these.
+        source: The note came from this source.
+        tags: The note has all of these tags.
         note_ids: The note is one of these.
-        created_from: The note is of this moment or later.
-        created_until: The note is older than this moment.
-        metadata: The note's metadata has every one of these keys with exactly this value.
+        created_from: The note was created at this time or later.
+        created_until: The note was created before this time.
+        metadata: The note's metadata has all of these keys with exactly these values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,7 +96,7 @@ class RetrievalFilters(BaseModel):
 
     @property
     def is_empty(self) -> bool:
-        """Whether every note meets them."""
+        """Whether there are no conditions, so that every note meets them."""
         return self == RetrievalFilters()
 
 
@@ -104,7 +104,7 @@ def parse_filters(raw: Any) -> RetrievalFilters:
     """Validate filters.
 
     Raises:
-        InvalidFiltersError: With every problem named.
+        InvalidFiltersError: They are invalid; every problem is named.
     """
     try:
         return RetrievalFilters.model_validate(raw)

@@ -1,6 +1,7 @@
-"""The ranked lists of one question made one: reciprocal rank fusion, convex combination.
+"""Fuses the ranked lists of one question: reciprocal rank fusion or convex combination.
 
-Here is also the order of results. Re-ranking is `core.reranking`, diversity `core.diversity`.
+The order of results belongs here too. Re-ranking is in `core.reranking`, diversity in
+`core.diversity`.
 """
 
 import math
@@ -24,14 +25,15 @@ from rag_resources.core.retrievers import (
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 
 TieBreak = Literal["chunk_id", "recency"]
-"""Which of two equal scores comes first: by chunk id, or the newer note's and then by chunk id."""
+"""Order of equal scores: by chunk id, or newer notes first and then by chunk id."""
 
 SIDE_CANDIDATES = 3
-"""How many candidates count of a list that searched a sub-question or a hypothetical answer.
+"""How many candidates are used of a list that searched a sub-question or a hypothetical answer.
 
-Over pairs of unrelated XQuAD-es questions asked as one (`tests/benchmarks/bench_reranking.py`),
-three find more of what answers either: recall@5 of RRF +.03. Whole lists ruin RRF, MRR from .98 to
-.55: a passage in the middle of all lists then beats the best one of a single question.
+Measured on pairs of unrelated XQuAD-es questions asked as one
+(`tests/benchmarks/bench_reranking.py`). With three, RRF finds more passages that answer either
+question: recall@5 +.03. With whole lists RRF gets much worse, MRR from .98 to .55, since a passage
+in the middle of all lists then beats the best passage of a single question.
 """
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,22 +47,22 @@ def fuse(
     *,
     tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
-    """Fuse the lists of one question as a configuration says.
+    """Fuse the lists of one question as configured.
 
     Lists of one retriever over the same documents share that retriever's weight equally, so neither
-    a second vector per chunk nor a sub-question makes a retriever count twice. Of lists that
-    searched something else than the question itself only the first `SIDE_CANDIDATES` count. A
-    single list keeps its own scores.
+    a second vector per chunk nor a sub-question makes a retriever count twice. Of lists that did
+    not search the question itself, only the first `SIDE_CANDIDATES` are used. A single list keeps
+    its own scores.
 
     Args:
         rankings: The lists.
-        config: How they become one.
-        retrievers: How much each counts; one that stands in for another and is not named here
-            counts as a retriever does by default.
-        tie_break: Which of two equal scores comes first.
+        config: How they are fused.
+        retrievers: The weight of each retriever; a stand-in that is not named here has the
+            default weight.
+        tie_break: Order of equal scores.
 
     Returns:
-        Every chunk that counts, best first, ties as `tie_break` says.
+        The chunks of all lists used, best first, ties by `tie_break`.
     """
     found = [_narrowed(ranking) for ranking in rankings if ranking.candidates]
     if len(found) < 2:
@@ -74,7 +76,7 @@ def fuse(
 
 
 def best_first(chunks: Iterable[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
-    """Sort by falling score, ties as `tie_break` says; a note of unknown date is the oldest."""
+    """Sort by descending score, ties by `tie_break`; notes without a date count as the oldest."""
 
     def by_recency(chunk: ScoredChunk) -> tuple[float, timedelta, UUID]:
         newest_first = _EPOCH - chunk.created_at if chunk.created_at else timedelta.max
@@ -119,10 +121,10 @@ def reciprocal_rank_fusion(
 def convex_combination(
     rankings: Sequence[Ranking], *, weights: Sequence[float]
 ) -> list[ScoredChunk]:
-    """Fuse by the weighted mean of scores, min-max normalised inside each ranking; absent counts 0.
+    """Fuse by the weighted mean of the scores, after min-max normalisation of each ranking.
 
-    A ranking whose scores are all equal normalises to 1. Same arguments, order and errors as
-    `reciprocal_rank_fusion`; the weights are scaled to sum to 1.
+    A chunk that is absent from a ranking scores 0 there. Scores that are all equal become 1. Same
+    arguments, order and errors as `reciprocal_rank_fusion`; the weights are scaled to sum to 1.
 
     Properties: 1, 3, 4. Source: Bruch et al., ACM TOIS 2023, arXiv 2210.11934.
     """
@@ -137,7 +139,7 @@ def convex_combination(
 
 
 def min_max(scores: Sequence[float]) -> list[float]:
-    """Stretch scores to [0, 1], the lowest at 0 and the highest at 1; all 1 if they are equal."""
+    """Scale scores to [0, 1], the lowest to 0 and the highest to 1; all 1 if they are equal."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if high == low:
         return [1.0] * len(scores)
@@ -151,7 +153,7 @@ def _narrowed(ranking: Ranking) -> Ranking:
 
 
 def _alone(rankings: Sequence[Ranking]) -> list[ScoredChunk]:
-    """The scores of the only list as they are; nothing if there is none."""
+    """The scores of the only list, unchanged; empty if there is no list."""
     scores = {
         candidate.chunk_id: [candidate.score]
         for ranking in rankings

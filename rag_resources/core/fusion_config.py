@@ -1,6 +1,6 @@
-"""What a configuration says of its retrievers' weights and of how their lists become one.
+"""The part of a configuration about retriever weights and fusion.
 
-The rest of a configuration is `core.configuration`; fusing is `core.fusion`.
+The rest of a configuration is in `core.configuration`; fusion itself in `core.fusion`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 
-# -0.0 is stored as 0.0, or two equal configurations would hash differently.
+# -0.0 is stored as 0.0; otherwise two equal configurations would have different hashes.
 Weight = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(abs)]
@@ -24,17 +24,17 @@ class Part(BaseModel):
 
 
 class RetrieverConfig(Part):
-    """How much the lists of one retriever count in the fusion.
+    """The weight of one retriever's lists in the fusion.
 
     Attributes:
-        model_weights: By embedding model, where a model's vectors deserve another weight.
+        model_weights: Weights by embedding model, for models that need a different one.
     """
 
     weight: Weight = 0.5
     model_weights: dict[ModelName, Weight] = Field({}, max_length=50)
 
     def weight_of(self, model: str) -> float:
-        """Return the weight of a list found by a model's vectors; empty: found by words."""
+        """Return the weight of a list found by a model's vectors; "" for a list by words."""
         return self.model_weights.get(model, self.weight)
 
 
@@ -60,13 +60,13 @@ DEFAULT_RETRIEVERS = {
 
 
 class FusionConfig(Part):
-    """How the ranked lists become one.
+    """How the ranked lists are fused.
 
-    `rrf` is reciprocal rank fusion; `weighted` a convex combination of the scores, min-max
-    normalised inside each list, an absent document counting as 0 (Bruch et al., arXiv 2210.11934).
+    `rrf` is reciprocal rank fusion. `weighted` is a convex combination of the scores after min-max
+    normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
 
-    The three weights are an earlier spelling of what `RetrievalConfig.retrievers` says. They are
-    read, moved there by `in_one_spelling`, and never written.
+    The three weights are an earlier spelling of `RetrievalConfig.retrievers`. They are read, moved
+    there by `in_one_spelling`, and never written.
 
     Attributes:
         rank_constant: Damping of the top ranks in `rrf`.
@@ -94,10 +94,10 @@ class FusionConfig(Part):
 def in_one_spelling(
     fusion: FusionConfig, retrievers: Mapping[RetrieverName, RetrieverConfig]
 ) -> tuple[FusionConfig, dict[RetrieverName, RetrieverConfig]]:
-    """Move the weights of the earlier spelling, which win, to the retrievers.
+    """Move weights of the earlier spelling to the retrievers, where they take precedence.
 
     Raises:
-        ValueError: Together the weights are not valid.
+        ValueError: The resulting weights are not valid.
     """
     moved = dict(retrievers)
     for name, weight, model_weights in (
@@ -116,7 +116,7 @@ def in_one_spelling(
 def in_earlier_spelling(
     retrievers: Mapping[RetrieverName, RetrieverConfig],
 ) -> dict[str, Any] | None:
-    """Return the weights as `fusion` spelled them; None if that spelling cannot say it."""
+    """Return the weights in the earlier spelling of `fusion`; None if it cannot express them."""
     if retrievers.keys() != {RetrieverName.SEMANTIC, RetrieverName.FULLTEXT}:
         return None
     semantic = retrievers[RetrieverName.SEMANTIC]
@@ -128,7 +128,7 @@ def in_earlier_spelling(
 
 
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its weights where they are written today."""
+    """Return a stored configuration with its weights in the current spelling."""
     fusion = dict(stored.get("fusion") or {})
     if "retrievers" in stored or "semantic_weight" not in fusion:
         return dict(stored)

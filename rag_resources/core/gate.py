@@ -1,6 +1,6 @@
-"""The three-state gate over Hit_Rate@10, the interval beside it, and what else may be gated.
+"""The three-state gate over Hit_Rate@10 with its confidence interval, and further conditions.
 
-Whether an evaluation is worse than another is `core.comparison`.
+Whether one evaluation is worse than another is decided in `core.comparison`.
 """
 
 import math
@@ -20,15 +20,15 @@ _Z = float(norm.ppf(0.975))
 
 
 class GateConfig(BaseModel):
-    """What an evaluation must reach, and which of it stops a promotion. A gate that does not warns.
+    """What an evaluation must reach. Each condition either blocks a promotion or only warns.
 
     Attributes:
         hit_rate_at_10: Lowest Hit_Rate@10.
-        latency_p95_ms: What the p95 of a retrieval must stay under, in milliseconds.
-        margin: How much lower than that of what serves Hit_Rate@10 may be.
-        hit_rate_blocks: Whether a candidate under `hit_rate_at_10` is not promoted.
-        latency_blocks: Whether one over `latency_p95_ms` is not.
-        regression_blocks: Whether one that is worse by more than `margin` for certain is not.
+        latency_p95_ms: Upper limit of the p95 latency of a retrieval, in milliseconds.
+        margin: How far Hit_Rate@10 may be below that of the serving configuration.
+        hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
+        latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
+        regression_blocks: Whether a loss that is certainly larger than `margin` blocks it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,13 +59,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What the gate says.
+    """The gate's verdict.
 
     Attributes:
         hit_rate: Observed Hit_Rate@10.
-        interval: Wilson 95 % interval of it.
-        queries_to_settle: How many more questions, at least, bring the lower bound to the threshold
-            if the observed rate holds; 0 unless the state is inconclusive; None if no number does.
+        interval: Its Wilson 95 % interval.
+        queries_to_settle: Fewest additional questions that bring the lower bound to the threshold
+            if the observed rate stays the same. 0 unless the state is inconclusive; None if no
+            number is enough.
     """
 
     state: GateState
@@ -76,7 +77,7 @@ class GateVerdict:
 
     @property
     def allows_promotion(self) -> bool:
-        """Whether the hard rule, observed rate >= threshold, holds."""
+        """Whether the hard rule holds: observed rate >= threshold."""
         return self.state is not GateState.FAIL
 
 
@@ -91,7 +92,7 @@ def wilson_interval(hits: int, queries: int) -> Interval:
     if not 0 <= hits <= queries or queries == 0:
         raise InvalidParameterError(Message.GATE_COUNTS.format(hits=hits, queries=queries))
     rate = hits / queries
-    # The upper bound of the hits is the lower bound of the misses, mirrored.
+    # The upper bound of the hit rate is 1 minus the lower bound of the miss rate.
     high = 1 - _lower_bound(queries - hits, queries)
     return Interval(min(rate, _lower_bound(hits, queries)), max(rate, high))
 
@@ -102,10 +103,10 @@ def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> 
     Args:
         hits: Questions with a relevant note in the first ten distinct notes.
         queries: All questions, failed ones included.
-        threshold: Of the hard rule.
+        threshold: Threshold of the hard rule.
     """
     interval = wilson_interval(hits, queries)
-    # Counts, not rates: 17/20 >= 0.85 must not depend on how 0.85 is rounded.
+    # Counts are compared, not rates: 17/20 >= 0.85 must not depend on the rounding of 0.85.
     if hits < math.ceil(threshold * queries - 1e-9):
         return GateVerdict(GateState.FAIL, hits / queries, interval, threshold, 0)
     if interval.low >= threshold:
@@ -117,15 +118,15 @@ def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> 
 def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:
     """Return the smallest number of further questions that settles the gate at the observed rate.
 
-    Of n questions, `floor(rate * n)` hit. Rounding down makes the lower bound rise and fall from
-    one n to the next, so a binary search over it misses the smallest n. The bound without rounding
-    only rises, and it is never the lower one: the search starts where that one reaches the
-    threshold.
+    Of n questions, `floor(rate * n)` are assumed to hit. Because of the rounding, the lower bound
+    is not monotonic in n, so a binary search over it could miss the smallest n. Without the
+    rounding the bound increases with n and is never smaller. So the search starts at the n where
+    the unrounded bound reaches the threshold.
 
     Args:
-        hits: Observed so far.
-        queries: Asked so far, at least 1.
-        threshold: That the lower bound must reach.
+        hits: Hits so far.
+        queries: Questions so far, at least 1.
+        threshold: The value that the lower bound must reach.
 
     Returns:
         How many more than `queries`; None if `_MOST_QUERIES` questions are not enough.
@@ -147,7 +148,7 @@ def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:
 
 
 def _lower_bound(hits: float, queries: int) -> float:
-    """Return the lower Wilson bound in closed form, which also takes a fraction of a hit."""
+    """Return the lower Wilson bound in closed form, which also accepts fractional hits."""
     rate, weight = hits / queries, _Z**2 / queries
     spread = _Z * math.sqrt(rate * (1 - rate) / queries + weight / (4 * queries))
     return max(0.0, (rate + weight / 2 - spread) / (1 + weight))

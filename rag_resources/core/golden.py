@@ -1,7 +1,7 @@
-"""Golden entries: their form, their validation, their JSON.
+"""Golden entries: their type, validation and JSON form.
 
-What an import changes is `core.golden_changes`; storing entries is `store.golden`. Properties 30
-to 33.
+The changes of an import belong in `core.golden_changes`; storing entries in `store.golden`.
+Properties 30 to 33.
 """
 
 import re
@@ -26,10 +26,10 @@ from rag_resources.core.text import is_blank, normalize_query
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
 CANDIDATE_TAG = "candidata"
-"""Of a suggested entry; it is refused until a person who has looked at it takes the tag away."""
-# The normalised question is the key of an index, whose rows must fit in a third of a page (2,704).
+"""Tag of a suggested entry, which is refused until a person has checked it and removed the tag."""
+# The normalised question is an index key, which must fit in a third of a page (2,704 bytes).
 _MAX_KEY_BYTES = 2_600
-# PostgreSQL stores neither NUL nor a surrogate without its other half.
+# PostgreSQL can store neither NUL nor an unpaired surrogate.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -40,7 +40,8 @@ class GoldenEntry:
     Attributes:
         golden_id: None until stored.
         relevant_note_ids: At least one, without repeats, in the order given.
-        places: Ranges of those notes that answer; none if the author named notes only.
+        places: Ranges of those notes that answer the question; empty if the author named only
+            notes.
     """
 
     query: str
@@ -56,11 +57,11 @@ class GoldenEntry:
 
     @property
     def normalized_query(self) -> str:
-        """What two entries may not share."""
+        """The normalised question, which must be unique in the dataset."""
         return normalize_query(self.query)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the exported form; `places` only where there are any."""
+        """Return the exported form; `places` is left out if empty."""
         row = {
             "id": str(self.golden_id) if self.golden_id else None,
             "query": self.query,
@@ -88,9 +89,9 @@ class _Reading:
 def golden_hash(entries: Sequence[GoldenEntry]) -> str:
     """Hash what an evaluation depends on.
 
-    That is questions, relevant notes, places, categories and difficulties, in any order.
-    Entries without places hash as they did before there were any. An edited note changes no hash:
-    places keep what they state.
+    These are questions, relevant notes, places, categories and difficulties, in any order. Entries
+    without places hash as they did before places existed. Editing a note does not change the hash,
+    since places keep their stored text and offsets.
     """
     return canonical_hash(sorted(_hashed(entry) for entry in entries))
 
@@ -113,17 +114,17 @@ def parse_golden(
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
 ) -> list[GoldenEntry]:
-    """Read a golden dataset, all of it or nothing.
+    """Read a golden dataset, completely or not at all.
 
     Args:
         raw: A list of entries, or a mapping with one under `entries`. An entry names its notes by
             id (`relevantNoteIds`) or by external id (`relevantNotes`).
         origin: The file, for messages.
-        resolve_note: The id of the note with a given id or external id; None if there is none.
-        content_of: The content of a note that `resolve_note` gave; asked for places only.
+        resolve_note: Returns the id of the note with an id or external id; None if there is none.
+        content_of: Returns the content of a note found by `resolve_note`; called only for places.
 
     Raises:
-        InvalidGoldenDatasetError: With every bad entry named.
+        InvalidGoldenDatasetError: It is invalid; every bad entry is named.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     headline = Message.GOLDEN_INVALID.format(origin=origin)
@@ -152,10 +153,10 @@ def parse_entry(
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
 ) -> GoldenEntry:
-    """Read one entry, given as in a file; the arguments are those of `parse_golden`.
+    """Read one entry, in the form of a file. For the other arguments see `parse_golden`.
 
     Raises:
-        InvalidGoldenDatasetError: With every bad field named.
+        InvalidGoldenDatasetError: It is invalid; every bad field is named.
     """
     reading = _Reading()
     entry = _parse_entry(row, reading, resolve_note, content_of)
@@ -165,7 +166,7 @@ def parse_entry(
 
 
 def locate_problem(position: int, query: str, reason: str) -> str:
-    """Say which entry of a file has a problem."""
+    """Return a message that names the entry of a file with its problem."""
     message = Message.GOLDEN_ENTRY if query.strip() else Message.GOLDEN_ENTRY_UNNAMED
     return message.format(position=position, query=printable(query[:60]), reason=reason)
 
@@ -294,7 +295,7 @@ def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
         return None
     try:
         return UUID(value)
-    except (ValueError, TypeError, AttributeError):  # Also what is no text at all.
+    except (ValueError, TypeError, AttributeError):  # The last two if it is not a text.
         reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
         return None
 
@@ -305,7 +306,7 @@ def _timestamp(row: Mapping[str, Any], name: str, reading: _Reading) -> datetime
         return None
     try:
         parsed = datetime.fromisoformat(value)
-        parsed.astimezone(UTC)  # As the database gives it back.
+        parsed.astimezone(UTC)  # As the database returns it.
     except (ValueError, TypeError, OverflowError):
         parsed = None
     if parsed is None or parsed.tzinfo is None:

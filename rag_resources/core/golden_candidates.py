@@ -1,8 +1,9 @@
-"""Notes that a golden question may lack: what retrieval finds first and nobody has judged.
+"""Notes that may be missing from a golden question: retrieved first, but never judged.
 
-Pooling judges only what some retriever found when the questions were written; a better one finds
-more, and is counted as missing (Buckley and Voorhees, SIGIR 2004, doi:10.1145/1008992.1009000).
-Only a person can tell an answer from a miss: see `CANDIDATE_TAG` of `core.golden`.
+Pooling judges only what some retriever found when the questions were written. A better retriever
+finds more relevant notes, which then count as misses (Buckley and Voorhees, SIGIR 2004,
+doi:10.1145/1008992.1009000). Only a person can tell whether such a note answers the question: see
+`CANDIDATE_TAG` of `core.golden`.
 """
 
 import math
@@ -25,8 +26,8 @@ class CandidateNote:
     """A note to be judged.
 
     Attributes:
-        configurations: Those that rank it among their first three and above every relevant note,
-            by name.
+        configurations: Names of the configurations that rank it among the first three and above
+            every relevant note.
     """
 
     note_id: UUID
@@ -35,7 +36,7 @@ class CandidateNote:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A question with the notes to be judged for it, those of most configurations first."""
+    """A question with the notes to be judged for it; notes of more configurations come first."""
 
     entry: GoldenEntry
     notes: tuple[CandidateNote, ...]
@@ -46,9 +47,9 @@ class Candidate:
         """Return it as an entry to import once a person has judged it.
 
         Args:
-            names: What people call the notes to be judged, by id.
+            names: Names of the notes to be judged, by id.
             notes: Those notes.
-            at: Now: up to when the person who judges them knows what was found.
+            at: The current time; the person who judges has seen the results up to then.
         """
         row = self.entry.to_json()
         return row | {
@@ -78,21 +79,21 @@ def find_candidates(
     reviewed: Sequence[Outcome] = (),
     existing: Container[UUID],
 ) -> list[Candidate]:
-    """Find the notes that at least half of the configurations rank first and nobody judged.
+    """Find the notes that at least half of the configurations rank first and nobody has judged.
 
-    A configuration speaks for a note that it ranks among the first three and above every relevant
-    one: under a relevant note there is no miss to explain. One alone does not do.
+    A configuration supports a note that it ranks among the first three and above every relevant
+    note: below a relevant note there is no miss to explain. A single configuration is not enough.
 
     Args:
-        entries: Stored.
+        entries: Stored entries.
         outcomes: Of the latest evaluation of every configuration.
-        reviewed: The same, when each entry was last written: what they spoke for, and is not
-            relevant, was rejected.
-        existing: The notes there still are.
+        reviewed: The outcomes at the time each entry was last written. Notes that these support
+            and that are not relevant count as rejected.
+        existing: The notes that still exist.
 
     Returns:
-        Those of most configurations first, ties in the order of the entries; within a question by
-        configurations, best rank and id.
+        Questions by number of supporting configurations, most first, ties in the order of the
+        entries. Within a question, notes by configurations, best rank and id.
     """
     found, known = _by_question(outcomes), _by_question(reviewed)
     candidates = []
@@ -141,7 +142,7 @@ def _spoken_for(
 
 
 def _ahead(entry: GoldenEntry, outcome: Outcome) -> Iterator[tuple[int, UUID]]:
-    """Yield the first notes of a ranking, with their ranks, up to a relevant one."""
+    """Yield the first notes of a ranking with their ranks, until a relevant one."""
     for rank, note_id in enumerate(outcome.retrieved_note_ids[:CANDIDATE_RANKS], start=1):
         if note_id in entry.relevant_note_ids:
             return

@@ -1,6 +1,7 @@
-"""What changes in a golden dataset: an import before it is written, the history after.
+"""Changes to a golden dataset: planning an import, and replaying the history.
 
-An entry's own form is `core.golden`; the rows are `store.golden` and `store.golden_history`.
+The type of an entry is in `core.golden`; the rows are in `store.golden` and
+`store.golden_history`.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ _HASH_DIGITS = 16
 
 
 class Operation(StrEnum):
-    """What became of an entry."""
+    """What was done with an entry."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -29,14 +30,14 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoldenChange:
-    """An entry before and after; before is None if it is new, after if it is gone."""
+    """An entry before and after a change: no `before` if it is new, no `after` if it is deleted."""
 
     before: GoldenEntry | None
     after: GoldenEntry | None
 
     @property
     def operation(self) -> Operation:
-        """What became of the entry."""
+        """What was done with the entry."""
         if self.before is None:
             return Operation.INSERT
         return Operation.DELETE if self.after is None else Operation.UPDATE
@@ -47,7 +48,7 @@ class RecordedChange:
     """A row of the history.
 
     Attributes:
-        version: Of the dataset: every transaction that changes it makes the next one.
+        version: Version of the dataset; every transaction that changes it makes a new one.
         changed_by: User of the database.
         origin: File, command or run; empty for a change made without the application.
     """
@@ -64,8 +65,8 @@ class GoldenVersion:
     """The dataset after a change.
 
     Attributes:
-        changes: What made it of the version before.
-        entries: All of it, in no order.
+        changes: The changes from the previous version.
+        entries: The whole dataset, in no particular order.
     """
 
     number: int
@@ -77,11 +78,11 @@ class GoldenVersion:
 
     @property
     def golden_hash(self) -> str:
-        """What evaluations of this version are stored with."""
+        """The golden hash that evaluations of this version are stored with."""
         return golden_hash(self.entries)
 
     def count(self, operation: Operation) -> int:
-        """How many entries an operation made it of."""
+        """How many entries were changed by an operation."""
         return count_changes(self.changes)[operation]
 
 
@@ -98,25 +99,25 @@ def plan_changes(
     origin: str,
     removable: Container[UUID | None] = (),
 ) -> list[GoldenChange]:
-    """Say what makes the stored dataset hold the wanted entries.
+    """Return the changes that bring the wanted entries into the stored dataset.
 
-    An entry is the stored one with its id, or else the one with its question, which takes the id of
-    the wanted one if that has any. Times that an entry does not bring stay, but for `updated_at`
-    of one that changes.
+    A wanted entry matches the stored one with its id, or else the stored one with its question,
+    which then takes the wanted entry's id if it has one. Times that a wanted entry lacks are kept
+    from the stored one, except `updated_at` of an entry that changes.
 
     Args:
         stored: With ids and times.
         wanted: No two with the same id or normalised query.
-        replace_all: Whether what is not wanted goes.
-        origin: Of the wanted entries, for messages.
-        removable: Ids of what goes, if it is not wanted, even if the rest does not.
+        replace_all: Whether to delete stored entries that are not wanted.
+        origin: Where the wanted entries come from, for messages.
+        removable: Ids of entries to delete if they are not wanted, even without `replace_all`.
 
     Returns:
-        The changes, deletions first; nothing for an entry that is as it is wanted. A new entry
-        without an id, and any without a time of its own, is for the store to complete.
+        The changes, deletions first; none for an entry that stays the same. The store fills in
+        missing ids of new entries, and missing times.
 
     Raises:
-        InvalidGoldenDatasetError: A wanted entry takes the question of another one that stays.
+        InvalidGoldenDatasetError: A wanted entry has the same question as another one that stays.
     """
     pairs = _pair(stored, wanted)
     matched = {before.golden_id for before, _ in pairs if before}
@@ -132,18 +133,18 @@ def plan_changes(
 def keep_own(
     stored: Sequence[GoldenEntry], wanted: Sequence[GoldenEntry], own: Container[UUID | None]
 ) -> tuple[list[GoldenEntry], list[GoldenEntry]]:
-    """Take out of an import what would undo the work of a person.
+    """Remove from an import the entries that would undo a person's work.
 
-    An entry of the import that carries the time of the stored question, or a later one, was made
-    from it, and changes it; any other leaves it as it is.
+    An imported entry whose time equals that of the stored question, or is later, was made from that
+    question and may change it. Any other entry may not.
 
     Args:
         stored: With ids and times.
-        wanted: What the import brings.
-        own: Ids of what a person entered.
+        wanted: The entries of the import.
+        own: Ids of the questions that a person entered.
 
     Returns:
-        What is left of `wanted`, and the stored entries that stay as they are.
+        The rest of `wanted`, and the stored entries that stay as they are.
     """
     kept: list[GoldenEntry] = []
     rest: list[GoldenEntry] = []
@@ -153,7 +154,7 @@ def keep_own(
                 kept.append(before)
         else:
             rest.append(entry)
-    if len(rest) < len(wanted):  # What is left may pair otherwise now.
+    if len(rest) < len(wanted):  # The remaining entries may match others now.
         rest, more = keep_own(stored, rest, own)
         kept += [entry for entry in more if entry not in kept]
     return rest, kept
@@ -168,7 +169,7 @@ def _is_older(entry: GoldenEntry, stored: GoldenEntry) -> bool:
 def _pair(
     stored: Sequence[GoldenEntry], wanted: Sequence[GoldenEntry]
 ) -> list[tuple[GoldenEntry | None, GoldenEntry]]:
-    """Pair each wanted entry with the stored one with its id, or else with its question."""
+    """Match each wanted entry to the stored one with its id, or else with its question."""
     by_id = {entry.golden_id: entry for entry in stored}
     named = {entry.golden_id for entry in wanted if entry.golden_id in by_id}
     by_query = {e.normalized_query: e for e in stored if e.golden_id not in named}
@@ -212,7 +213,7 @@ def replay(recorded: Iterable[RecordedChange]) -> Iterator[GoldenVersion]:
     """Rebuild every version of the dataset.
 
     Args:
-        recorded: All of the history, oldest first.
+        recorded: The whole history, oldest first.
     """
     current: dict[UUID | None, GoldenEntry] = {}
     for number, rows in groupby(recorded, key=attrgetter("version")):
@@ -234,13 +235,13 @@ def replay(recorded: Iterable[RecordedChange]) -> Iterator[GoldenVersion]:
 
 
 def find_version(versions: Sequence[GoldenVersion], moment: str) -> GoldenVersion | None:
-    """Return the version a person means; None if the history has none.
+    """Return the version that a person asks for; None if the history has none.
 
     Args:
         versions: Oldest first.
-        moment: A version's number, a golden hash (of several versions with it, the newest: they
-            differ in nothing an evaluation depends on), or a time in ISO form, UTC unless it says
-            otherwise: what the dataset was then.
+        moment: A version number, a golden hash, or a time in ISO form (UTC by default), for the
+            dataset at that time. If several versions have the hash, the newest is returned: they do
+            not differ in anything that an evaluation depends on.
     """
     newest_first = versions[::-1]
     if moment.isdecimal() and len(moment) < _HASH_DIGITS:
