@@ -1,7 +1,7 @@
-"""Whether a golden dataset still measures what it should.
+"""Checks whether a golden dataset still measures what it should.
 
-What it looks at is read by `store.golden_review`. It only points: what becomes of a question is
-for a person to say.
+`store.golden_review` reads the data for it. The check only reports; a person decides what to do
+with a question.
 """
 
 from collections import Counter
@@ -17,28 +17,28 @@ from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 
 MIX_SHIFT = 0.1
-"""Total variation above which the category mix has shifted.
+"""Total variation above which the category mix counts as shifted.
 
-A mean over all questions, as Hit_Rate@10 is, moves by at most this much from the mix alone.
+A shift of the mix alone changes a mean over all questions, such as Hit_Rate@10, by at most this.
 """
 
 DECIDING_QUESTIONS = 6
-"""Fewer questions on which configurations differ can decide nothing.
+"""Fewest questions with different results that can show a difference between configurations.
 
-Five that all flip one way have an exact McNemar p of 0.0625, six one of 0.031.
+If five questions all flip one way, the exact McNemar test gives p = 0.0625; with six, p = 0.031.
 """
 
 MIN_CONFIGURATIONS = 2
-"""Of one configuration it cannot be said that all of them agree."""
+"""Agreement is only reported from this many configurations on."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteState:
-    """A relevant note that is not what it was when its question was last written.
+    """A relevant note that has changed since its question was last written.
 
     Attributes:
-        name: What people call it.
-        gone: Deleted or expired; or else its content was edited.
+        name: Its name for display.
+        gone: Whether it was deleted or has expired; otherwise its content was edited.
     """
 
     golden_id: UUID
@@ -49,7 +49,7 @@ class NoteState:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the latest evaluation of a configuration found for a question as it is now.
+    """What the latest evaluation of a configuration found for an unchanged question.
 
     Attributes:
         first_relevant_rank: 1-based, over distinct notes; None if no relevant note was found.
@@ -69,7 +69,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class MixShift:
-    """How far the categories are from what they were, by share of the questions.
+    """How far the shares of the categories have moved.
 
     Attributes:
         distance: Total variation: half the sum of the absolute differences, in [0, 1].
@@ -90,18 +90,19 @@ class QuestionNotes:
 
 @dataclass(frozen=True, slots=True)
 class GoldenDrift:
-    """What was found.
+    """The findings of the check.
 
     Attributes:
-        gone: Questions with relevant notes that no longer exist or have expired.
+        gone: Questions with relevant notes that were deleted or have expired.
         edited: Questions with relevant notes edited since the question was last written.
-        mix: Against what was last evaluated and serves; None before the first evaluation.
+        mix: Compared with the evaluation behind the serving promotion, or with the latest one;
+            None before the first evaluation.
         near_duplicates: Most similar first.
-        configurations: How many have an evaluation.
-        ceiling: Questions that every configuration gets right, in its first ten.
-        floor: Questions that none does: hard ones, or wrong labels.
-        judged: Questions that at least two configurations were asked as they are now.
-        places: Those that an edit of their note moved, changed or took away.
+        configurations: How many configurations have an evaluation.
+        ceiling: Questions that every configuration answers in its first ten notes.
+        floor: Questions that none answers: hard ones, or wrong labels.
+        judged: Unchanged questions that at least two configurations were evaluated on.
+        places: Places that an edit of their note moved, changed or removed.
     """
 
     questions: int
@@ -117,22 +118,22 @@ class GoldenDrift:
 
     @property
     def deciding(self) -> int:
-        """How many questions tell configurations apart."""
+        """How many questions have different results for different configurations."""
         return self.judged - len(self.ceiling) - len(self.floor)
 
     @property
     def mix_shifted(self) -> bool:
-        """Whether a mean may have moved by the mix alone."""
+        """Whether a mean may have changed because of the mix alone."""
         return self.mix is not None and self.mix.distance > MIX_SHIFT
 
     @property
     def decides_nothing(self) -> bool:
-        """Whether, all questions being evaluated, too few tell configurations apart."""
+        """Whether all questions were evaluated and too few distinguish configurations."""
         return 0 < self.questions == self.judged and self.deciding < DECIDING_QUESTIONS
 
     @property
     def findings(self) -> list[str]:
-        """What there is to look at, a line each; none if all is well."""
+        """What a person should look at, one line each; empty if all is well."""
         lines = [
             *(_about_notes(Message.DRIFT_GONE, item) for item in self.gone),
             *(_about_notes(Message.DRIFT_EDITED, item) for item in self.edited),
@@ -162,7 +163,7 @@ class GoldenDrift:
 
     @property
     def summary(self) -> str:
-        """All of it in a line."""
+        """All findings in one line."""
         return Message.DRIFT_SUMMARY.format(
             questions=self.questions,
             configurations=self.configurations,
@@ -212,15 +213,15 @@ def measure_drift(
     outcomes: Sequence[Outcome] = (),
     places: Sequence[QuestionPlace] = (),
 ) -> GoldenDrift:
-    """Look at the whole dataset.
+    """Check the whole dataset.
 
     Args:
-        entries: Stored.
-        notes: Those that changed.
-        categories_before: Questions by category of the evaluation to compare with.
+        entries: Stored entries.
+        notes: Relevant notes that changed.
+        categories_before: Questions by category in the evaluation to compare with.
         lexemes: The stems of every question, by golden id.
         outcomes: Of the latest evaluation of every configuration.
-        places: Of stored entries, those no longer where they are stated.
+        places: Places of stored entries that are no longer at their stored position.
     """
     judged = _judged(entries, outcomes)
     return GoldenDrift(
@@ -243,8 +244,8 @@ def category_shift(before: Mapping[str, float], now: Mapping[str, float]) -> Mix
     """Compare two category mixes.
 
     Args:
-        before: Questions by category, at least one.
-        now: The same, at least one.
+        before: Questions by category before, at least one.
+        now: Questions by category now, at least one.
     """
     shares_before, shares_now = _shares(before), _shares(now)
     categories = shares_before.keys() | shares_now.keys()
@@ -255,7 +256,7 @@ def category_shift(before: Mapping[str, float], now: Mapping[str, float]) -> Mix
 def _judged(
     entries: Sequence[GoldenEntry], outcomes: Sequence[Outcome]
 ) -> list[tuple[GoldenEntry, list[bool]]]:
-    """Return the questions of which agreement can be said, with the hits of the configurations."""
+    """Return the questions evaluated by enough configurations, with the hits of each."""
     hits: dict[UUID | None, list[bool]] = {}
     for outcome in outcomes:
         hits.setdefault(outcome.golden_id, []).append(outcome.is_hit)

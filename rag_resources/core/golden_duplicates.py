@@ -1,4 +1,4 @@
-"""Golden questions that are one question asked twice, by the words they share."""
+"""Finds golden questions that ask the same thing twice, by the words they share."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from uuid import UUID
 from rag_resources.core.golden import GoldenEntry
 
 NEAR_DUPLICATE = 0.8
-"""Jaccard similarity from which two questions are one asked twice.
+"""Jaccard similarity from which two questions count as duplicates.
 
-Of five words one may be another's addition. In the sample the only pair above it asks the same
-thing; the next one is at 0.45.
+For example, one of five words may be missing from the other question. In the sample, the only pair
+above it asks the same thing; the next pair is at 0.45.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """Two questions that say nearly the same, and how nearly, in [0, 1]."""
+    """Two nearly equal questions and their similarity, in [0, 1]."""
 
     first: GoldenEntry
     second: GoldenEntry
@@ -30,15 +30,16 @@ def near_duplicates(
     *,
     threshold: float = NEAR_DUPLICATE,
 ) -> tuple[NearDuplicate, ...]:
-    """Find questions that share nearly all their stems, by their Jaccard similarity.
+    """Find questions that share nearly all their stems, by Jaccard similarity.
 
-    Cheap, deterministic and explained by the words themselves, which a cosine of a model is not;
-    the same question in other words is beyond it. Stems with and without accents count, so that a
-    question typed without them is the same one.
+    This is cheap, deterministic and explained by the words, unlike a model's cosine. It does not
+    find the same question in other words. Stems with and without accents are compared, so a
+    question typed without accents counts as the same.
 
     Args:
-        entries: Stored.
-        lexemes: The stems of every question, by golden id; a question without any is like no other.
+        entries: Stored entries.
+        lexemes: The stems of every question, by golden id; a question without stems has no
+            duplicates.
         threshold: In (0, 1].
 
     Returns:
@@ -51,7 +52,7 @@ def near_duplicates(
     ]
     pairs = []
     for (first, ours), (second, theirs) in combinations(stems, 2):
-        # The sizes alone bound the similarity: most pairs end here.
+        # The sizes bound the similarity, which rules out most pairs.
         if min(len(ours), len(theirs)) / max(len(ours), len(theirs)) < threshold:
             continue
         similarity = len(ours & theirs) / len(ours | theirs)

@@ -1,4 +1,4 @@
-"""What edits of notes did to the places of golden questions, for `core.golden_drift`."""
+"""How edits of notes affected the places of golden questions, for `core.golden_drift`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,10 @@ from rag_resources.core.quoting import shown
 
 @dataclass(frozen=True, slots=True)
 class QuestionPlace:
-    """A place of a question that is no longer where it is stated.
+    """A place of a question that is no longer at its stored position.
 
     Attributes:
-        note: What people call its note.
+        note: Name of its note for display.
     """
 
     entry: GoldenEntry
@@ -23,7 +23,7 @@ class QuestionPlace:
 
     @property
     def finding(self) -> str:
-        """What a person has to look at; empty if its exact text only moved."""
+        """What a person should check; empty if the exact text has only moved."""
         place = self.place
         values = {
             "text": shown(place.stated.text),

@@ -1,7 +1,7 @@
 """Places of golden questions: ranges of characters of a relevant note that answer the question.
 
-Reading whole entries is `core.golden`; judging passages by places is `core.passage_metrics`. Where
-a note itself comes from, a page or a cell, is `core.places`.
+Reading whole entries belongs in `core.golden`; judging passages by places in
+`core.passage_metrics`. The page or cell that a note comes from belongs in `core.places`.
 """
 
 import re
@@ -18,11 +18,11 @@ from rag_resources.core.text import is_blank
 
 MAX_OFFSET = 2**30
 """PostgreSQL stores no text with more characters."""
-# PostgreSQL stores neither NUL nor a surrogate without its other half.
+# PostgreSQL can store neither NUL nor an unpaired surrogate.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 MIN_SIMILARITY = 0.8
-"""Least similarity for an edited text to count as the same place: four of five characters stay."""
+"""Least similarity of an edited text to count as the same place: four of five characters equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class GoldenPlace:
         note_id: One of the entry's relevant notes.
         start: Offset into the note's content, in code points.
         end: After the last character; greater than `start`.
-        text: What stood there. It finds the place again when the note was edited.
+        text: The text at that range; used to find the place again after an edit of the note.
     """
 
     note_id: UUID
@@ -42,7 +42,7 @@ class GoldenPlace:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form of files, of the store and of the history."""
+        """Return the JSON form used in files, in the store and in the history."""
         return {
             "note": str(self.note_id),
             "start": self.start,
@@ -58,14 +58,15 @@ def place_from_json(row: Mapping[str, Any]) -> GoldenPlace:
 
 @dataclass(frozen=True, slots=True)
 class LocatedPlace:
-    """A place in the note as it is now.
+    """A place and its current position in the note.
 
     Attributes:
-        stated: As the question names it.
-        start: Present offset; of no use if the place is lost.
-        end: Present end.
-        similarity: Of the text there to the stated one, in (0, 1]; 1 is exact, None is lost.
-        occurrences: How often the stated text stands in the note, if it had to be searched.
+        stated: The place as stored with the question.
+        start: Current offset; meaningless if the place is lost.
+        end: Current end.
+        similarity: Similarity of the text there to the stored one, in (0, 1]; 1 is exact, None
+            means lost.
+        occurrences: How often the stored text occurs in the note, if it had to be searched.
     """
 
     stated: GoldenPlace
@@ -81,26 +82,26 @@ class LocatedPlace:
 
     @property
     def has_moved(self) -> bool:
-        """Whether the place is elsewhere than stated."""
+        """Whether the current position differs from the stored one."""
         return not self.is_lost and (self.start, self.end) != (self.stated.start, self.stated.end)
 
     @property
     def is_as_stated(self) -> bool:
-        """Whether the text stands where the question says."""
+        """Whether the exact text is at its stored position."""
         return not (self.is_lost or self.has_moved or self.is_doubtful)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a person should look: the text changed, or stands in the note several times."""
+        """Whether a person should check it: the text changed, or occurs several times."""
         return not self.is_lost and (self.similarity != 1 or self.occurrences > 1)
 
 
 def locate(place: GoldenPlace, content: str) -> LocatedPlace:
-    """Find a place in the present content of its note.
+    """Find a place in the current content of its note.
 
-    The stated offsets count while the text stands there. Otherwise the exact text counts, the
-    occurrence nearest to the stated start (the earlier of two as near); otherwise the most similar
-    range of at least `MIN_SIMILARITY`, by normalised indel similarity.
+    The stored offsets are used if the text is still there. Otherwise the occurrence of the exact
+    text nearest to the stored start is used; ties go to the earlier one. Otherwise the most similar
+    range is used, if its normalised indel similarity is at least `MIN_SIMILARITY`.
     """
     if content[place.start : place.end] == place.text:
         return LocatedPlace(place, place.start, place.end)
@@ -112,7 +113,7 @@ def locate(place: GoldenPlace, content: str) -> LocatedPlace:
 
 
 def occurrences_of(text: str, content: str) -> list[int]:
-    """Return where a text that is not empty stands, overlapping occurrences included."""
+    """Return the offsets of a non-empty text, overlapping occurrences included."""
     starts = []
     found = content.find(text)
     while found >= 0:
@@ -122,14 +123,14 @@ def occurrences_of(text: str, content: str) -> list[int]:
 
 
 def restate(located: LocatedPlace, content: str) -> GoldenPlace:
-    """Return a place that is not lost as it stands in the note now: a person confirmed it."""
+    """Return the place at its current position, which a person has confirmed; it is not lost."""
     text = content[located.start : located.end]
     return replace(located.stated, start=located.start, end=located.end, text=text)
 
 
 def _most_similar(place: GoldenPlace, content: str) -> LocatedPlace:
     lost = LocatedPlace(place, place.start, place.end, similarity=None, occurrences=0)
-    # A shorter content would be searched for in the text instead.
+    # With a shorter content the search would look for the content in the text instead.
     if len(content) < len(place.text):
         return lost
     found = fuzz.partial_ratio_alignment(place.text, content, score_cutoff=100 * MIN_SIMILARITY)
@@ -149,19 +150,19 @@ def read_places(
     resolve_note: Callable[[str], UUID | None],
     content_of: Callable[[UUID], str],
 ) -> tuple[tuple[GoldenPlace, ...], list[str]]:
-    """Read the places of an entry as a file gives them.
+    """Read the places of an entry in a file.
 
-    A place with a text alone must name the only such text in its note. One with offsets and a text
-    is kept as stated, also if an edit moved the text since: `locate` finds it.
+    If a place has only a text, the text must occur exactly once in its note. A place with offsets
+    and a text is kept as it is, even if an edit has moved the text since: `locate` finds it.
 
     Args:
         value: The field `places`; None if the entry has none.
-        relevant: The entry's notes; if they could not be read, neither are its places.
-        resolve_note: The id of the note with a given id or external id; None if there is none.
-        content_of: The content of a relevant note.
+        relevant: The entry's notes; if they could not be read, the places are not read either.
+        resolve_note: Returns the id of the note with an id or external id; None if there is none.
+        content_of: Returns the content of a relevant note.
 
     Returns:
-        The places without repeats, and what is wrong with others.
+        The valid places without repeats, and the problems of the others.
     """
     if value is None or not relevant:
         return (), []

@@ -1,7 +1,8 @@
-"""How good an answer is: its claims, what supports them, and the numbers over many answers.
+"""Judges answers: their claims, the evidence for them, and mean scores over many answers.
 
-Faithfulness and answer relevance are those of RAGAS (Es et al. 2023, arXiv:2309.15217). Who judges
-is `evaluation.judge`. docs/decisions.md has how far the embedded one agrees with labelled answers.
+Faithfulness and answer relevance are defined as in RAGAS (Es et al. 2023, arXiv:2309.15217). The
+judges are in `evaluation.judge`. docs/decisions.md says how well the embedded judge agrees with
+labelled answers.
 """
 
 import re
@@ -22,32 +23,33 @@ from rag_resources.core.wording import (
 )
 
 MIN_SHARE = 0.8
-"""Of a claim's new words, what its evidence must hold."""
+"""Share of a claim's new words that its evidence must contain."""
 MIN_COSINE = 0.5
-"""Between a claim and its evidence, of use_multilingual's vectors."""
+"""Least cosine between a claim and its evidence, with vectors of use_multilingual."""
 FULL_COSINE = 0.5
-"""Between question and answer: from here on an answer is relevant in full, at half it may be."""
+"""Cosine between question and answer from which the answer is fully relevant; at half of it, the
+relevance is 0.5."""
 
 RULES_VERSION = version_of(
     "embedded-1",
     [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
     first="bacd34b7117c6c10",
 )
-"""Of the rules below, the words they compare and the thresholds."""
+"""Version of the rules below, of the word lists they use and of the thresholds."""
 
 _CLAUSE_BORDER = re.compile(r"[;:—]")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge thinks of an answer.
+    """A judge's scores of an answer.
 
     Attributes:
         faithfulness: Share of its claims that the passages support, in [0, 1]; None for an answer
-            that claims nothing.
-        answer_relevance: How far it is about the question, in [0, 1]; 0 if it is that the passages
-            do not say.
-        unsupported: Its claims without support, in order.
+            without claims.
+        answer_relevance: How relevant it is to the question, in [0, 1]; 0 for the answer that the
+            passages contain none.
+        unsupported: Its unsupported claims, in order.
     """
 
     faithfulness: float | None
@@ -57,12 +59,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgeInfo:
-    """What judged, as it is stored with every result.
+    """The judge, as stored with every result.
 
     Attributes:
         name: `embedded` or `llm`.
-        model: With the digest of its weights where that can be told.
-        version: Of the rules or of the prompt, and how many times each answer was judged.
+        model: Name of the model, with the digest of its weights if that is known.
+        version: Version of the rules or of the prompt, and how often each answer was judged.
         answerer: What wrote the answers, with its version.
     """
 
@@ -74,7 +76,7 @@ class JudgeInfo:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer with its judgement; either is None where it failed, and `failure` says why."""
+    """An answer with its judgement; either is None if it failed, and `failure` says why."""
 
     answer: Answer | None
     judgement: Judgement | None
@@ -83,14 +85,14 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSummary:
-    """What a judge thinks of all answers of an evaluation.
+    """A judge's scores over all answers of an evaluation.
 
     Attributes:
-        judged: Answers with a judgement.
-        failures: Answers that could not be made or judged: missing values, not zeros.
-        faithfulness: Mean over the answers that claim something; None if none does.
-        answer_relevance: Mean over the judged ones; None if there are none.
-        answers: By golden id; a question for which nothing was found has none.
+        judged: Number of answers with a judgement.
+        failures: Answers that could not be made or judged; they count as missing, not as 0.
+        faithfulness: Mean over the answers with claims; None if there are none.
+        answer_relevance: Mean over the judged answers; None if there are none.
+        answers: By golden id; a question without results has none.
     """
 
     info: JudgeInfo
@@ -102,14 +104,14 @@ class JudgeSummary:
 
 
 def claims(answer: str) -> list[str]:
-    """Return the sentences of an answer that say something that can be checked."""
+    """Return the sentences of an answer that make a claim that can be checked."""
     return [text for text in sentence_texts(answer) if content(text)]
 
 
 def judgement_of(
     answer_claims: Sequence[str], supported: Sequence[bool], relevance: float
 ) -> Judgement:
-    """Return the judgement of an answer by which of its claims are supported, one flag each."""
+    """Return the judgement of an answer; `supported` has one flag per claim."""
     return Judgement(
         faithfulness=fmean(supported) if supported else None,
         answer_relevance=relevance,
@@ -120,9 +122,9 @@ def judgement_of(
 
 
 def middle_judgement(samples: Sequence[Judgement], answer_claims: Sequence[str]) -> Judgement:
-    """Return one judgement of at least one: a claim stands by majority, relevance is the median.
+    """Combine one or more judgements of the same answer.
 
-    A tie counts against the claim.
+    A claim is supported by majority; a tie counts against it. Relevance is the median.
     """
     supported = [
         sum(claim not in sample.unsupported for sample in samples) * 2 > len(samples)
@@ -134,7 +136,7 @@ def middle_judgement(samples: Sequence[Judgement], answer_claims: Sequence[str])
 
 
 def evidence(passages: Sequence[str]) -> list[str]:
-    """Return what can support a claim: sentences, neighbouring pairs, clauses; none twice."""
+    """Return what can support a claim: sentences, adjacent pairs, clauses; without repeats."""
     pieces: dict[str, None] = {}
     for passage in passages:
         texts = sentence_texts(passage)
@@ -145,18 +147,19 @@ def evidence(passages: Sequence[str]) -> list[str]:
 
 
 def is_quote(claim: str, passages: Sequence[str]) -> bool:
-    """Whether a claim stands in a passage word for word, white space aside."""
+    """Whether a claim occurs in a passage word for word, apart from white space."""
     quote = re.compile(rf"(?<!\w){re.escape(claim)}(?!\w)")
     return any(quote.search(" ".join(passage.split())) for passage in passages)
 
 
 def could_support(claim: str, piece: str, question: str) -> bool:
-    """Whether a piece of evidence says, as far as words show, what a claim says.
+    """Whether a piece of evidence supports a claim, judged by its words.
 
-    It holds every number and name of the claim, denies if the claim denies, and holds at least
-    `MIN_SHARE` of the words that the claim adds to the question (of all its words if it adds
-    none). Blind to who did what to whom, to synonyms, to words that deny without a "no"; and it
-    takes a claim that sums up a whole passage in other words for unsupported.
+    It must contain every number and name of the claim that is not in the question, be negated if
+    and only if the claim is, and contain at least `MIN_SHARE` of the words that the claim adds to
+    the question (of all its words if it adds none). This ignores who did what to whom, synonyms,
+    and negation without a "no". A claim that summarises a passage in other words counts as
+    unsupported.
     """
     if not numbers(claim) <= numbers(piece) | numbers(question):
         return False
@@ -169,15 +172,16 @@ def could_support(claim: str, piece: str, question: str) -> bool:
 
 
 def relevance(cosine: float) -> float:
-    """Return the answer relevance of a cosine between question and answer, in [0, 1].
+    """Turn a cosine between question and answer into an answer relevance in [0, 1].
 
-    Linear from 0 to `FULL_COSINE`, so that 0.5 separates relevant from irrelevant best.
+    It is linear from 0 to `FULL_COSINE`. So 0.5 is the best threshold between relevant and
+    irrelevant answers.
     """
     return min(1.0, max(0.0, cosine / FULL_COSINE))
 
 
 def summarize_judgements(info: JudgeInfo, answers: Mapping[str, JudgedAnswer]) -> JudgeSummary:
-    """Compute the means over what was judged. Property 28."""
+    """Compute the means over the judged answers. Property 28."""
     judgements = [item.judgement for item in answers.values() if item.judgement]
     faithful = [item.faithfulness for item in judgements if item.faithfulness is not None]
     return JudgeSummary(

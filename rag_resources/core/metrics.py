@@ -1,7 +1,7 @@
 """Retrieval metrics by `ir-measures`, over distinct notes or over passages; latency percentiles.
 
-What makes a passage relevant is `core.passage_metrics`. Whether the numbers are good enough is
-`core.gate`. Properties 25 to 28.
+The relevance of passages is decided in `core.passage_metrics`; whether the figures are good enough,
+in `core.gate`. Properties 25 to 28.
 """
 
 import math
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Hashable)
 
 CUTOFFS = (1, 3, 5, 10)
 DEPTH = 10
-"""Distinct notes that are looked at; MRR and nDCG are cut there too."""
+"""Number of distinct notes that are considered; MRR and nDCG use the same cutoff."""
 
 _MEASURES = {
     **{f"hit_rate_at_{cutoff}": Success @ cutoff for cutoff in CUTOFFS},
@@ -34,12 +34,12 @@ _NAMES = {measure: name for name, measure in _MEASURES.items()}
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """What one question retrieved, and what it should have.
+    """What one question retrieved, and what is relevant.
 
     Attributes:
         relevant: Ids of the relevant notes (or passages), at least one.
-        retrieved: Ids of the notes of the results, best first; a note that occurs again is counted
-            at its best rank only. Empty for a query that failed: it counts as a miss.
+        retrieved: Ids of the notes of the results, best first. A repeated note counts only at its
+            best rank. Empty for a query that failed, which counts as a miss.
     """
 
     relevant: frozenset[str]
@@ -52,7 +52,7 @@ class JudgedRanking:
 
     @property
     def first_relevant_rank(self) -> int | None:
-        """1-based rank of the first relevant note among the distinct ones, None if absent."""
+        """1-based rank of the first relevant note among the distinct ones; None if absent."""
         return next(
             (rank for rank, note in enumerate(self.distinct, start=1) if note in self.relevant),
             None,
@@ -60,7 +60,7 @@ class JudgedRanking:
 
 
 def distinct_in_order(items: Sequence[T]) -> tuple[T, ...]:
-    """Drop repeats, keeping the first of each."""
+    """Drop repeats, keeping the first occurrence of each item."""
     return tuple(dict.fromkeys(items))
 
 
@@ -80,7 +80,7 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
     if any(not judged.relevant for judged in rankings.values()):
         raise InvalidParameterError(Message.GOLDEN_NO_RELEVANT)
     qrels = {key: dict.fromkeys(judged.relevant, 1) for key, judged in rankings.items()}
-    # A question that retrieved nothing needs a row all the same, or it would vanish from the means.
+    # A question that retrieved nothing still needs a row, or it would be missing from the means.
     run = {
         key: {note: float(DEPTH - rank) for rank, note in enumerate(judged.distinct)}
         for key, judged in rankings.items()
@@ -104,13 +104,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 
     Args:
         values: At least one.
-        share: In (0, 1], as 0.95.
+        share: In (0, 1], such as 0.95.
 
     Returns:
         The smallest value that at least `share` of the values do not exceed.
     """
     if not values or not 0 < share <= 1:
         raise InvalidParameterError(Message.PERCENTILE.format(count=len(values), share=share))
-    # 0.07 * 100 is a little more than 7, and must not become rank 8.
+    # In floating point 0.07 * 100 is slightly more than 7, and must not become rank 8.
     rank = max(1, math.ceil(share * len(values) - 1e-9))
     return sorted(values)[rank - 1]

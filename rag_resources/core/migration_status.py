@@ -1,6 +1,6 @@
-"""How far a migration has come: shares, pace and time left, from counts and times.
+"""The progress of a migration: shares, pace and time left, computed from counts and times.
 
-Reading them is `store.migration_status`; whether quality held is `core.quality_watch`.
+Reading those belongs in `store.migration_status`; interim quality tests in `core.quality_watch`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,28 +9,28 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 IDLE_S = 60.0
-"""A longer pause is no work, but a time when nothing was chunked."""
+"""A longer pause between transactions counts as idle time, not as work."""
 
 MIN_NOTES = 10
-"""Fewer notes say nothing of a pace."""
+"""Fewest notes from which a pace is computed."""
 
 LONGEST_MINUTES = 365 * 24 * 60.0
-"""No pace lasts a year, so nothing is said of a time so long."""
+"""Longest time left that is reported: one year."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthProgress:
-    """How far the notes of a month have come, or those of several.
+    """The progress of the notes of one month, or of several.
 
     Attributes:
         month: `YYYY-MM`, in UTC.
-        notes: Not expired: what there is to migrate.
-        chunked: Those that have chunks, whatever way they were cut.
-        migrated: Those chunked the way that is configured now.
-        sound: Those migrated, and without an error in any chunk.
-        failed: Those that could not be chunked, or with an error in some chunk.
-        refused: Those that could not be chunked and are not migrated.
-        expired: Beside `notes`.
+        notes: Notes that have not expired; these are to be migrated.
+        chunked: Notes with chunks, made with any settings.
+        migrated: Notes chunked with the current settings.
+        sound: Migrated notes without an error in any chunk.
+        failed: Notes that could not be chunked, or with an error in some chunk.
+        refused: Notes that could not be chunked and are not migrated.
+        expired: Expired notes; not included in `notes`.
         failures: Texts that could not be indexed; a note may have several.
         pending: Chunked notes that wait for their vectors, by model.
     """
@@ -48,31 +48,31 @@ class MonthProgress:
 
     @property
     def remaining(self) -> int:
-        """Notes to migrate; those chunked another way are among them."""
+        """Notes still to migrate, including those chunked with other settings."""
         return self.notes - self.migrated
 
     @property
     def percent_chunked(self) -> float:
-        """Share that has chunks."""
+        """Percentage of notes with chunks."""
         return percent(self.chunked, self.notes)
 
     @property
     def percent_migrated(self) -> float:
-        """Share that is migrated."""
+        """Percentage of notes that are migrated."""
         return percent(self.migrated, self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """How far the vectors of a model have come.
+    """The progress of a model's vectors.
 
     Attributes:
         state: As in `embedding_models`; None if nothing was ever indexed with it.
-        serves: Whether what is promoted searches with it.
-        chunks: There are, of any note.
-        pending_notes: Chunked notes whose vectors are not all there.
+        serves: Whether the promoted configuration searches with it.
+        chunks: Number of chunks of all notes.
+        pending_notes: Chunked notes that lack some vectors.
         pending_chunks: Chunks of those notes.
-        pending_sound_chunks: Chunks of those of them that have no error.
+        pending_sound_chunks: Chunks of those pending notes that have no error.
     """
 
     name: str
@@ -85,12 +85,12 @@ class ModelProgress:
 
     @property
     def current_chunks(self) -> int:
-        """Chunks with current vectors; a note's count once all of them have theirs."""
+        """Chunks with current vectors; those of a note count once all of them have theirs."""
         return self.chunks - self.pending_chunks if self.state else 0
 
     @property
     def percent(self) -> float:
-        """Share of the chunks with current vectors."""
+        """Percentage of chunks with current vectors."""
         return percent(self.current_chunks, self.chunks) if self.state else 0.0
 
 
@@ -114,11 +114,11 @@ class EmbeddingWork:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the latest work went, whenever that was.
+    """The speed of the latest work, whenever it was done.
 
     Attributes:
-        notes_per_minute: Chunked; None if too few were.
-        vectors_per_minute: By model; none of a model that made none so far.
+        notes_per_minute: Notes chunked per minute; None if too few were.
+        vectors_per_minute: By model; models without vectors are missing.
     """
 
     notes_per_minute: float | None
@@ -127,10 +127,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What the golden questions gave.
+    """The results of the golden questions.
 
     Attributes:
-        configuration: What was evaluated; None: after a batch of `model`.
+        configuration: The evaluated configuration; None for a measurement after a batch of
+            `model`.
     """
 
     configuration: str | None
@@ -143,9 +144,9 @@ class Quality:
 
 
 def percent(part: int, whole: int) -> float:
-    """Return a share in percent, in [0, 100]; 100 of nothing.
+    """Return a share in percent, in [0, 100]; 100 if `whole` is 0.
 
-    Rounded down to hundredths: what is not all done is never 100.
+    Rounded down to hundredths, so that unfinished work is never shown as 100.
     """
     return 10_000 * part // whole / 100 if whole else 100.0
 
@@ -170,13 +171,14 @@ def total_progress(months: Sequence[MonthProgress], label: str) -> MonthProgress
 
 
 def notes_per_minute(work: Iterable[ChunkingWork]) -> float | None:
-    """Return how many notes are chunked in a minute of work.
+    """Return how many notes are chunked per minute of work.
 
-    The notes of a transaction took until the next one began, if that was at most `IDLE_S`; else a
-    night came between, or the embedding between two batches, and they are left out.
+    A transaction is taken to last until the next one begins, if that is at most `IDLE_S` later.
+    Otherwise there was a pause, such as the embedding between two batches, and its notes are left
+    out.
 
     Args:
-        work: The latest, in any order.
+        work: The latest transactions, in any order.
 
     Returns:
         None for fewer than `MIN_NOTES` notes, or if they took no time.
@@ -191,13 +193,13 @@ def notes_per_minute(work: Iterable[ChunkingWork]) -> float | None:
 
 
 def vectors_per_minute(work: Iterable[EmbeddingWork]) -> dict[str, float]:
-    """Return how many vectors of each model are made in a minute of work.
+    """Return how many vectors of each model are made per minute of work.
 
-    Only the time of the transactions counts, that of two at once only once: no pause, and neither
-    the building of an index nor the check of quality that a batch ends with.
+    Only the time of the transactions counts; overlapping time counts once. Pauses, index builds
+    and the quality test at the end of a batch do not count.
 
     Args:
-        work: The latest of each model, in any order.
+        work: The latest transactions of each model, in any order.
     """
     by_model: dict[str, list[EmbeddingWork]] = {}
     for item in work:
@@ -211,7 +213,7 @@ def vectors_per_minute(work: Iterable[EmbeddingWork]) -> dict[str, float]:
 
 
 def _busy_seconds(work: Iterable[EmbeddingWork]) -> float:
-    """Return how long at least one of some transactions ran."""
+    """Return for how long at least one of the transactions was running."""
     busy, until = timedelta(), None
     for item in sorted(work, key=lambda item: item.started_at):
         start = max(item.started_at, until) if until else item.started_at
@@ -222,19 +224,19 @@ def _busy_seconds(work: Iterable[EmbeddingWork]) -> float:
 
 
 def minutes_left(total: MonthProgress, models: Sequence[ModelProgress], pace: Pace) -> float | None:
-    """Return how long the rest takes at the latest pace: first the chunks, then model by model.
+    """Return how long the rest takes at the latest pace: first chunking, then model by model.
 
-    A note still to be chunked will have as many chunks as others have on average, two vectors each.
-    What has an error waits for a person, not for time, and is left out.
+    Notes still to be chunked are assumed to have the average number of chunks, with two vectors
+    each. Texts with errors are left out, since they wait for a person.
 
     Args:
-        total: Of all months.
-        models: Those that are to have vectors of every chunk.
-        pace: Of the latest work.
+        total: The progress of all months together.
+        models: The models that embed every chunk.
+        pace: The pace of the latest work.
 
     Returns:
-        None if there is nothing left to do, if the pace of some of it is not known, or if that is
-        more than `LONGEST_MINUTES`.
+        Minutes. None if there is nothing left to do, if a pace is unknown, or if the time exceeds
+        `LONGEST_MINUTES`.
     """
     notes = total.remaining - total.refused
     chunks_per_note = models[0].chunks / total.chunked if models and total.chunked else 1.0

@@ -1,7 +1,7 @@
 """Judges the passages of a question by the places that it names.
 
-The metrics themselves are `core.metrics`, the same functions as for notes; finding places in an
-edited note is `core.golden_places`.
+The metrics themselves are in `core.metrics`, the same functions as for notes. Finding places in an
+edited note belongs in `core.golden_places`.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ class NoteRange:
     end: int
 
     def overlaps(self, other: "NoteRange") -> bool:
-        """Whether both hold a character in common."""
+        """Whether the two ranges have a character in common."""
         return self.note_id == other.note_id and self.start < other.end and other.start < self.end
 
 
 def target_ranges(
     relevant_note_ids: Sequence[UUID], places: Sequence[LocatedPlace]
 ) -> tuple[NoteRange, ...]:
-    """Return the ranges that a question looks for; none if it is not judged by passages.
+    """Return the ranges that a question should find; empty if it is not judged by passages.
 
-    Those are its places. A relevant note of which the question names no place is looked for as a
-    whole. A lost place is left out: there is nothing left to find, and golden drift says so.
+    These are its places. For a relevant note without a place, the range is the whole note. A lost
+    place is left out, since there is nothing to find; golden drift reports it.
 
     Args:
-        relevant_note_ids: Of the question.
-        places: Every place the question names, as found in the notes now.
+        relevant_note_ids: The question's relevant notes.
+        places: All places of the question, at their current positions.
     """
     found = [
         NoteRange(place.stated.note_id, place.start, place.end)
@@ -57,13 +57,13 @@ _NOTE_END = 2**63 - 1
 def judge_passages(retrieved: Sequence[NoteRange], targets: Sequence[NoteRange]) -> JudgedRanking:
     """Judge a ranking of passages, in the form that `core.metrics` takes.
 
-    Every passage takes a rank. It is relevant if it overlaps a target that no passage before it
-    overlaps, so that neighbouring passages that share a sentence do not count twice. Targets that
-    one passage finds together count as one; each target that none finds counts as one missed.
+    Every passage takes a rank. It is relevant if it overlaps a target that no earlier passage
+    overlaps, so neighbouring passages that share a sentence do not count twice. Targets first found
+    by the same passage count as one; each target that no passage finds counts as one miss.
 
     Args:
-        retrieved: Passages best first, none twice; only the first `DEPTH` are judged.
-        targets: At least one.
+        retrieved: Passages best first, without repeats; only the first `DEPTH` are judged.
+        targets: At least one range.
     """
     relevant, ranking = [], []
     remaining = list(targets)

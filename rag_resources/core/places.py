@@ -1,7 +1,7 @@
-"""Places: where in a document the characters of a note stand, on a page or in cells.
+"""Places: where the characters of a note are in a document, on a page or in cells.
 
-Documents, pages and sections are `core.documents`. Ranges of a note that answer a golden question
-are `core.golden_places`.
+Documents, pages and sections are in `core.documents`; ranges of a note that answer a golden
+question in `core.golden_places`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle of a page, in points (1/72 inch) from its upper left corner as it is shown."""
+    """A rectangle on a page, in points (1/72 inch) from the upper left corner of the page shown."""
 
     left: float
     top: float
@@ -23,18 +23,18 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class NoteSpan:
-    """A run of a note's characters that stands in a page, the same characters.
+    """A range of a note's characters that is copied, unchanged, from one page.
 
-    White space that joins two runs belongs to none.
+    White space that joins two spans belongs to neither.
 
     Attributes:
         start: Offset into the note.
         end: After the last character; greater than `start`.
         page: Number of the page, or of the sheet of a workbook, from 1.
         page_start: Offset into the text of the page.
-        box: Where on the page; None in a workbook.
+        box: Position on the page; None in a workbook.
         sheet: Name of the sheet; None on a page.
-        cells: As `B2` or `B2:D2`; None on a page.
+        cells: Such as `B2` or `B2:D2`; None on a page.
     """
 
     start: int
@@ -47,18 +47,18 @@ class NoteSpan:
 
     @property
     def page_end(self) -> int:
-        """End of the run in the text of the page."""
+        """End of the span in the text of the page."""
         return self.page_start + self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a passage takes up of one page, or of one sheet.
+    """The part of one page, or of one sheet, that a passage covers.
 
     Attributes:
-        boxes: Of its runs, in their order; the box of a run that begins or ends outside the
-            passage is that of the whole run.
-        cells: The same in a workbook.
+        boxes: The boxes of its spans, in order. A span that extends beyond the passage still has
+            the box of the whole span.
+        cells: The cells of its spans, in a workbook.
     """
 
     page: int
@@ -76,11 +76,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlace:
-    """Where a passage stands.
+    """Where a passage is in its document.
 
     Attributes:
-        heading_path: The headings it stands under, outermost first.
-        places: One a page (or sheet), in the order of the passage; at least one.
+        heading_path: The headings above it, outermost first.
+        places: One per page (or sheet), in the order of the passage; at least one.
     """
 
     document_id: UUID
@@ -97,11 +97,11 @@ class DocumentPlace:
 
 
 def cut_spans(spans: Sequence[NoteSpan], start: int, end: int) -> tuple[NoteSpan, ...]:
-    """Return the runs of a range of a note, cut to it.
+    """Return the spans of a range of a note, clipped to the range.
 
     Args:
-        spans: Of the note, in order.
-        start: Offset into the note, as a chunk's `start_char`.
+        spans: The spans of the note, in order.
+        start: Offset into the note, such as a chunk's `start_char`.
         end: After the last character.
     """
     cut = []
@@ -114,9 +114,9 @@ def cut_spans(spans: Sequence[NoteSpan], start: int, end: int) -> tuple[NoteSpan
 
 
 def places_of(spans: Sequence[NoteSpan], start: int, end: int) -> tuple[Place, ...]:
-    """Return the places of a range of a note, one for each page or sheet, in its order.
+    """Return the places of a range of a note, one per page or sheet, in the order of the range.
 
-    The arguments are those of `cut_spans`.
+    For the arguments see `cut_spans`.
     """
     places = []
     for (page, sheet), group in groupby(
@@ -135,11 +135,11 @@ def places_of(spans: Sequence[NoteSpan], start: int, end: int) -> tuple[Place, .
 
 
 def read_again(pages: Mapping[int, str], spans: Sequence[NoteSpan]) -> str:
-    """Read runs from the stored text of their pages, white space folded. Property 45.
+    """Read spans from the stored text of their pages, with white space folded. Property 45.
 
     Args:
-        pages: Texts by number.
-        spans: As `cut_spans` gives them; where the note goes on at once, so does the result.
+        pages: Texts of the pages, by number.
+        spans: As returned by `cut_spans`; spans adjacent in the note are joined without a space.
     """
     text, last = "", None
     for span in spans:
