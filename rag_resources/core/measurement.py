@@ -1,6 +1,7 @@
-"""The versions of everything that an evaluation's numbers depend on.
+"""The versions of everything that the figures of an evaluation depend on.
 
-They are read by `store.versions`; those of a stored evaluation are `StoredEvaluation.versions`.
+`store.versions` reads the current ones; those of a stored evaluation are
+`StoredEvaluation.versions`.
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,12 @@ from rag_resources.core.configuration import RetrievalConfig
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What was measured, or would be measured now: equal versions give equal results.
+    """The versions of what was measured, or would be now: equal versions give equal results.
 
     Attributes:
-        model_digest: Of the model's weights; empty if the model is not known, or was retired.
-        chunking_hashes: The ways in which the chunked notes are chunked.
-        index_version: Changes with everything that is searched.
+        model_digest: Digest of the model's weights; empty if it is unknown or retired.
+        chunking_hashes: Hashes of all chunking settings in use.
+        index_version: Changes with every change to searched data.
     """
 
     config_hash: str
@@ -27,7 +28,7 @@ class Versions:
     index_version: int
 
     def is_same_measurement(self, other: "Versions") -> bool:
-        """Whether the same configuration was asked the same questions over the same index."""
+        """Whether configuration, questions and index are the same."""
         return (self.config_hash, self.golden_hash, self.index_version) == (
             other.config_hash,
             other.golden_hash,
@@ -37,10 +38,10 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What a database holds now that results depend on, whatever the configuration.
+    """The current versions in a database, independent of a configuration.
 
     Attributes:
-        model_digests: By model; of those known and not retired.
+        model_digests: Digests by model, of the registered models that are not retired.
     """
 
     golden_hash: str
@@ -49,7 +50,7 @@ class Present:
     index_version: int
 
     def versions(self, config: RetrievalConfig) -> Versions:
-        """Return what an evaluation of a configuration would be of."""
+        """Return the versions that an evaluation of a configuration would have now."""
         return Versions(
             config_hash=config.config_hash,
             golden_hash=self.golden_hash,

@@ -1,9 +1,9 @@
-"""Whether quality held after a batch of a migration, so that the next one may start.
+"""Interim quality tests of a migration: whether the next batch may start.
 
-A batch is compared with what served before, on the same questions. Every batch is one more look at
-the same hypothesis, so each look may spend only a part of the 5 % of false alarms. Notes that are
-not chunked yet are found whole: half a migration is no excuse for a drop. The gate of a promotion
-is `core.gate`.
+After each batch, quality is compared with what served before, on the same questions. Every batch is
+one more interim test (a "look") of the same hypothesis, so each may spend only a part of the 5 %
+significance level. Notes that are not chunked yet are found as a whole, so a half-finished
+migration does not explain a drop. The gate of a promotion is in `core.gate`.
 """
 
 import math
@@ -17,18 +17,18 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
 ALPHA = 0.05
-"""Chance at most that a migration that changes nothing is ever stopped for a drop of a model."""
+"""Highest probability that a model's migration is ever stopped although quality has not changed."""
 
 _RESERVE = 0.1
-"""Share of `ALPHA` for the looks after the planned ones."""
+"""Share of `ALPHA` reserved for interim tests after the planned ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What served before a migration.
+    """The evaluation of what served before a migration.
 
     Attributes:
-        evaluation_id: The stored evaluation that `hits` are of.
+        evaluation_id: The stored evaluation that `hits` come from.
         configuration: Its name.
         hits: Whether a relevant note was among the first ten, by golden id.
     """
@@ -43,12 +43,12 @@ class Drop:
     """The hits of the same questions before and now.
 
     Attributes:
-        compared: Questions in common, at least one.
+        compared: Number of questions in common, at least one.
         before: Share of them found before.
         now: Share of them found now.
         lost: Found before and not now.
         gained: Found now and not before.
-        p_value: Of a drop as large if either change were as likely as the other.
+        p_value: Probability of a drop at least as large if losses and gains were equally likely.
     """
 
     compared: int
@@ -61,7 +61,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class BatchVerdict:
-    """Whether the next batch may start, why in Spanish, and what was compared if anything."""
+    """Whether the next batch may start, the reason in Spanish, and the comparison if any."""
 
     is_open: bool
     reason: str
@@ -70,19 +70,19 @@ class BatchVerdict:
 
 
 def level_of_look(*, recorded: int, planned: int, spent: float) -> float:
-    """Return the level of the next look.
+    """Return the significance level of the next interim test.
 
-    What may be spent by a planned look grows with the square of the share of batches done, for so
-    does what can be seen: early on few questions have changed, and only a disaster shows. A tenth
-    is kept for further looks (a batch measured again, the notes of every day), which spend half of
-    it, then a third of what is left, then a quarter: the test never ends, and the levels of all
-    looks sum to at most `ALPHA`. By the union bound so does the chance of a false alarm, however
-    much the looks depend on each other.
+    The level that the planned tests may have spent grows with the square of the share of batches
+    done. Early on few questions have changed, so only a disaster can be detected. A tenth is
+    reserved for further tests (a batch measured again, the notes of every day). The first of them
+    spends half of it, the next a third of the rest, then a quarter, so there can always be another
+    test. The levels of all tests sum to at most `ALPHA`. By the union bound, so does the
+    probability of a false alarm, however dependent the tests are.
 
     Args:
-        recorded: Looks so far.
-        planned: Batches that the months make, at least 1; may change from look to look.
-        spent: Sum of the levels of the looks so far.
+        recorded: Interim tests so far.
+        planned: Number of batches of the migration, at least 1; may change between tests.
+        spent: Sum of the levels of the tests so far.
 
     Source: Lan and DeMets, Biometrika 1983, doi:10.1093/biomet/70.3.659: a spending function needs
     neither the number of looks nor their times beforehand. The square is of the power family of Kim
@@ -100,8 +100,8 @@ def find_drop(before: Mapping[UUID, bool], now: Mapping[UUID, bool]) -> Drop | N
     """Compare hits by the one-sided exact McNemar test; None without a question in common.
 
     Args:
-        before: Whether each question was found, by golden id.
-        now: The same.
+        before: Whether each question was found before, by golden id.
+        now: Whether each question is found now, by golden id.
 
     Source: McNemar, Psychometrika 1947; the sign test of the pairs that differ.
     """
@@ -129,12 +129,12 @@ def judge_batch(
 
     Args:
         hits: Whether each golden question was found, by golden id; at least one.
-        baseline: What served before; None leaves the floor alone to decide.
-        floor: Lowest Hit_Rate@10 the engineer allows, over all of `hits`.
-        level: Of this look.
+        baseline: What served before; if None, only the floor decides.
+        floor: Lowest Hit_Rate@10 that the engineer allows, over all of `hits`.
+        level: Significance level of this test.
     """
     found = sum(hits.values())
-    # Counts, not rates: 17/20 >= 0.85 must not depend on how 0.85 is rounded.
+    # Counts are compared, not rates: 17/20 >= 0.85 must not depend on the rounding of 0.85.
     is_under = found < math.ceil(floor * len(hits) - 1e-9)
     drop = find_drop(baseline.hits, hits) if baseline else None
     is_worse = drop is not None and drop.p_value <= level

@@ -1,7 +1,7 @@
-"""What a question asks for: its intent and the questions inside it, by rules, without a model.
+"""Analyses a question by rules, without a model: its intent and its sub-questions.
 
-The words that tell are in `languages/es/rules/questions.toml`. A language model's opinion of the
-intent, and made-up answers, are `retrieval.transform`.
+The keywords are in `languages/es/rules/questions.toml`. Intents from a language model, and
+hypothetical answers, belong in `retrieval.transform`.
 """
 
 import re
@@ -15,13 +15,13 @@ from rag_resources.core.rules import rules
 from rag_resources.core.text import normalize_query
 
 MAX_QUERY_CHARS = 2_000
-"""Of a question; a longer one is not searched."""
+"""Longest question that is searched."""
 MAX_SUB_QUERIES = 5
-"""Each one is searched: more would cost time and dilute the question itself."""
+"""Each sub-query is searched; more would cost time and dilute the question itself."""
 
 
 class Intent(StrEnum):
-    """What kind of answer a question wants."""
+    """The kind of answer that a question asks for."""
 
     FACTUAL = "factual"
     CAUSAL = "causal"
@@ -32,13 +32,13 @@ class Intent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TransformedQuery:
-    """A question and what is searched beside it. Properties 15 and 16.
+    """A question and what is searched besides it. Properties 15 and 16.
 
     Attributes:
         original: The question, unchanged.
-        sub_queries: The questions inside it, at least two, or none.
+        sub_queries: Its sub-questions, at least two, or none.
         hypothetical_answer: A made-up answer to search with (HyDE); None without a language model.
-        transformed_at: Aware.
+        transformed_at: Timezone-aware.
     """
 
     original: str
@@ -65,28 +65,29 @@ _RULES = rules().questions
 
 
 def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
-    """Match any of some expressions, as whole words."""
+    """Match any of the expressions, as whole words."""
     return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
 
 
 # Matched against `_folded` text.
 _IDIOMS = _whole_words(_RULES.idioms)
-# In the order in which they are tried. Property 17.
+# Tried in this order. Property 17.
 _KEYWORDS = {Intent(name): _whole_words(words) for name, words in _RULES.intents.items()}
 
 
 def classify(query: str) -> Intent:
-    """Tell what kind of answer a question wants by its keywords.
+    """Classify the intent of a question by its keywords.
 
-    Whole words, whatever their case, accents optional, composed or not: "porque" is not "por qué".
+    Keywords match as whole words, in any case, with or without accents, composed or not; "porque"
+    is not "por qué".
 
     Returns:
         The first of causal, temporal, comparative and factual with a keyword in the question;
-        else abstract.
+        otherwise abstract.
 
     Property: 17.
     """
-    # A mark in the place of an idiom, or the words around it could meet and mean something.
+    # An idiom is replaced by a mark, so that the words around it do not form another expression.
     text = _IDIOMS.sub("·", _folded(query))
     matches = (intent for intent, keywords in _KEYWORDS.items() if keywords.search(text))
     return next(matches, Intent.ABSTRACT)
@@ -103,7 +104,7 @@ def _folded(text: str) -> str:
 
 # --- Sub-queries ------------------------------------------------------------------------------
 
-# What is quoted or in brackets belongs to the question around it; a URL has its own "?".
+# Quoted or bracketed text belongs to the question around it; a URL may contain a "?".
 _ENCLOSED = re.compile(
     r"""«[^«»]*»|“[^“”]*”|"[^"]*"|\([^()]*\)|https?://\S*[^\s?.,;]""", re.IGNORECASE
 )
@@ -131,19 +132,19 @@ _BORDER = re.compile(
 )
 _DANGLING = " \t\r\n\u00a0,;:-–—"
 _MARKS = _DANGLING + "¿?¡!."
-# They ask for a yes to what was said before.
+# Tag questions, which only ask for confirmation of what was said before.
 _TAGS = frozenset(_RULES.tags)
 
 
 def decompose(query: str) -> tuple[str, ...]:
-    """Find the distinct questions inside a question.
+    """Find the distinct sub-questions of a question.
 
-    They end with a question mark of their own or are joined by "y también", "y además" or "; y".
-    What stands between questions (a greeting, "¿verdad?") is none.
+    Each ends with its own question mark, or they are joined by "y también", "y además" or "; y".
+    Text between questions (a greeting, "¿verdad?") is not a question.
 
     Returns:
-        From two to `MAX_SUB_QUERIES` pieces of the query, verbatim, in order, each with a letter or
-        digit and no two the same when normalised; or none.
+        Two to `MAX_SUB_QUERIES` pieces of the query, verbatim, in order, each with a letter or
+        digit and no two equal when normalised; or none.
 
     Property: 18.
     """
@@ -156,7 +157,7 @@ def decompose(query: str) -> tuple[str, ...]:
 
 
 def _questions(query: str) -> Iterator[str]:
-    """Cut at the borders, and give the pieces with a question mark or a joiner beside them."""
+    """Cut at the borders, and yield the pieces next to a question mark or a joiner."""
     text = _without_enclosed(query)
     start, joined = 0, False
     for border in _BORDER.finditer(text):
@@ -170,7 +171,7 @@ def _questions(query: str) -> Iterator[str]:
 
 
 def _without_enclosed(query: str) -> str:
-    """Blank what is enclosed, at the same length, unless there is nothing else."""
+    """Replace enclosed text by blanks of the same length, unless there is nothing else."""
     outside = _ENCLOSED.sub(lambda match: " " * len(match[0]), query)
     return outside if any(map(str.isalnum, outside)) else query
 

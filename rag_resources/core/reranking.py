@@ -1,6 +1,6 @@
-"""Fused results put in the order of a re-ranker's scores, blended with their own.
+"""Blends the fused scores of results with a re-ranker's scores, and sorts by the blend.
 
-What scores passages is a `providers.protocols.Reranker`.
+Passages are scored by a `providers.protocols.Reranker`.
 """
 
 import math
@@ -19,22 +19,24 @@ def rerank(
     *,
     tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
-    """Blend the scores of fused chunks with those a re-ranker gave the best of them.
+    """Blend the scores of fused chunks with a re-ranker's scores of the best of them.
 
-    A re-ranked chunk scores ``(1 - weight) * fused + weight * reranked``, both min-max normalised
-    over the re-ranked ones, so that how many more were found changes nothing. The others follow in
-    their order with their fused scores, lowered where needed to the last re-ranked one's.
+    A re-ranked chunk scores ``(1 - weight) * fused + weight * reranked``. Both are min-max
+    normalised over the re-ranked chunks, so the number of further results makes no difference. The
+    other chunks follow in their order with their fused scores, but at most the score of the last
+    re-ranked chunk.
 
     Args:
-        chunks: Fused, best first.
-        scores: By chunk id, of the first chunks; clamped to [0, 1]. One that is not finite is none.
+        chunks: Fused chunks, best first.
+        scores: Scores of the first chunks, by chunk id; clamped to [0, 1]. Scores that are not
+            finite are ignored.
         weight: Share of the re-ranker, in [0, 1].
-        tie_break: Which of two equal scores of re-ranked chunks comes first.
+        tie_break: Order of re-ranked chunks with equal scores.
 
     Returns:
-        The same chunks, best first, scores in [0, 1], each with its fused score as
-        `original_score` and the re-ranked ones with their `rerank_score`; as they came if there is
-        no score at all.
+        The same chunks, best first, scores in [0, 1]. Each has its fused score as
+        `original_score`; re-ranked ones also have a `rerank_score`. Without any score, the chunks
+        are returned unchanged.
 
     Properties: 1, 3.
     """

@@ -1,7 +1,7 @@
-"""The kinds of retriever there are, and the ranked lists that each of them makes.
+"""The kinds of retriever, and the ranked lists that each of them makes.
 
-What one of them asks of models and database is its module in `retrieval.retrievers`; how a
-configuration names them and weighs them is `core.configuration`.
+The use of models and the database belongs in each retriever's module in `retrieval.retrievers`;
+their names and weights in a configuration in `core.configuration`.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template
 
 Documents = Literal["chunks", "notes"]
-"""What a list ranks: chunks, or notes as a whole."""
+"""What a list ranks: chunks or whole notes."""
 
 
 class RankedList(StrEnum):
-    """The ranked lists that are fused, by the names that results give them."""
+    """The ranked lists that are fused, by their names in results."""
 
     SEMANTIC = "semantic"
     CONTEXTUAL = "semantic_contextual"
@@ -35,13 +35,13 @@ class RetrieverName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverKind:
-    """What is known of a retriever whatever it finds.
+    """The properties of a kind of retriever.
 
     Attributes:
-        searches_by: A strategy may ask for vectors alone, or for words alone.
-        stand_ins: Which retrievers are asked if it fails and none of them was asked anyway.
-        lists: What it may find, by what is ranked there.
-        unavailable: What the user reads if it fails; None if only `degraded` tells.
+        searches_by: By vectors or by words; a strategy may use only one of the two.
+        stand_ins: Retrievers to use if it fails, unless one of them was used anyway.
+        lists: Its ranked lists, by what they rank.
+        unavailable: What the user reads if it fails; None if only `degraded` reports it.
     """
 
     searches_by: Literal["vectors", "words"]
@@ -68,7 +68,7 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
         unavailable=Message.FULLTEXT_UNAVAILABLE,
     ),
 }
-"""Every kind, in the order in which retrievers are asked and their lists are fused."""
+"""Every kind, in the order in which retrievers are used and their lists are fused."""
 
 RETRIEVER_OF: Mapping[RankedList, RetrieverName] = {
     ranked: name for name, kind in KINDS.items() for ranked in kind.lists

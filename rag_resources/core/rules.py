@@ -1,7 +1,7 @@
-"""What the core knows of a language: data, one class per file of `languages/es/rules`.
+"""The language data that the core uses: one class per file of `languages/es/rules`.
 
-The core reads no files: `languages` binds the data when the package is imported, before the
-modules that use them.
+The core reads no files. `languages` binds the data when the package is imported, before the modules
+that use them.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class PrefixRules:
 
 @dataclass(frozen=True, slots=True)
 class WordRules:
-    """Words that say nothing, deny or count, separated by white space."""
+    """Stop words, negations and number words, separated by white space."""
 
     stop: str
     negations: str
@@ -45,7 +45,7 @@ class WordRules:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRules:
-    """Words that tell what a question asks for, and what joins questions.
+    """Words that show the intent of a question, and words that join questions.
 
     Attributes:
         joiners: Conjunctions ("and") and adverbs ("also") between two questions.
@@ -60,7 +60,7 @@ class QuestionRules:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All of them."""
+    """All rules of a language."""
 
     sentences: SentenceRules
     prefix: PrefixRules
@@ -69,10 +69,10 @@ class Rules:
 
 
 def bind(files: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set the rules; importing `rag_resources` does it, by `languages`.
+    """Set the rules; `languages` does this when `rag_resources` is imported.
 
     Args:
-        files: What each file holds, by its name without `.toml`.
+        files: The content of each file, by its name without `.toml`.
 
     Raises:
         TypeError: A file or a key is missing, or one is unknown.

@@ -1,7 +1,7 @@
 """Paired statistics of two evaluations over the same questions: tests, intervals, correction.
 
-What they say of two evaluations is `core.comparison`; the interval of one proportion is
-`core.gate`.
+Comparing two evaluations with them belongs in `core.comparison`; the interval of a single
+proportion in `core.gate`.
 """
 
 import math
@@ -19,7 +19,7 @@ from rag_resources.core.messages import Message
 PERMUTATIONS = 9_999
 RESAMPLES = 9_999
 SEED = 20_070_906
-"""Fixed, so that the same evaluations give the same report twice."""
+"""Fixed, so that the same evaluations always give the same report."""
 
 _BATCH = 500
 _ROUNDING = 1e-9
@@ -39,20 +39,20 @@ def randomization_p_values(
 ) -> list[float]:
     """Return two-sided p-values of mean differences by the paired randomization test.
 
-    If the two systems were the same, each question's difference might as well have the other sign.
-    All columns meet the same random signs, which costs one matrix product.
+    Under the null hypothesis, each question's difference could equally have the opposite sign. All
+    columns use the same random signs, so the test is one matrix product.
 
     Args:
         differences: `(n_queries, n_columns)`: after minus before; a column per metric and pair.
-        permutations: Random signs tried, >= 1.
-        seed: Of the signs.
+        permutations: Number of random sign vectors, >= 1.
+        seed: Seed of the signs.
 
     Returns:
-        One per column, in (0, 1]: the observed signs count as one of those tried, so that the test
+        One per column, in (0, 1]. The observed signs count as one of the permutations, so the test
         is valid and never gives 0.
 
     Raises:
-        InvalidParameterError: No question.
+        InvalidParameterError: There is no question.
 
     Source: Smucker, Allan and Carterette, CIKM 2007, doi:10.1145/1321440.1321528; the correction is
     of Phipson and Smyth, 2010, doi:10.2202/1544-6115.1585.
@@ -74,17 +74,17 @@ def bootstrap_intervals(
     """Return bias-corrected and accelerated bootstrap intervals of mean differences.
 
     Args:
-        differences: As of `randomization_p_values`.
-        resamples: Of the questions, with replacement, >= 1.
-        seed: Of the resamples.
-        level: Of confidence.
+        differences: As for `randomization_p_values`.
+        resamples: Number of resamples of the questions, with replacement, >= 1.
+        seed: Seed of the resamples.
+        level: Confidence level.
 
     Returns:
-        One per column; a single point where all questions differ by the same. Where only a tenth
-        of 150 questions differ it covers 89 % instead of 95: let the tests decide.
+        One per column; a single point if all differences are equal. If only a tenth of 150
+        questions differ, the coverage is 89 % instead of 95 %, so decisions should use the tests.
 
     Raises:
-        InvalidParameterError: No question.
+        InvalidParameterError: There is no question.
 
     Source: Efron, JASA 1987, doi:10.1080/01621459.1987.10478410; for a mean the jackknife's
     acceleration is its skewness over six.
@@ -110,7 +110,7 @@ def _bca(differences: Matrix, resampled: Matrix, level: float) -> DifferenceInte
     if spread < _ROUNDING:
         return DifferenceInterval(mean, mean)
     acceleration = float((centred**3).sum()) / (6 * spread**1.5)
-    # Half of those that equal the mean are below it: means of few hits come in steps.
+    # Resamples equal to the mean count as half below it: means of few hits are discrete.
     below = (
         float((resampled < mean - _ROUNDING).mean() + (resampled <= mean + _ROUNDING).mean()) / 2
     )
@@ -136,7 +136,7 @@ def _counts(drawn: NDArray[np.int64]) -> Matrix:
 
 
 def mcnemar_p_value(lost: int, gained: int) -> float:
-    """Return the two-sided p-value of the exact McNemar test: the sign test of pairs that differ.
+    """Return the two-sided p-value of the exact McNemar test (the sign test of discordant pairs).
 
     Source: McNemar, Psychometrika 1947, doi:10.1007/BF02295996.
     """
@@ -150,19 +150,20 @@ def paired_proportions_interval(
 ) -> DifferenceInterval:
     """Return Tango's score interval of the difference of two paired proportions.
 
-    It keeps its level with few pairs that differ, or none, where Wald's collapses to a point.
+    It keeps its level even with few or no discordant pairs, where Wald's interval collapses to a
+    point.
 
     Args:
         lost: Questions found before and not after.
         gained: Questions found after and not before.
         queries: All questions, >= 1.
-        level: Of confidence.
+        level: Confidence level.
 
     Returns:
-        Of the share found after minus the share found before.
+        The interval of the share found after minus the share found before.
 
     Raises:
-        InvalidParameterError: The counts do not fit.
+        InvalidParameterError: The counts are inconsistent.
 
     Source: Tango, Statistics in Medicine 1998, 17:891-908.
     """
@@ -173,7 +174,7 @@ def paired_proportions_interval(
     critical = float(norm.ppf((1 + level) / 2))
 
     def score(difference: float) -> float:
-        """Of the hypothesis that the true difference is this one; falls as that grows."""
+        """Score of the hypothesis that this is the true difference; decreasing in it."""
         linear = -lost - gained + (2 * queries - gained + lost) * difference
         product = -lost * difference * (1 - difference)
         root = math.sqrt(max(0.0, linear**2 - 8 * queries * product))
@@ -191,7 +192,7 @@ def paired_proportions_interval(
 
 
 def _bound(score: Callable[[float], float], target: float, end: float, estimate: float) -> float:
-    """Where the score passes the target between an end of the range and the estimate."""
+    """The difference between `end` and the estimate at which the score equals the target."""
     edge = end * (1 - 1e-12)
     if abs(score(edge)) <= abs(target):
         return end
@@ -199,13 +200,13 @@ def _bound(score: Callable[[float], float], target: float, end: float, estimate:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values of a family of tests, so that the chance of any false alarm keeps its level.
+    """Adjust the p-values of a family of tests, which controls the probability of any false alarm.
 
     Args:
         p_values: In any order.
 
     Returns:
-        The adjusted ones in the same order, at most 1: compare each with the level of the family.
+        The adjusted p-values in the same order, at most 1. Compare each with the family-wise level.
 
     Source: Holm, Scandinavian Journal of Statistics 1979, 6:65-70.
     """

@@ -1,4 +1,4 @@
-"""Tables of formatted cells, and the one way they become Markdown."""
+"""Tables of formatted cells, and their Markdown form."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table of formatted cells; `is_prose` if they are texts and not numbers."""
+    """A table of formatted cells; `is_prose` if the cells are texts, not numbers."""
 
     title: str
     columns: tuple[str, ...]
@@ -14,7 +14,7 @@ class ReportTable:
     is_prose: bool = False
 
     def markdown(self) -> str:
-        """Return it in Markdown, its title, if it has one, in bold."""
+        """Return the table in Markdown, with its title, if any, in bold."""
         title = f"**{self.title}**\n\n" if self.title else ""
         return title + markdown_table(self.columns, self.rows)
 
@@ -23,8 +23,8 @@ def markdown_table(columns: str | Sequence[str], rows: Iterable[Sequence[object]
     """Return a table in Markdown.
 
     Args:
-        columns: The names of the columns, or the head of the table as the catalogue has it.
-        rows: The cells. No text breaks out of its cell.
+        columns: The names of the columns, or the header row from the catalogue.
+        rows: The cells. They are escaped, so that no text breaks out of its cell.
     """
     names = columns.strip("|").split("|") if isinstance(columns, str) else columns
     return "\n".join(map(_line, (names, ["---"] * len(names), *rows)))

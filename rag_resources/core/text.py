@@ -1,6 +1,6 @@
 """Text measures and normal forms: token estimate, query normal form, sentences with exact offsets.
 
-Chunk building lives in `core.chunking`; stemming for search lives in PostgreSQL.
+Building chunks belongs in `core.chunking`; PostgreSQL does the stemming for search.
 """
 
 import hashlib
@@ -15,32 +15,32 @@ from sentencex import get_sentence_boundaries
 from rag_resources.core.rules import rules
 
 CHARS_PER_TOKEN = 4
-"""Characters per token of the estimate used everywhere unless a model brings a tokenizer."""
+"""Characters per token of the estimate that is used unless a model has its own tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
-# `sentencex` (1.0.32) panics in white space of several bytes that follows an initial ("Q\xa0.").
+# `sentencex` (1.0.32) panics on multi-byte white space after an initial ("Q\xa0.").
 _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
-# `sentencex` takes a time that grows with the square of the quotation marks in a paragraph: minutes
-# for a megabyte of inline code. Only longer texts are cut before it sees them.
+# The time of `sentencex` is quadratic in the quotation marks of a paragraph: minutes for a megabyte
+# of inline code. So texts longer than this are cut into blocks first.
 _BLOCK_CHARS = 10_000
 _BLOCK_ENDS = ("\n\n", "\n", ". ")
 
-# Abbreviations at the end of a text. After the opening ones, titles and references, a sentence goes
-# on whatever follows; the others may close it: it goes on only before a small letter or a digit.
+# Abbreviations at the end of a text. After an opening one (a title or a reference) the sentence
+# always goes on. After any other it goes on only before a lower-case letter or a digit.
 _RULES = rules().sentences
 _ABBREVIATION = re.compile(
     rf"(?<!\w)(?:(?P<opening>{'|'.join(_RULES.opening)})|{'|'.join(_RULES.closing)})\.$",
     re.IGNORECASE,
 )
 _ABBREVIATION_CHARS = 12
-"""More than the longest of them, its full stop and the character before."""
+"""More than the longest abbreviation with its full stop and the character before it."""
 _GOES_ON = re.compile(rf"^[ºª«(\s]*[{_RULES.small_letters}0-9ºª]")
 _LINE_BREAK = re.compile(r"[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Half-open character range of a text, in Python code points."""
+    """Half-open range of characters of a text, in Python code points."""
 
     start: int
     end: int
@@ -57,9 +57,9 @@ def count_tokens(text: str) -> int:
 
 
 def normalize_query(query: str) -> str:
-    """Return the form in which two golden questions are the same.
+    """Return the normal form of a golden question; equal forms mean the same question.
 
-    Unicode NFC, case folding, white space folded to one space. Property 32.
+    Unicode NFC, case folding, each run of white space as one space. Property 32.
     """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", query).casefold())
     return _WHITE_SPACE.sub(" ", folded).strip()
@@ -71,12 +71,12 @@ def content_sha256(text: str) -> bytes:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has no character that is not white space."""
+    """Whether a text is empty or has only white space."""
     return not text.strip()
 
 
 def sentences(text: str) -> list[Span]:
-    """Cut a Spanish text into sentences by `sentencex`, with the abbreviations it misses merged.
+    """Cut a Spanish text into sentences with `sentencex`, joined at abbreviations it misses.
 
     Returns:
         Spans in order, none blank, trimmed of surrounding white space; every character outside
@@ -112,7 +112,7 @@ def _boundaries(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _block_end(text: str, start: int) -> tuple[int, bool]:
-    """Return where a block ends, and whether that is inside a sentence."""
+    """Return the end of a block, and whether it is inside a sentence."""
     limit = start + _BLOCK_CHARS
     if len(text) <= limit:
         return len(text), False
@@ -131,7 +131,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 
 def _continues(text: str, left: Span, right: Span) -> bool:
-    """Whether a border found by the segmenter is only the full stop of an abbreviation."""
+    """Whether a boundary found by the segmenter is only the full stop of an abbreviation."""
     if _LINE_BREAK.search(text, left.end, right.start):
         return False
     tail = text[max(left.start, left.end - _ABBREVIATION_CHARS) : left.end]

@@ -1,4 +1,4 @@
-"""The value types that travel between the layers; configuration is `core.configuration`."""
+"""The value types shared by the layers; configuration types are in `core.configuration`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,15 +19,15 @@ Vectors = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """A note as a source gives it, before it has a row.
+    """A note as read from a source, before it is stored.
 
     Attributes:
         external_id: Its identity within the source.
         title: May be empty.
         content: Not blank, no NUL.
-        created_at: Aware; decides the partition.
+        created_at: Timezone-aware; decides the partition.
         tags: In the order given, without repeats.
-        metadata: Anything else the source says, JSON values.
+        metadata: All other fields of the source, as JSON values.
         location: Where it was read, for messages: file, or file and line.
     """
 
@@ -42,7 +42,7 @@ class NoteRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A record a source could not give: where, and why in Spanish."""
+    """A record that could not be read from a source: where, and why in Spanish."""
 
     location: str
     reason: str
@@ -50,7 +50,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A stored note, as far as indexing needs it."""
+    """The part of a stored note that indexing needs."""
 
     note_id: UUID
     title: str
@@ -64,7 +64,7 @@ class Chunk:
 
     Attributes:
         context: The contextual prefix, for the contextual vector.
-        topics: What the prefix is about, without its fixed words, for full text.
+        topics: The prefix without its fixed words, for full-text search.
     """
 
     chunk_id: UUID
@@ -82,10 +82,10 @@ class Candidate:
     """A chunk (or a whole note) in one ranked list.
 
     Attributes:
-        chunk_id: The chunk; a note searched as a whole has its note id here.
+        chunk_id: The chunk; for a note searched as a whole, the note's id.
         note_id: Its note.
         score: Higher is better, in [0, 1], comparable only within the list.
-        created_at: Of the note, for ties; aware.
+        created_at: Creation time of the note, for ties; timezone-aware.
     """
 
     chunk_id: UUID
@@ -96,12 +96,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One ranked list of a question: its candidates best first, none twice.
+    """One ranked list of a question: its candidates, best first, without repeats.
 
     Attributes:
-        model: Embedding model of a list found by vectors, else empty.
-        question: Which text was searched: 0 is the question, others are its sub-queries and its
-            hypothetical answer.
+        model: Embedding model of a list found by vectors; otherwise empty.
+        question: Which text was searched: 0 is the question itself, others are its sub-queries and
+            its hypothetical answer.
     """
 
     name: RankedList
@@ -116,10 +116,10 @@ class ScoredChunk:
 
     Attributes:
         score: In [0, 1].
-        lists: Which lists held it, in the order of the lists.
-        original_score: Its score in the first list that held it.
-        created_at: Of its note; aware.
-        rerank_score: What a re-ranker gave it, in [0, 1].
+        lists: The lists that contain it, in the order of the lists.
+        original_score: Its score in the first list that contains it.
+        created_at: Creation time of its note; timezone-aware.
+        rerank_score: A re-ranker's score, in [0, 1].
     """
 
     chunk_id: UUID
@@ -139,10 +139,11 @@ class RetrievalResult:
         expanded_content: The passage with its neighbouring sentences, a substring of the note.
         matched_bounds: Offsets of `content` inside `expanded_content`.
         retrieval_method: The lists that found it, joined by "+".
-        original_score: Before re-ranking; without it, in the first list that held the passage.
-        rerank_score: Score of re-ranking, if it took place.
+        original_score: The score before re-ranking; without re-ranking, the score in the first
+            list that contains the passage.
+        rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
-        place: Where in its document it stands; None for a note that is no section of one.
+        place: Where it is in its document; None if the note is not a section of one.
     """
 
     chunk_id: UUID
@@ -187,7 +188,7 @@ class RetrievalResult:
                 "retrievalMethod": self.retrieval_method,
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,
-                "causalPath": None,  # Of the promised shape; there is no graph yet.
+                "causalPath": None,  # Part of the documented form; there is no graph yet.
                 **place,
             },
         }
@@ -195,16 +196,16 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResponse:
-    """What retrieval answers.
+    """The response of a retrieval.
 
     Attributes:
         stages: Milliseconds per stage, in order.
-        transformed: What was searched beside the question.
-        degraded: Stages that failed or were left out.
-        messages: What to tell the user, in Spanish.
-        error: Why nothing could be searched, in Spanish, among the messages too; None if something
-            was, whether it found anything or not.
-        cached: Whether it is an earlier answer.
+        transformed: What was searched besides the question.
+        degraded: Stages that failed or were skipped.
+        messages: Messages to the user, in Spanish.
+        error: Why nothing could be searched, in Spanish; it is one of the messages too. None if
+            something was searched, even if nothing was found.
+        cached: Whether it comes from the cache.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -238,7 +239,7 @@ class RetrievalResponse:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A half-open span of time, both ends aware; one month of a partition, or several."""
+    """A half-open time range with timezone-aware ends: one monthly partition, or several."""
 
     start: datetime
     end: datetime
@@ -250,11 +251,11 @@ class ModelInfo:
 
     Attributes:
         name: Short name; also the asset key `embeddings/<name>`, so letters, digits and `_` only.
-        dimension: Components of a vector.
+        dimension: Dimension of its vectors.
         provider: Where it runs: `embedded` or `ollama`.
-        digest: Identifies the weights and the prefixes; a change means other vectors.
-        similarity_threshold: Cosine under which a passage counts as unrelated, for this model.
-        max_sequence_tokens: Model tokens one text may have before it is windowed or cut.
+        digest: Identifies the weights and the prefixes; if it changes, vectors change.
+        similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
+        max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
     """
 
     name: str

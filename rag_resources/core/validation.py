@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in Spanish, each problem under the dotted path of its field."""
+"""Translates pydantic's validation errors to Spanish, each with the dotted path of its field."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -15,15 +15,15 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
-    """Make a model of what a file or a request holds.
+    """Validate the content of a file or a request as a pydantic model.
 
     Args:
-        model: Its class.
-        raw: What there is.
+        model: The model class.
+        raw: The content.
         origin: Where it comes from, for the message.
 
     Raises:
-        InvalidConfigurationError: With every problem named by its path.
+        InvalidConfigurationError: It is invalid; every problem is named by its path.
     """
     try:
         return model.model_validate(raw)
@@ -42,12 +42,12 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
 
 
 def describe_problems(error: ValidationError) -> list[str]:
-    """Put every problem pydantic found into Spanish, each under the dotted path of its field."""
+    """Return every problem that pydantic found, in Spanish, with the dotted path of its field."""
     return [_describe(detail) for detail in error.errors(include_url=False)]
 
 
 def _describe(detail: ErrorDetails) -> str:
-    # A key that is wrong itself is a step of its own, "[key]".
+    # If a key itself is invalid, pydantic adds the step "[key]".
     steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."
     context = dict(detail.get("ctx", {}))

@@ -1,7 +1,8 @@
-"""The version of an algorithm: a name raised by hand, and a hash of its data if that has changed.
+"""The version of an algorithm: a name raised by hand, and a hash of its data if they have changed.
 
-Raise the name ("extractive-1" to "extractive-2") when the code changes what comes out. The data
-need no hand: a change shows in the hash. Chunks have `core.chunking_version`, which also probes.
+Raise the name ("extractive-1" to "extractive-2") when a change of the code changes the results.
+Changes of the data need nothing by hand: they show in the hash. Chunks have
+`core.chunking_version`, which also hashes the result for a probe text.
 """
 
 from typing import Any
@@ -13,9 +14,9 @@ def version_of(name: str, data: Any, *, first: str) -> str:
     """Return the version of an algorithm.
 
     Args:
-        name: With the number of its code.
-        data: JSON of all it works by: words, patterns, thresholds.
-        first: `canonical_hash` of the data that the name alone stands for.
+        name: Its name, with the number of its code.
+        data: All data that it uses, as JSON: words, patterns, thresholds.
+        first: `canonical_hash` of the data for which the version is the name alone.
     """
     current = canonical_hash(data)
     return name if current == first else f"{name}+{current[:8]}"

@@ -1,7 +1,7 @@
-"""What two Spanish texts share: stems of content words, numbers, names, negations.
+"""Compares two Spanish texts by stems of content words, numbers, names and negations.
 
-For comparing short texts without a model; search has PostgreSQL's stemming and BM25. The words are
-in `languages/es/rules/words.toml`.
+This is for short texts, without a model; search uses PostgreSQL's stemming and BM25. The word lists
+are in `languages/es/rules/words.toml`.
 """
 
 import re
@@ -27,16 +27,16 @@ _NUMBER_WORDS = _UNITS | _TENS
 
 
 def fold(text: str) -> str:
-    """Return a text in small letters without accents; an ñ becomes an n."""
+    """Return a text in lower case without accents; an ñ becomes an n."""
     marked = unicodedata.normalize("NFD", text.casefold())
     return "".join(letter for letter in marked if unicodedata.category(letter) != "Mn")
 
 
 def stem(word: str) -> str:
-    """Cut number and gender off a folded Spanish word.
+    """Remove the endings of number and gender from a folded Spanish word.
 
-    Source: Savoy's light stemmer, "Report on CLEF-2001 experiments" (LNCS 2406, 2002); it leaves
-    verbs alone.
+    Source: Savoy's light stemmer, "Report on CLEF-2001 experiments" (LNCS 2406, 2002); it does not
+    stem verbs.
     """
     if len(word) < 4:
         return word
@@ -48,7 +48,7 @@ def stem(word: str) -> str:
 
 
 def content(text: str) -> frozenset[str]:
-    """Return what a text says, word by word: its numbers, and the stems of words with a meaning."""
+    """Return the content words of a text: its numbers, and the stems of all but stop words."""
     stems = (
         stem(word)
         for word in word_set(text)
@@ -60,7 +60,7 @@ def content(text: str) -> frozenset[str]:
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers of a text, in digits or in words from two to twenty and whole tens.
 
-    In one form: "1.780", "1780" and "1780,0" are equal. A date or an hour is its parts.
+    They are normalised: "1.780", "1780" and "1780,0" are equal. A date or time gives its parts.
     """
     digits = (part for match in _NUMBER.findall(text) for part in _parts(match))
     words = (_NUMBER_WORDS[word] for word in word_set(text) & _NUMBER_WORDS.keys())
@@ -68,11 +68,11 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the folded words with a capital that does not come from opening a sentence."""
+    """Return the folded capitalised words, except those capitalised as the start of a sentence."""
     found = set()
     end = 0
     for match in _WORD.finditer(text):
-        # Only what stands since the word before: a text of marks would be read again and again.
+        # Only the text since the previous word is searched, or the time would be quadratic.
         between, follows = text[end : match.start()], end > 0
         marks = _FIGURE.split(between)[-1]
         if (
@@ -91,12 +91,12 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text holds a word that denies."""
+    """Whether a text contains a negation."""
     return not _NEGATIONS.isdisjoint(word_set(text))
 
 
 def share(wanted: Iterable[str], found: frozenset[str]) -> float:
-    """Return the share of what is wanted that was found, in [0, 1]; 0 if nothing is wanted."""
+    """Return the share of the wanted words that were found, in [0, 1]; 0 if none are wanted."""
     distinct = frozenset(wanted)
     return len(distinct & found) / len(distinct) if distinct else 0.0
 

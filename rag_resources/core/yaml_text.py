@@ -1,6 +1,6 @@
-"""YAML to plain values, safely: nothing runs, nothing unfolds without end, one kind of error.
+"""Reads YAML safely as plain values: no code runs, aliases cannot explode, one type of error.
 
-Which fields there may be is for who asks: configurations, experiments, front matter.
+Which fields are allowed is up to the caller: configurations, experiments, front matter.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import yaml
 from rag_resources.core.messages import Message
 
 MAX_UNFOLDED_CHARS = 1_000_000
-"""Of all scalars, those of an alias once for each time that it is used."""
+"""Most characters of all scalars together; those of an alias count each time it is used."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a date that does not exist, such as 2024-02-30, is a text."""
+    """A safe loader that reads a date that does not exist, such as 2024-02-30, as a text."""
 
 
 def _construct_timestamp(loader: _Loader, node: yaml.ScalarNode) -> Any:
@@ -32,13 +32,13 @@ def load_yaml(text: str, *, prepare: Callable[[yaml.Node], None] = lambda _: Non
     """Read a text that holds one YAML document.
 
     Args:
-        text: None is what an empty one means.
+        text: The document; an empty one gives None.
         prepare: Called with the document's nodes before they become values.
 
     Raises:
-        yaml.YAMLError: It is none, or a value has no place in Python: a tag that it does not fit
-            (`!!int x`), a number of thousands of digits, a thousand levels, aliases of aliases that
-            unfold to more than `MAX_UNFOLDED_CHARS`.
+        yaml.YAMLError: It is not valid YAML, or a value cannot be represented: it does not fit its
+            tag (`!!int x`), it is a number of thousands of digits, it is nested a thousand levels
+            deep, or its aliases expand to more than `MAX_UNFOLDED_CHARS`.
     """
     try:
         loader = _Loader(text)
@@ -53,14 +53,14 @@ def load_yaml(text: str, *, prepare: Callable[[yaml.Node], None] = lambda _: Non
 
 
 def _unfolded_chars(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the characters below a node, and a node without any as one.
+    """Count the characters below a node; a node without any counts as one.
 
     Raises:
-        yaml.MarkedYAMLError: They are too many, or it stands inside itself.
+        yaml.MarkedYAMLError: There are too many, or the node contains itself.
     """
-    # What merge keys copy is counted too, where it is copied to.
+    # Values copied by merge keys are counted where they are copied to.
     if id(node) not in known:
-        known[id(node)] = MAX_UNFOLDED_CHARS + 1  # While it is not counted: it is inside itself.
+        known[id(node)] = MAX_UNFOLDED_CHARS + 1  # Found again while counted: it contains itself.
         if isinstance(node, yaml.MappingNode):
             inside = [part for pair in node.value for part in pair]
         else:
