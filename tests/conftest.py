@@ -53,7 +53,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedServer]:
-    """One embedded PostgreSQL for the whole session, where any user's server can keep its data."""
+    """One embedded PostgreSQL for the whole session, in a folder that every user can enter."""
     with TemporaryDirectory(prefix="rag-tests-") as home:
         Path(home).chmod(0o755)
         own = EmbeddedServer(Path(home))
@@ -64,7 +64,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 
 def _do_not_wait_for_the_disk(server: EmbeddedServer) -> None:
-    """Most of what a database per test would cost; no test here outlives a power failure."""
+    """Switch off durability, which is most of the cost of a database per test."""
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         for name in ("fsync", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {name} = off")
@@ -107,7 +107,7 @@ def database_url(server: EmbeddedServer, template_database: str) -> Iterator[str
 
 @pytest.fixture
 def proxy(database_url: str) -> Iterator[TcpProxy]:
-    """A network before that database, which a test can stall, cut or close."""
+    """A proxy in front of that database, which a test can stall, cut or close."""
     place = conninfo_to_dict(database_url)
     with TcpProxy(str(place["host"]), int(str(place["port"]))) as proxy:
         yield proxy
@@ -124,6 +124,6 @@ def database(database_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def ollama() -> Iterator[OllamaServer]:
-    """A model server that has everything."""
+    """A model server with all models."""
     with OllamaServer() as running:
         yield running

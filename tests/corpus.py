@@ -46,7 +46,7 @@ GENEROUS_MS = 60_000.0
 
 @dataclass(frozen=True)
 class Draft:
-    """A note and how far its indexing has come.
+    """A note and the state of its indexing.
 
     Attributes:
         state: `indexed`, `pending` (chunked, its chunks without vectors) or `new`.
@@ -92,7 +92,7 @@ class Corpus:
             register_model(connection, self.embedder.info, embeds_chunks=True)
 
     def fill(self, corpus: Sequence[Draft], config: ChunkingConfig = SMALL) -> list[UUID]:
-        """Replace everything by these notes, each taken as far as its state says.
+        """Replace everything by these notes, each indexed as far as its state says.
 
         By the statements that indexing runs, in one transaction for speed.
         """
@@ -112,7 +112,7 @@ class Corpus:
         return list(numbers)
 
     def embed(self, connection: Connection, indexed: Sequence[UUID]) -> None:
-        """Give all notes their whole-note vectors, and the chunks of some theirs."""
+        """Embed all notes as a whole, and the chunks of some."""
         name = self.embedder.info.name
         whole = claim_note_texts(connection, name, ALWAYS, skipped=[], batch_size=1000)
         if whole:
@@ -127,7 +127,7 @@ class Corpus:
         assert len(complete_pending(connection, name, indexed)) == len(indexed)
 
     def index(self, config: ChunkingConfig) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
-        """Everything an indexing run does, with the texts remembered so far forgotten."""
+        """Do everything that an indexing run does, after clearing the texts recorded so far."""
         self.embedder.texts.clear()
         reports = (
             chunk_window(self.database, ALWAYS, config),
@@ -150,7 +150,7 @@ class Corpus:
         language_model: LanguageModel | None = None,
         caches: Caches | None = None,
     ) -> RetrievalPipeline:
-        """A pipeline of Ana's that has seen nothing fail yet, with one embedder for every model."""
+        """A new pipeline of Ana's with closed breakers and one embedder for every model."""
         chosen = embedder or self.embedder
         return RetrievalPipeline(
             self.database,

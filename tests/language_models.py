@@ -27,7 +27,7 @@ class ScriptedModel:
     """Implements `LanguageModel` without a model; safe to use from several threads.
 
     Args:
-        script: What to do call after call, the last one again and again: raise an error, or answer
+        script: What to do at each call, repeating the last: raise an error, or answer
             with a mapping, validated against the shape asked for, or a text, for `stream`.
         name: What it is shown as.
     """

@@ -1,4 +1,4 @@
-"""A database as the application before us left it: its table, 5,000 notes and whatever they say."""
+"""A database of the old application: its table with 5,000 notes, some of them odd."""
 
 import random
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def content_of(number: int) -> str | None:
 
 
 def vector_of(number: int, content: str | None) -> list[float] | None:
-    """What its model made of the note, not normalised; now and then nothing, or nothing of use."""
+    """The old model's vector of a note, not normalised; sometimes missing or unusable."""
     if number % 11 == 3 or content is None:
         return None
     if number % 97 == 5:
@@ -114,9 +114,9 @@ def create_legacy(url: str, count: int) -> None:
 
 
 def fingerprint(url: str) -> list[tuple[Any, ...]]:
-    """How many notes and vectors there are, and a hash of all that the old application wrote.
+    """The number of notes and vectors, and a hash of everything the old application wrote.
 
-    Null is no content, as it is afterwards.
+    Null content counts as empty, as after the migration.
     """
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 class Fault(StrEnum):
-    """What can go wrong with an answer."""
+    """The faults that a test can inject into an answer."""
 
     STATUS = "status"
     """An error status with Ollama's error body."""
@@ -101,9 +101,9 @@ class OllamaServer:
         answers: Gives the value to answer such a schema with, from it and the messages; the
             smallest instance of the schema unless told otherwise.
         done_reason: Why every answer ended.
-        bodies: By path, what is answered in place of anything sensible.
+        bodies: By path, a fixed body that replaces the regular answer.
         requests: Every request so far, well-formed or not.
-        silences_over: How many silences went on to their end with the client still there.
+        silences_over: How many silences ended with the client still connected.
     """
 
     embedding_models: dict[str, int] = field(
@@ -148,7 +148,7 @@ class OllamaServer:
 
     @property
     def open_connections(self) -> int:
-        """Connections that it holds; one that the client closes soon goes."""
+        """Open connections; one that the client closes disappears soon."""
         return self._server.n_connections if self._server is not None else 0
 
     def start(self) -> None:
@@ -199,7 +199,7 @@ class OllamaServer:
         return None
 
     def be_silent(self, seconds: float, connection: socket.socket) -> None:
-        """Say nothing for a while.
+        """Stay silent for a while.
 
         Raises:
             ConnectionAbortedError: The client left, or the server is to stop.
@@ -308,7 +308,7 @@ class _HttpServer(ThreadingHTTPServer):
                 continue  # The client was faster.
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Stay quiet: a client that gives up is what several tests are about."""
+        """Stay quiet: several tests are about clients that give up."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A retrieval pipeline over real notes and real HTTP, every part of which a test can break."""
+"""A retrieval pipeline over real notes and HTTP; tests can break each of its parts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,12 +107,12 @@ class Stand:
         self.pipeline = self.new_pipeline()
 
     def close(self) -> None:
-        """Give the connections to the models back."""
+        """Close the connections to the models."""
         for embedder in self._closing:
             embedder.close()
 
     def embedder(self, model: str = "nomic-embed-text") -> OllamaEmbedder:
-        """An embedder as a new process has it: it knows nothing of the server yet."""
+        """A new embedder, as in a new process: it knows nothing about the server yet."""
         address = self.ollama.host.replace("://", f"://rag:{SECRET}@")
         embedder = OllamaEmbedder(model, host=address, similarity_threshold=0.0)
         self._closing.append(embedder)

@@ -1,6 +1,6 @@
 """Which tests may be skipped, and for which reason. Any other skip is a failure.
 
-A pytest plugin, which `conftest` loads: a test that needs what nothing installs is thus seen.
+A pytest plugin, loaded by `conftest`. It shows tests whose requirements are not installed.
 """
 
 from collections.abc import Generator

@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def outcome(self) -> QueryOutcome:
-        """What an evaluation makes of it."""
+        """The outcome that an evaluation stores for it."""
         entry = GoldenEntry(
             query=self.text or f"¿pregunta {self.number}?",
             relevant_note_ids=tuple(self.relevant),
@@ -58,7 +58,7 @@ def store_evaluation(
     index_version: int = 1,
     created_at: datetime | None = None,
 ) -> UUID:
-    """Store an evaluation, at some time if it is not to be now."""
+    """Store an evaluation, made at the given time or now."""
     outcomes = [item.outcome for item in asked]
     context = EvaluationContext(
         name, config or RetrievalConfig(), golden, digest, index_version=index_version

@@ -71,7 +71,7 @@ def long_words() -> st.SearchStrategy[str]:
 # Made once: Hypothesis takes longer to check a new strategy than to draw from it.
 @cache
 def sentence_texts(max_words: int = 16) -> st.SearchStrategy[str]:
-    """One sentence, or what passes for it: clauses between marks, perhaps without a full stop."""
+    """One sentence-like text: clauses between marks, perhaps without a full stop."""
     common = st.lists(st.sampled_from(WORDS), min_size=1, max_size=max_words).map(" ".join)
     raw = st.text(STORABLE, min_size=1, max_size=12)
     body = st.one_of(common, common, common, common, long_words(), raw)
@@ -352,7 +352,7 @@ def rankings(draw: Draw, *, name: RankedList | None = None, pool: int = 12) -> R
 
 @st.composite
 def weighted_rankings(draw: Draw, max_lists: int = 6) -> tuple[list[Ranking], list[float]]:
-    """Any number of lists (at least one) with a weight each in [0, 1], not all 0."""
+    """At least one list, each with a weight in [0, 1], not all 0."""
     lists = draw(st.lists(rankings(), min_size=1, max_size=max_lists))
     weights = draw(
         st.lists(shares(), min_size=len(lists), max_size=len(lists)).filter(lambda all_: any(all_))
@@ -433,7 +433,7 @@ def golden_datasets(min_size: int = 0, max_size: int = 3) -> st.SearchStrategy[l
 
 
 def judged_rankings() -> st.SearchStrategy[JudgedRanking]:
-    """What a question retrieved, perhaps nothing or notes repeated, and what it should have."""
+    """Retrieved notes of a question (maybe none or repeated), and the relevant ones."""
     note_ids = st.integers(0, 15).map(lambda number: f"nota-{number}")
     return st.builds(
         JudgedRanking,

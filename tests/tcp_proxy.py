@@ -1,6 +1,6 @@
-"""A small TCP proxy for tests: it stands before any server and does what networks do to bytes.
+"""A small TCP proxy for tests: it sits in front of any server and imitates bad networks.
 
-It knows nothing of what it forwards, and works for PostgreSQL, HTTP and Redis alike; not for TLS
+It does not interpret what it forwards. It works for PostgreSQL, HTTP and Redis, but not for TLS
 with checked names.
 """
 
@@ -29,7 +29,7 @@ class _Link:
         self._lock = threading.Lock()
 
     def sever(self) -> None:
-        """End both connections, which wakes whoever reads or writes them."""
+        """End both connections, which wakes their readers and writers."""
         self._severed = True
         for end in (self.client, self.server):
             with suppress(OSError):
@@ -50,7 +50,7 @@ class _Link:
 
 
 class TcpProxy:
-    """Forwards a port of loopback to a server, until told to do worse.
+    """Forwards a loopback port to a server, until told to misbehave.
 
     Args:
         host: Where the server listens.
@@ -85,7 +85,7 @@ class TcpProxy:
 
     @property
     def open_connections(self) -> int:
-        """How many clients are connected, to the proxy's knowledge."""
+        """Number of connected clients that the proxy knows of."""
         with self._lock:
             return len(self._links)
 
@@ -94,10 +94,10 @@ class TcpProxy:
         self._delay_s = seconds
 
     def stall(self, *, new: bool = True) -> None:
-        """Accept connections and bytes, and pass nothing on, not even that a side has closed.
+        """Accept connections and bytes but forward nothing, not even the closing of a side.
 
         Args:
-            new: Whether connections to come stall as well as those that are.
+            new: Whether new connections stall as well as existing ones.
         """
         self._held.clear()
         with self._lock:
@@ -121,18 +121,18 @@ class TcpProxy:
                 link.sever()
 
     def cut_after(self, answer_bytes: int) -> None:
-        """Reset a connection, once, after that many bytes of answers: in the middle of one."""
+        """Reset one connection after this many response bytes, in the middle of a response."""
         self._answer_bytes = answer_bytes
 
     def refuse(self) -> None:
-        """Stop listening: who connects is refused. What is connected stays so."""
+        """Stop listening: new connections are refused, existing ones stay."""
         # A mere close would leave it listening until the thread that accepts looks again.
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def heal(self) -> None:
-        """Forward again, without delay, what was held and what comes."""
+        """Forward again without delay, including what was held back."""
         self._delay_s = 0.0
         self._answer_bytes = None
         if self._listener.fileno() == -1:

@@ -1,4 +1,4 @@
-"""Waiting in tests for what comes about by itself: bounded, and never longer than it takes."""
+"""Waiting in tests for a condition: bounded, and no longer than necessary."""
 
 import threading
 from collections.abc import Callable

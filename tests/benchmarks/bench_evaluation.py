@@ -1,9 +1,9 @@
-"""Evaluation: 1,000 questions against the retrievals they are made of.
+"""The cost of evaluating 1,000 questions, compared with that of their retrievals alone.
 
     python -m tests.benchmarks.bench_evaluation [--questions N] [--chunks N] [--home FOLDER]
 
-Without a judge. The index is synthetic and the embedder a look-up, so that retrieval is as fast as
-it gets and what evaluation adds weighs most. Compare the ratio, not the times.
+No judge is used. The index is synthetic and the embedder a look-up, so that retrieval is as fast as
+possible and the share of evaluation is largest. Compare the ratio, not the times.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def ask(index: Index, entries: list[GoldenEntry]) -> None:
 
 
 def measure(index: Index, questions: list[str]) -> None:
-    """Compare, in turns, so that a busy moment meets both."""
+    """Measure both in turns, so that a busy moment affects both."""
     entries = [GoldenEntry(question, (UUID(int=1),), "r", "factual", 1) for question in questions]
     with index.database.transaction() as connection:
         write_golden(connection, entries, replace=True)

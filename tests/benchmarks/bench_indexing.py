@@ -1,4 +1,4 @@
-"""Indexing with the real models: what it costs beside them, over the sample notes.
+"""The cost of indexing the sample notes with the real models, apart from the models themselves.
 
     python -m tests.benchmarks.bench_indexing
 
@@ -57,7 +57,7 @@ class TimedEmbedder:
 
 
 def index(database: Database, embedder: Embedder) -> None:
-    """Do all of indexing over the sample."""
+    """Index the whole sample."""
     ingest(database, iter_source(SAMPLE / "notes"), tenant="default", source="bench")
     with database.transaction() as connection:
         register_model(connection, embedder.info, embeds_chunks=True)

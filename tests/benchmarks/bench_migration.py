@@ -1,4 +1,4 @@
-"""A backfill of generated notes: what it costs beside the sum of its parts, and what comes later.
+"""The cost of a backfill of generated notes, of its parts alone, and of later months.
 
     python -m tests.benchmarks.bench_migration [--notes 10000 100000] [--home FOLDER]
 
@@ -66,14 +66,14 @@ MOST_MEMORY_MB = 1200
 
 @dataclass(frozen=True)
 class Month:
-    """One more month of a live index.
+    """The cost of adding one more month to a live index.
 
     Attributes:
-        notes: How many it has.
-        live: Of embedding them into the live indexes.
-        rebuild: Of building both indexes anew, concurrently.
-        recall: Of the first ten, before and afterwards.
-        p95_ms: Of a retrieval, before and meanwhile.
+        notes: Number of notes in the month.
+        live: Cost of embedding them into the live indexes.
+        rebuild: Cost of rebuilding both indexes concurrently.
+        recall: Recall@10 before and afterwards.
+        p95_ms: Latency of a retrieval before and meanwhile.
     """
 
     notes: int
@@ -85,7 +85,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one size cost; costs by step."""
+    """The costs of one size, by step."""
 
     notes: int
     ingest: Cost
@@ -97,12 +97,12 @@ class Measured:
 
 
 def window(number: int, months: int = 1) -> TimeWindow:
-    """Return the span of some months from the one with a number on."""
+    """Return the window of some months, starting with the given one."""
     return TimeWindow(FIRST + number * MONTH, FIRST + (number + months) * MONTH)
 
 
 def backfill(database: Database, embedder: FastEmbedder, meter: Meter, *, min_rows: int) -> None:
-    """Do every month, newest first; what a run does once is done after its months."""
+    """Process every month, newest first; the once-a-run work follows each run's months."""
     numbers = list(reversed(range(MONTHS)))
     for start in range(0, MONTHS, MONTHS_PER_RUN):
         months = [window(number) for number in numbers[start : start + MONTHS_PER_RUN]]
@@ -118,7 +118,7 @@ def backfill(database: Database, embedder: FastEmbedder, meter: Meter, *, min_ro
 
 
 def measure_size(home: Path, notes: int) -> Measured:
-    """Measure everything of one size; in a process of its own, whose memory is measured, too."""
+    """Measure one size completely, in a separate process, whose memory is measured, too."""
     corpus = Corpus()
     embedder = FastEmbedder(corpus)
     with opened(home) as (server, database):
@@ -142,7 +142,7 @@ def measure_size(home: Path, notes: int) -> Measured:
 
 
 def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) -> Month:
-    """Add a month; the first half of its notes undisturbed, the second beside a reader."""
+    """Add a month: the first half of its notes undisturbed, the second half beside a reader."""
     embedder = FastEmbedder(corpus)
     month = window(MONTHS)
     middle = month.start + MONTH / 2
@@ -173,7 +173,7 @@ def measure_month(database: Database, corpus: Corpus, meter: Meter, notes: int) 
 
 @contextmanager
 def reading(database: Database, corpus: Corpus) -> Iterator[list[float]]:
-    """Retrieve all the time, in a thread of its own, and collect how long each takes, in ms."""
+    """Retrieve continuously in a separate thread and collect the latencies in ms."""
     embedder = StoredEmbedder(corpus)
     pipeline = RetrievalPipeline(
         database, embedder=lambda _: embedder, tenant="default", note_model=MODEL.name

@@ -172,7 +172,7 @@ class Bench:
 
 
 def _kept(summary: Summary) -> Measured:
-    """Keep what is shown and compared: all of it would be three times as much."""
+    """Keep only what is shown and compared; keeping everything would take three times as much."""
     return Measured(
         {
             UUID(key): {metric: values[metric] for metric in METRICS}
@@ -190,7 +190,7 @@ def _kept(summary: Summary) -> Measured:
 def read_lengths(
     path: Path, paragraphs: Sequence[int], questions: int | None
 ) -> dict[tuple[int, ...], SquadDataset]:
-    """Read a file at every note length; lengths that make the same notes are one."""
+    """Read a file at every note length; merge lengths that give the same notes."""
     read: list[tuple[list[int], SquadDataset]] = []
     for number in sorted(set(paragraphs)):
         dataset = read_squad(
@@ -209,7 +209,7 @@ def read_lengths(
 def facts_of(
     path: Path, settings: Settings, models: Sequence[str], dataset: SquadDataset
 ) -> dict[str, str]:
-    """Say what the numbers are of, so that they can be made again."""
+    """Describe what was measured, so that the numbers can be reproduced."""
     commit = subprocess.run(
         ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"],
         cwd=Path(__file__).parent,

@@ -1,4 +1,4 @@
-"""What every named query costs over a large index: EXPLAIN (ANALYZE, BUFFERS) of each.
+"""The cost of every named query over a large index: EXPLAIN (ANALYZE, BUFFERS) of each.
 
     python -m tests.benchmarks.bench_queries [--chunks 100000] [--home FOLDER] [--markdown FILE]
 
@@ -142,7 +142,7 @@ def named_statements() -> Iterator[tuple[str, str]]:
 
 
 def searches() -> Iterator[tuple[str, sql.Composable, Mapping[str, Any]]]:
-    """Yield the searches of one question, which are put together, by their lists."""
+    """Yield the searches of one question, composed at run time, by their lists."""
     corpus = Corpus()
     (question,) = corpus.questions(1, stream=1)
     (vector,) = StoredEmbedder(corpus).embed_queries([question])
@@ -196,7 +196,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def explain_all(connection: Connection) -> tuple[list[Explained], list[str]]:
-    """Explain what can be, the dearest first, and name the rest."""
+    """Explain every query that can be explained, most expensive first, and name the others."""
     parameters = sample_parameters(connection)
     # Of new notes, where the others are of chunks.
     contents = parameters["contents"][:BATCH]

@@ -1,4 +1,4 @@
-"""What the report of many evaluations costs: reading and comparing it, and writing the page.
+"""The cost of a report of many evaluations: reading, comparing, and writing the page.
 
     python -m tests.benchmarks.bench_report [--evaluations 50] [--questions 1000]
 
@@ -94,7 +94,7 @@ def question(chance: random.Random, number: int, notes: list[UUID], *, skill: in
 
 
 def measure(database: Database, path: Path, configurations: int) -> None:
-    """Report thrice: the first time loads what draws."""
+    """Report three times, because the first report also loads the plotting library."""
     for _ in range(3):
         began, worked = time.perf_counter(), time.process_time()
         report = read_report(database, {})

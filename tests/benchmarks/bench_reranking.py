@@ -1,4 +1,4 @@
-"""Re-ranking by sentences, and the weight of sub-questions: what each is worth on XQuAD-es.
+"""The gain of re-ranking by sentences, and of each weight of sub-questions, on XQuAD-es.
 
     python -m tests.benchmarks.bench_reranking [folder where vectors are kept between runs]
 

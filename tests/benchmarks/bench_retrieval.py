@@ -69,7 +69,7 @@ class Index:
     cached: RetrievalPipeline
 
     def connect(self) -> Bare:
-        """Return a connection without pool, with the session settings of the product's."""
+        """Return a connection outside the pool, with the product's session settings."""
         connection = psycopg.connect(self.dsn, autocommit=True)
         register_vector(connection)
         with self.database.transaction() as own:
@@ -113,7 +113,7 @@ def statements_of(
 
 
 def searches_of(connection: Bare, sent_by_question: list[list[Statement]]) -> list[Statement]:
-    """Of each question's statements return the search: the one that takes most of the time."""
+    """Return the search among each question's statements: the one that takes longest."""
     seconds: dict[str, float] = defaultdict(float)
     for statement in (each for sent in sent_by_question for each in sent):
         seconds[statement.text] += timed(partial(run, connection, statement))
@@ -134,7 +134,7 @@ def timed(function: Callable[[], object]) -> float:
 
 
 def interleaved(*series: Sequence[Callable[[], object]]) -> list[list[float]]:
-    """Time series of calls side by side, so that a busy moment meets them all.
+    """Time several series of calls in turns, so that a busy moment affects all of them.
 
     Returns:
         Milliseconds of each series, without those of the warm-up.
@@ -226,7 +226,7 @@ def measure_throughput(index: Index, questions: Sequence[str]) -> None:
 
 
 def measure_cache(index: Index, questions: Sequence[str]) -> None:
-    """A question asked before."""
+    """Measure a repeated question, answered from the cache."""
     for question in questions:
         index.cached.retrieve(question, HYBRID)
     answers = [index.cached.retrieve(question, HYBRID) for question in questions]
@@ -240,7 +240,7 @@ def measure_cache(index: Index, questions: Sequence[str]) -> None:
 
 
 def measure_growth(small: Index, large: Index, questions: Sequence[str]) -> None:
-    """What ten times the chunks cost."""
+    """Measure the effect of ten times as many chunks."""
     taken = interleaved(
         *[
             [partial(index.pipeline.retrieve, question, HYBRID) for question in questions]
@@ -255,7 +255,7 @@ def measure_growth(small: Index, large: Index, questions: Sequence[str]) -> None
 
 
 def measure_memory(index: Index, questions: Sequence[str]) -> None:
-    """Resident memory over many different questions; caches are full by the half."""
+    """Measure resident memory over many different questions; caches are full half-way."""
     process = psutil.Process()
     step = max(1, len(questions) // MEMORY_STEPS)
     resident_mb: list[float] = []

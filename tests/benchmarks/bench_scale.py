@@ -1,4 +1,4 @@
-"""What grows how with the corpus: an index of each size on a server of its own.
+"""How costs grow with the corpus: an index of each size on a server of its own.
 
     python -m tests.benchmarks.bench_scale [--chunks 10000 100000 1000000] [--home FOLDER]
         [--markdown FILE] [--plot FILE]
@@ -51,7 +51,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Size:
-    """What an index of a size cost and does.
+    """The costs and the performance of an index of one size.
 
     Attributes:
         chunks: How many.
@@ -59,8 +59,8 @@ class Size:
         latencies_ms: One client.
         rate: Questions a second of all clients together.
         recall: Of the ten exact nearest chunks.
-        server_mb: Memory of all processes of the server, what they share counted once.
-        client_mb: The most that this process had.
+        server_mb: Memory of all server processes; shared memory counts once.
+        client_mb: The largest memory of this process.
         disk_mb: Of the database, and of its HNSW indexes alone.
         settings: Of the server.
     """
@@ -135,7 +135,7 @@ def measure_size(home: Path, chunks: int) -> Size:
 
 
 def make(server: EmbeddedServer, corpus: Corpus, chunks: int) -> dict[str, Cost] | None:
-    """Fill the database, and return what that cost; None if it was full."""
+    """Fill the database and return the cost; None if it was already full."""
     server.ensure_database("bench")
     migrate(server.dsn("bench"))
     meter = Meter(server)

@@ -1,4 +1,4 @@
-"""A synthetic corpus of any size, the same every time: as notes, or written as an index at once.
+"""A reproducible synthetic corpus of any size, as notes or written directly as an index.
 
 Vectors lie in clusters and words follow Zipf's law, as real ones do. What is written straight into
 PostgreSQL is neither ingested, chunked nor embedded, so that 100,000 chunks take minutes. The
@@ -85,7 +85,7 @@ class Corpus:
     def load(
         self, database: Database, chunks: int, measure: Measure = lambda _: nullcontext()
     ) -> None:
-        """Fill a migrated database with an index as the product leaves one, unless it is there.
+        """Fill a migrated database with an index like the product's, unless it exists.
 
         Args:
             database: Open; what else it holds is deleted.
@@ -132,7 +132,7 @@ class Corpus:
         return _normalised(self._centres[digests % _CLUSTERS] + _NOISE * noise)
 
     def questions(self, count: int, *, stream: int) -> list[str]:
-        """Draw different questions; other streams draw others."""
+        """Draw distinct questions; each stream draws other ones."""
         rng = np.random.default_rng([self._seed, stream, 1])
         drawn = self._draw_words(rng, count * WORDS_PER_QUESTION).reshape(count, -1)
         return [f"¿{' '.join(words)}?" for words in drawn]
@@ -215,7 +215,7 @@ class Corpus:
 
 
 class FastEmbedder:
-    """Gives every text a vector of its own, at next to no cost."""
+    """Gives every text its own vector at almost no cost."""
 
     info = MODEL
 

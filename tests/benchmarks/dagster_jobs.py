@@ -1,6 +1,6 @@
 """Jobs of the code location on the Dagster instance of a RAG_HOME, each in a process of its own.
 
-A setting is read once per process: so a data engineer restarts Dagster after a change of `.env`.
+Settings are read once per process, so a data engineer restarts Dagster after changing `.env`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What Dagster costs a run, beside the functions that the run calls."""
+"""The overhead of Dagster in a run, apart from the functions that the run calls."""
 
 import os
 import time

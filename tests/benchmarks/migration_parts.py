@@ -1,4 +1,4 @@
-"""The parts of a backfill, each alone: what any loader has to pay for the same index."""
+"""The parts of a backfill, each alone: the cost of the same index for any loader."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A model migration for real: USE to multilingual-e5-small on the sample, asked all the time.
+"""A real model migration on the sample, from USE to multilingual-e5-small, under load.
 
     python -m tests.benchmarks.show_model_migration
 
@@ -119,7 +119,7 @@ def show(home: Path) -> None:
 
 
 def serve_old(application: Application) -> None:
-    """Have the old model serve without its passing a gate, which USE does not on this sample."""
+    """Let the old model serve without a passed gate, because USE fails it on this sample."""
     config = application.configuration(OLD_CONFIGURATION).retrieval
     with application.database.transaction() as connection:
         evaluation = latest_evaluation(connection, OLD_CONFIGURATION)

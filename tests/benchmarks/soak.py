@@ -1,4 +1,4 @@
-"""Clients that ask all the time while months are indexed again and configurations are evaluated.
+"""Clients ask continuously while months are re-indexed and configurations evaluated.
 
     python -m tests.benchmarks.soak [--minutes 10] [--clients 8]
 
@@ -45,7 +45,7 @@ MOST_GROWTH = 1.05
 
 @dataclass
 class Clients:
-    """Ask from some threads until told to stop, and keep what came of it."""
+    """Ask from several threads until told to stop, and keep the results."""
 
     application: Application
     golden: Sequence[str]
@@ -92,7 +92,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was in use at a moment."""
+    """The resources in use at one moment."""
 
     elapsed_s: float
     memory_mb: float
@@ -142,7 +142,7 @@ def work(dagster: Dagster, stopped: threading.Event, done: Counter[str]) -> None
 
 
 def soak(home: Path, *, minutes: float, count: int) -> None:
-    """Prepare a base, run clients and work beside each other, and print what came of it."""
+    """Prepare an index, run clients and work concurrently, and print the results."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     environment = {"RAG_HOME": str(home), "DATABASE_URL": "", "DAGSTER_PG_URL": ""}
     os.environ.update(environment)

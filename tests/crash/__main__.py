@@ -1,4 +1,4 @@
-"""Kill indexing many times and say what was hit and what was wrong: `make crash CRASHES=50`."""
+"""Kill indexing many times and report the kills and the problems: `make crash CRASHES=50`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What indexing leaves in a database, to be compared with what it should have left."""
+"""The result of indexing in a database, to be compared with the expected one."""
 
 import time
 from collections import Counter
@@ -48,7 +48,7 @@ def content(database: Database) -> Content:
 
 
 def differences(found: Content, wanted: Content) -> list[str]:
-    """Name what an index has that it should not have, and the other way round."""
+    """Name what an index has too much and what it lacks."""
     problems = []
     for name in wanted:
         have, want = Counter(found[name]), Counter(wanted[name])
@@ -62,7 +62,7 @@ def differences(found: Content, wanted: Content) -> list[str]:
 
 
 def temporary_tables(database: Database) -> list[str]:
-    """What no session is there to use any more, once the server has noticed who is dead."""
+    """Return what dead sessions left behind, once the server has noticed that they are gone."""
     deadline = time.monotonic() + _PATIENCE_S
     while _fetch(database, _SESSIONS) and time.monotonic() < deadline:
         time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""The notes of a crash test, half migrated already, and the only two states each may be seen in."""
+"""The half migrated notes of a crash test, and the only two states in which each may be seen."""
 
 import random
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ Spans = tuple[tuple[UUID, int, int, int], ...]
 
 @dataclass(frozen=True)
 class Expected:
-    """What a note may look like.
+    """The permitted states of a note.
 
     Attributes:
         word: A word that no other note has.
@@ -62,7 +62,7 @@ def prepare(database: Database, seed: int) -> Mapping[UUID, Expected]:
     """Fill an empty database: most notes indexed the old way, some edited since, some new.
 
     Returns:
-        What each note may look like from now on.
+        The permitted states of each note from now on.
     """
     chance = random.Random(seed)
     before = [_record(number, chance) for number in range(_NOTES)]

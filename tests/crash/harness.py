@@ -1,7 +1,7 @@
-"""Kills indexing and its server at random moments, and compares what is left in the end.
+"""Kills indexing and its server at random moments, and checks the final index.
 
 One corpus is indexed again and again, each time by runs that are killed until two at once get to
-the end. What is killed is `process`, what is watched meanwhile `observer`, what is left `content`.
+the end. `process` does the killing, `observer` watches meanwhile, `content` is the final index.
 """
 
 import random
@@ -62,7 +62,7 @@ class CrashReport:
     """What was killed, and what was wrong.
 
     Attributes:
-        problems: What must never be; empty if all is well.
+        problems: Violations; empty if all is well.
         kills: Of runs, by the stage they were in.
         server_kills: Of PostgreSQL, likewise.
         corpora: How often the corpus was indexed from the start.
@@ -154,7 +154,7 @@ def _create_database(server: EmbeddedServer, name: str, *, template: str = "temp
 
 
 def _index_undisturbed(server: EmbeddedServer) -> tuple[dict[str, float], Content]:
-    """Index once without a kill: how long each stage takes, in seconds, and what is left."""
+    """Index once without a kill; return the seconds of each stage and the final content."""
     _create_database(server, _UNDISTURBED, template=_PREPARED)
     url, durations_s = server.dsn(_UNDISTURBED), dict.fromkeys(STAGES, 0.0)
     with WorkerProcess(url) as run:
@@ -186,7 +186,7 @@ class _Corpus:
         self._observer = Observer(self._url, expected)
 
     def index(self, kills: list[Kill], wanted: Content) -> None:
-        """Run and kill, then run to the end, and once more, which finds nothing to do."""
+        """Run and kill, then run to the end, then run again, which must find nothing to do."""
         problems = self._report.problems
         with self._observer:
             before = Kill(0, 0.0, server=False)

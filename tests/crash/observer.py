@@ -1,4 +1,4 @@
-"""Looks at a database all the time that others index it, and writes down what must never be."""
+"""Watches a database while others index it, and records violations."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +39,14 @@ _DONE_WITHOUT_VECTORS = """
 
 
 class Observer:
-    """Observes from its start, in a thread of its own, until it is left.
+    """Observes in a separate thread until the context manager is left.
 
     Args:
         url: Of the database.
-        expected: What each note may look like.
+        expected: The permitted states of each note.
 
     Attributes:
-        problems: What was seen that must never be, each once.
+        problems: The violations seen, each once.
         observations: How often it has looked at everything.
     """
 
@@ -94,7 +94,7 @@ class Observer:
 
 
 def observe(connection: Connection, expected: Mapping[UUID, Expected], model: str) -> list[str]:
-    """Say what must never be, in one snapshot; `model` is that of who searches."""
+    """Return the violations in one snapshot; `model` is the one that is searched."""
     rows = connection.execute(_NOTES).fetchall()
     problems = [f"note {lost} is gone" for lost in expected.keys() - {row.id for row in rows}]
     problems += [
@@ -120,7 +120,7 @@ def _problem(row: Any, expected: Expected) -> str:
 
 
 def _unfound(connection: Connection, expected: Mapping[UUID, Expected], model: str) -> list[str]:
-    """Search every note by its own word: it is found, by its chunks or as a whole, never both."""
+    """Check that every note is found by its own word, by its chunks or as a whole, never both."""
     notes = list(expected)
     problems: list[str] = []
     for start in range(0, len(notes), _WORDS_A_QUESTION):

@@ -45,7 +45,7 @@ class WorkerProcess:
         self._channel.close()
 
     def kill(self) -> None:
-        """Kill it, whatever it does."""
+        """Kill it at once."""
         self._process.kill()
         self._process.join(PATIENCE_S)
 
@@ -71,7 +71,7 @@ class WorkerProcess:
         return self.result
 
     def reach(self, stage: str, seconds: float) -> bool:
-        """Wait until that long after a stage, or a later one, has begun; false if it ended first.
+        """Wait until a stage (or a later one) has lasted this long; false if the run ended first.
 
         Raises:
             TimeoutError: It does not get on.
@@ -86,7 +86,7 @@ class WorkerProcess:
         return self.result is None
 
     def _hears(self, seconds: float) -> bool:
-        """Wait that long for the next stage, or the result; false if neither came."""
+        """Wait at most this long for the next stage or the result; false if neither came."""
         if not self._channel.poll(max(0.0, seconds)):
             return False
         try:
@@ -102,7 +102,7 @@ class WorkerProcess:
 
 
 def kill_server(server: EmbeddedServer) -> None:
-    """Kill the postmaster and, so that nothing is flushed any more, all that it started."""
+    """Kill the postmaster and all its children, so that nothing more is flushed."""
     postmaster = psutil.Process(server.status().pid)
     children = postmaster.children(recursive=True)
     os.kill(postmaster.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The process that is killed: it indexes a corpus by the functions that the assets call."""
+"""The process that is killed: it indexes a corpus with the functions that the assets call."""
 
 import sys
 from collections.abc import Callable

@@ -35,14 +35,14 @@ from rag_resources.settings import load_settings
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
-    """Undo how a run in this process configures its logs."""
+    """Undo the log configuration of a run in this process."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Sixteen sample notes of four months, and eight plain questions that need no other."""
+    """Sixteen sample notes of four months, and eight plain questions about these notes only."""
     folder = tmp_path_factory.mktemp("corpus")
     entries = json.loads((SAMPLE / "golden.json").read_text("utf-8"))["entries"]
     first, last = MONTHS[0][:7], MONTHS[-1][:7]

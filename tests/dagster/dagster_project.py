@@ -41,7 +41,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def definitions() -> dg.Definitions:
-    """Build the definitions from the environment of this moment, as a new code location does."""
+    """Build the definitions from the present environment, as a new code location does."""
     return build_defs(load_settings())
 
 
@@ -164,7 +164,7 @@ def failure_texts(result: dg.ExecuteInProcessResult) -> str:
 
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """Set variables for a while; what `prepare` sets is undone too."""
+    """Set variables temporarily; the variables that `prepare` sets are also restored."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("RAG_HOME", "DAGSTER_HOME", "DAGSTER_PG_URL"):
             patch.setenv(name, "")

@@ -1,4 +1,4 @@
-"""A running webserver and its daemon, asked as the browser asks: by GraphQL."""
+"""A running webserver and its daemon, queried by GraphQL like a browser."""
 
 import os
 import socket
@@ -122,7 +122,7 @@ def free_port() -> int:
 
 
 def members(session: int) -> list[psutil.Process]:
-    """Return the processes that came of a command."""
+    """Return the processes started by a command."""
     found = []
     for process in psutil.process_iter():
         try:

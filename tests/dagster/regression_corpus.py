@@ -1,4 +1,4 @@
-"""Short notes of which some are found by meaning alone and some by a word alone."""
+"""Short notes, some found only by meaning and some only by a word."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The archive of old evaluations as Dagster runs it: only where its files last."""
+"""The archive of old evaluations as a Dagster job, which needs durable files."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ def archive(project: Project) -> dg.ExecuteInProcessResult:
 def test_nothing_leaves_a_database_for_a_folder_that_may_not_last(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run says what to do; once it is done the questions are in the place named."""
+    """Without FILES_URL the run says what to do; with it the questions are archived there."""
     with Database(project.database_url) as database:
         asked = [Asked(number, [UUID(int=1)], [UUID(int=1)]) for number in range(3)]
         old, _ = (

@@ -35,7 +35,7 @@ def test_all_is_well_after_indexing(indexed: Project) -> None:
 
 
 def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> None:
-    """The blocking check names the note; what comes after chunks in the run is not done."""
+    """The blocking check names the note; the steps after chunks are not run."""
     note = indexed.note_id("2025-03-14-cuarenta")
     indexed.query(
         "UPDATE chunks SET content = repeat('x', char_length(content))"
@@ -52,7 +52,7 @@ def test_tampered_chunks_stop_the_run_before_their_vectors(indexed: Project) -> 
 
 
 def test_a_run_checks_its_own_months_and_a_check_alone_all_of_them(indexed: Project) -> None:
-    """A range run beside a damaged month passes; the check launched by itself finds the damage."""
+    """A range run without the damaged month passes; the check launched alone finds the damage."""
     indexed.query(
         "DELETE FROM chunks WHERE note_id = %s AND chunk_index = 0",
         indexed.note_id("2025-03-14-cuarenta"),

@@ -1,4 +1,4 @@
-"""A batch that loses what was found before: the next one does not start unless somebody says so."""
+"""After a batch that loses hits, the next one does not start without an override."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ WAYS_TO_ASK = ("", "Dime: ", "Me pregunto: ")
 
 @pytest.fixture
 def migrating(indexed: Project) -> Project:
-    """Indexed, with whole notes evaluated on questions enough for a drop to be significant."""
+    """Indexed, with an evaluation of whole notes over enough questions to show a drop."""
     indexed.corpus.ask(
         [
             {**question, "query": f"{way}{question['query']}"}
@@ -42,7 +42,7 @@ def migrating(indexed: Project) -> Project:
 
 
 def lose(project: Project, questions: int = 100) -> None:
-    """Let the notes that answer some questions expire: they are found no more."""
+    """Let the notes that answer some questions expire, so that they are no longer found."""
     for question in project.corpus.questions()[: questions * len(WAYS_TO_ASK)]:
         project.query(
             "UPDATE notes SET expires_at = now() WHERE external_id = ANY(%s)",
@@ -70,7 +70,7 @@ def override(op: str, reason: str) -> dict[str, Any]:
 
 
 def close(project: Project) -> dg.AssetCheckEvaluation:
-    """Lose every answer, and run a batch that has nothing to do but to be measured."""
+    """Lose every answer, and run a batch that has nothing to do but measure quality."""
     lose(project)
     result = project.run(EMBEDDINGS, months=MONTHS[:1])
     assert result.success, failure_texts(result)
@@ -96,7 +96,7 @@ def test_a_good_batch_is_recorded_and_lets_the_next_one_start(migrating: Project
 
 
 def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Project) -> None:
-    """The check says it and the next run says why and what to do; what is done may be repeated."""
+    """The check and the next run say why and what to do; finished months may be run again."""
     said = close(migrating)
     assert (said.passed, said.severity, said.blocking) == (
         False,
@@ -148,7 +148,7 @@ def test_an_override_lets_a_batch_start_and_is_kept_with_its_reason(migrating: P
 
 
 def test_measured_again_and_good_the_gate_opens(migrating: Project) -> None:
-    """The check alone, once the cause is gone; while it is not, the gate stays closed."""
+    """Run the check alone: it opens the gate only once the cause is gone."""
     close(migrating)
     leave_work(migrating)
     assert not migrating.check(EMBEDDINGS, QUALITY).passed
@@ -181,7 +181,7 @@ def test_the_floor_closes_the_gate_without_any_baseline(
 
 
 def test_a_closed_gate_stops_the_backfills_it_would_turn_away(migrating: Project) -> None:
-    """Those of its assets, launched before it closed and without an override; each once."""
+    """Backfills of its assets, launched before it closed and without an override, each once."""
     assert tick(migrating) == Message.BACKFILLS_NONE
     launch(migrating, "ofchunks", NOTES, CHUNKS)
     launch(migrating, "ofvectors", EMBEDDINGS)

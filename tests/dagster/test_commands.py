@@ -14,7 +14,7 @@ from rag_resources.providers.registry import MODEL_NAMES
 
 
 class Outcome(NamedTuple):
-    """What a command left behind."""
+    """The output and exit code of a command."""
 
     code: int
     out: str
@@ -63,7 +63,7 @@ def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
 def test_a_model_that_is_none_is_told_by_its_setting(
     call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, name: str
 ) -> None:
-    """Before anything is started: not by the first run that needs it."""
+    """The command refuses before anything is started, not in the first run."""
     monkeypatch.setenv(variable, name)
     code, out, err = call("run")
     assert (code, out) == (2, "")

@@ -1,4 +1,4 @@
-"""What the code location offers, and that a bad configuration keeps it from loading."""
+"""The definitions of the code location, and bad configurations that keep it from loading."""
 
 import os
 import subprocess
@@ -95,7 +95,7 @@ def test_the_checks_and_which_of_them_block(graph: AssetGraph) -> None:
 
 
 def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None:
-    """All of it shares them, in batches of six; evaluations have none."""
+    """All indexing assets have monthly partitions in batches of six; evaluations have none."""
     partitioned = {
         key.to_user_string(): graph.get(key).backfill_policy.max_partitions_per_run
         for key in graph.get_all_asset_keys()
@@ -223,7 +223,7 @@ for name in sys.argv[1:]:
 
 
 def test_only_the_module_that_dagster_loads_reads_settings_at_import() -> None:
-    """Of all modules, settings that are not valid stop that one only."""
+    """Invalid settings stop only that module from being imported."""
     folder = Path(rag_assets.__file__).parent
     modules = [
         ".".join(path.relative_to(folder.parent).with_suffix("").parts)

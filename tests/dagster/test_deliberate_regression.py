@@ -1,4 +1,4 @@
-"""Quality made worse on purpose: it is caught, it stops what comes next, and its cause is named."""
+"""A deliberate regression is detected, stops the next steps, and its cause is named."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,7 +87,7 @@ def serving(
 
 @pytest.fixture
 def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RetrievalConfig:
-    """The file of the candidate is edited for the worse, and the code location reloaded."""
+    """Make the candidate's file worse, and reload the code location."""
     named = yaml.safe_load((CONFIGURATIONS / "rapida.yaml").read_text("utf-8"))
     (tmp_path / "configurations").mkdir()
     (tmp_path / "configurations" / "rapida.yaml").write_text(
@@ -103,7 +103,7 @@ def shown(said: dg.AssetCheckEvaluation, name: str) -> str:
 
 
 def evaluate_candidate(config: RetrievalConfig) -> None:
-    """Store an evaluation of the candidate as it would be with a configuration."""
+    """Store an evaluation of the candidate as if it had this configuration."""
     with open_application(load_settings()) as application:
         evaluate(application.database, application.pipeline, "rapida", config)
 

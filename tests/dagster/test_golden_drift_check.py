@@ -1,4 +1,4 @@
-"""The check of what has drifted among the questions, and what an import takes away."""
+"""The drift check of the questions, and the questions that an import deletes."""
 
 import dagster as dg
 import pytest
@@ -30,7 +30,7 @@ def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> Non
 def test_what_the_source_takes_away_is_named(
     indexed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question added by hand is the table's as long as no file rules."""
+    """A question added by hand stays as long as no golden file is configured."""
     added = "¿Quién añadió esta pregunta?"
     indexed.query(
         "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids, expected_answer,"

@@ -1,4 +1,4 @@
-"""The instance belongs to the user, and nothing but who asks for it migrates a database."""
+"""The instance belongs to the user, and only explicit commands migrate a database."""
 
 import os
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def test_a_dagster_home_of_the_users_own_is_used_as_it_is(
 
 
 def become_newer(project: Project) -> str:
-    """Let a later version of the product have migrated the database; return what is said of it."""
+    """Pretend that a later version migrated the database; return the expected message."""
     project.query(
         "INSERT INTO _yoyo_migration (migration_hash, migration_id, applied_at_utc)"
         " VALUES (%s, %s, now())",

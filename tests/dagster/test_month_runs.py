@@ -1,4 +1,4 @@
-"""Notes to vectors in one run over a range of months: counts per month, and a bad month alone."""
+"""One run over a range of months: counts per month, and a bad month fails alone."""
 
 import logging
 from typing import Any
@@ -129,7 +129,7 @@ def test_what_fails_after_the_months_leaves_them_done(project: Project) -> None:
 
 
 def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
-    """Months after the loss are not tried, and what follows the months hides nothing."""
+    """Months after the loss are not tried, and the final step does not hide the error."""
     assert project.run(NOTES, months=MONTHS).success
     project.query(
         "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -143,7 +143,7 @@ def test_a_lost_database_is_what_the_failure_says(project: Project) -> None:
 
 
 def test_a_long_month_says_how_far_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each batch here: with the real counts, and the month as done at the end."""
+    """Progress is logged after each batch here, with real counts up to the end of the month."""
     monkeypatch.setattr(progress, "TOLD_EVERY_S", 0.0)
     result = project.run(*ALL, months=MONTHS[:1])
     assert result.success, failure_texts(result)

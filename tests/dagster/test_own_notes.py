@@ -1,4 +1,4 @@
-"""Own notes and the sample never meet unasked, whoever starts the run, and with what settings."""
+"""A person's notes and the sample are never mixed unasked, by any command and settings."""
 
 import json
 import os
@@ -40,7 +40,7 @@ UNNAMED = ("NOTES_SOURCE", "GOLDEN_SOURCE")
 
 @pytest.fixture
 def own(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project whose own notes and questions are ingested, in a shell that then forgets them."""
+    """A project with its own notes and questions, whose shell then lacks the settings."""
     monkeypatch.chdir(tmp_path)
     for path in project.corpus.notes.rglob("*.md"):
         path.write_text(path.read_text("utf-8") + "\nY algo mío.\n", "utf-8")

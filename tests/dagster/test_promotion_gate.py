@@ -1,4 +1,4 @@
-"""Nothing gets a candidate promoted past its gate; what passes is promoted once."""
+"""No candidate is promoted past its gate; one that passes is promoted once."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def promotions(project: Project) -> list[tuple[Any, ...]]:
 def test_a_failed_gate_stops_the_run_before_the_promotion(
     failing: Project, run_config: Mapping[str, Any]
 ) -> None:
-    """In one run the blocking check comes first, and the promotion is not even tried."""
+    """In one run the blocking check comes first, so the promotion is not attempted."""
     result = failing.run(CANDIDATE, PROMOTED, run_config=run_config)
     assert not result.success
     said = evaluation(result, CANDIDATE, "hit_rate_gate")

@@ -1,4 +1,4 @@
-"""The jobs that go back and go on again: confirmed, with a reason, and heeded by all that runs."""
+"""The rollback jobs and the resumption: confirmation, reason, and effect on later runs."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def run(project: Project, job: str, **config: Any) -> dg.ExecuteInProcessResult:
 
 
 def told(project: Project, job: str, **config: Any) -> dict[str, Any]:
-    """Run a job well and return what its op says of its output."""
+    """Run a job that must succeed and return its op's output metadata."""
     result = run(project, job, **config)
     assert result.success, failure_texts(result)
     output = next(event for event in result.all_events if event.is_successful_output)
@@ -90,7 +90,7 @@ def test_unconfirmed_a_job_says_what_would_happen(
 
 
 def test_immediate_and_on_again(indexed: Project) -> None:
-    """Whole notes serve, no batch and no promotion goes on by itself, until it is resumed."""
+    """Whole notes serve, and no batch or promotion starts, until the migration is resumed."""
     assert indexed.run(CANDIDATE, PROMOTED).success
     [(chunks,)] = indexed.query("SELECT count(*) FROM chunks")
     before = notes(indexed)
@@ -152,7 +152,7 @@ def test_partial_stops_batches_and_the_backfills_that_were_running(indexed: Proj
 
 
 def test_a_promotion_is_taken_back(indexed: Project) -> None:
-    """To what served before it, if anything did; the name given is the confirmation."""
+    """It returns to the previous configuration, if any; the given name is the confirmation."""
     config = {"withdraw": "rapida", "reason": WHY}
     nothing = failure_texts(run(indexed, "rollback_promotion", **config))
     assert nothing == Message.ROLLBACK_NOTHING_SERVES

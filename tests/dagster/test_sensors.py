@@ -1,4 +1,4 @@
-"""What reacts by itself, a tick at a time: new note files, failed runs, automation."""
+"""Sensors, tick by tick: new note files, failed runs, automation."""
 
 import os
 import shutil
@@ -72,7 +72,7 @@ def write(project: Project, name: str, text: str) -> Path:
 
 
 def let_time_pass(project: Project) -> None:
-    """Wait until the file system's clock, which goes in steps of milliseconds, has gone on."""
+    """Wait until the file system's clock, which advances in milliseconds, has advanced."""
     latest = max(file.lstat().st_ctime_ns for file in project.corpus.notes.rglob("*"))
     clock = project.corpus.notes.parent / "clock"
     deadline = time.monotonic() + 5
@@ -83,7 +83,7 @@ def let_time_pass(project: Project) -> None:
 
 
 def test_files_are_ingested_once(project: Project, new_notes: NewNotes) -> None:
-    """The first tick asks for the months of all files, the next one for nothing."""
+    """The first tick requests the months of all files, the next one none."""
     assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
     assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
 

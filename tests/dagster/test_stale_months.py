@@ -1,4 +1,4 @@
-"""What the UI is told of months that were chunked in another way than the configured one."""
+"""The staleness in the UI of months that were chunked with other settings."""
 
 import json
 import os

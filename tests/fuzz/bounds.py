@@ -1,4 +1,4 @@
-"""What every fuzzed call must keep to: time, memory, and errors that a user can read."""
+"""The limits of every fuzzed call: time, memory, and errors that a user can read."""
 
 import resource
 import signal
@@ -46,7 +46,7 @@ def bounded() -> Iterator[None]:
 
 
 def outcome(call: Callable[[], T]) -> T | RagError:
-    """What a call gives, or the error of ours that refuses it in the catalogue's words."""
+    """Return a call's result, or our own error with a message of the catalogue."""
     try:
         with bounded():
             return call()

@@ -1,4 +1,4 @@
-"""Strategies of what nobody would write on purpose: huge, deep, cut, flipped and spliced."""
+"""Strategies for hostile input: huge, deep, truncated, bit-flipped and spliced."""
 
 import json
 import sys
@@ -63,7 +63,7 @@ def shallow_values() -> st.SearchStrategy[Any]:
 
 
 def _depths() -> st.SearchStrategy[int]:
-    """Mostly none; else up to where Python gives up, wherever on its stack the value is read."""
+    """Mostly no nesting; otherwise up to Python's recursion limit, at any stack depth."""
     deep = st.integers(sys.getrecursionlimit() - 120, sys.getrecursionlimit())
     return st.one_of(st.just(0), st.just(0), st.just(0), st.integers(30, 50), deep)
 

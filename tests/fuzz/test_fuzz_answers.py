@@ -1,4 +1,4 @@
-"""Answers of models: whatever comes over HTTP is used, or refused as an answer of no use."""
+"""Answers of models: any HTTP response is used, or rejected as an invalid answer."""
 
 import json
 import math
@@ -65,7 +65,7 @@ def chat(ollama: OllamaServer) -> Iterator[OllamaChat]:
 
 @pytest.fixture
 def embedder(ollama: OllamaServer) -> Iterator[Callable[[], OllamaEmbedder]]:
-    """An embedder that each time knows nothing of the server yet; a new one costs 50 ms."""
+    """An embedder that knows nothing about the server at each call; a new one costs 50 ms."""
     with OllamaEmbedder("nomic-embed-text", host=ollama.host) as built:
 
         def fresh() -> OllamaEmbedder:

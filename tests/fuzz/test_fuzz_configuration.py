@@ -1,4 +1,4 @@
-"""Configuration: whatever a file, the environment or a filter says is taken or refused clearly."""
+"""Configuration: any file, environment or filter is accepted, or rejected with a clear message."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Sources of notes: good records come through whatever is beside them, and bad ones are named."""
+"""Sources of notes: good records are read whatever is beside them; bad ones are named."""
 
 import json
 import re

@@ -130,7 +130,7 @@ def index(database: Database, embedder: Embedder) -> None:
 
 
 def assert_all_indexed(database: Database, embedder: Embedder) -> set[UUID]:
-    """Every note that says anything is covered by its chunks, and those have vectors."""
+    """Every note that is not blank is covered by its chunks, and these have vectors."""
     with database.transaction() as connection:
         assert find_broken(connection, EVER, limit=10) == []
         assert count_gaps(connection, embedder.info, EVER).total == 0
@@ -153,7 +153,7 @@ def assert_all_indexed(database: Database, embedder: Embedder) -> set[UUID]:
 def test_adoption_leaves_what_the_old_application_wrote_as_it_was(
     adopted: Adopted, url: str
 ) -> None:
-    """Ids, contents, times, vectors to the byte; its column, view and trigger are still of use."""
+    """Ids, contents, times and vectors stay; the application's column, view and trigger work."""
     assert adopted.before[0][0] == NOTES
     assert fingerprint(url) == adopted.before
     fetch(url, "INSERT INTO notes (content) VALUES ('Hola.')")
@@ -164,7 +164,7 @@ def test_adoption_leaves_what_the_old_application_wrote_as_it_was(
 
 
 def test_every_note_of_the_dump_is_found_or_blank(adopted: Adopted, url: str) -> None:
-    """Indexed in all months and outside them, asked for by its own words, weird or not."""
+    """Every note, in and outside the months, is indexed and found by its own words."""
     embedder = HashEmbedder()
     with Database(url) as database:
         register(database, embedder)
@@ -260,7 +260,7 @@ def test_the_old_search_is_a_configuration_to_evaluate(
 def test_vectors_the_old_application_goes_on_writing_come_along(
     small: str, old_model: tuple[OllamaServer, OllamaEmbedder]
 ) -> None:
-    """New ones, and new ones of edited notes; a vector older than the text it is of does not."""
+    """New vectors are taken over; a vector older than its note's text is not."""
     _, embedder = old_model
     migrate(small)
     with Database(small) as database:
@@ -374,7 +374,7 @@ class OldApplication:
 
 
 def test_the_old_application_writes_all_the_time(small: str) -> None:
-    """While its table is adopted, chunked and embedded: no error, and its last word is indexed."""
+    """The application writes during adoption and indexing without errors."""
     embedder = HashEmbedder()
     with OldApplication(small) as application:
         application.goes_on(5)
@@ -398,7 +398,7 @@ def test_the_old_application_writes_all_the_time(small: str) -> None:
 def test_waiting_for_the_old_applications_transaction_ends(
     small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind a migration that waits for a table nobody gets to it: it gives up, and says why."""
+    """A migration that waits for the table would block everybody, so it gives up and says why."""
     monkeypatch.setattr(migrations, "TABLE_TIMEOUT_S", 1)
     before = fingerprint(small)
     with psycopg.connect(small) as application:

@@ -1,4 +1,4 @@
-"""What people ask, as the command line and Dagster ask it."""
+"""The application's retrievals, as the command line and Dagster start them."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Questions of old evaluations: what goes to files, what stays, and a process killed in between."""
+"""The archive of old evaluations: what is moved, what stays, and a process killed meanwhile."""
 
 import gzip
 import json
@@ -188,7 +188,7 @@ def test_killed_between_two_nothing_is_lost(
 def test_killed_at_any_moment_the_rows_stay_and_the_next_call_ends_it(
     database: Database, database_url: str, tmp_path: Path
 ) -> None:
-    """Also if half a file was left: rows are deleted only once the whole of it was read again."""
+    """Even after half a file: rows are deleted only when the whole file has been read back."""
     old = store(database, "una", 100)
     store(database, "una", 1)
     for moment in ("before it is written", "half written", "written", "read again"):
@@ -202,7 +202,7 @@ def test_killed_at_any_moment_the_rows_stay_and_the_next_call_ends_it(
 
 
 class KeepsHalf(LocalFiles):
-    """A disk that loses the end of what it is given."""
+    """A disk that loses the end of what is written."""
 
     def write(self, name: str, data: bytes) -> None:
         super().write(name, data[: len(data) // 2])

@@ -1,4 +1,4 @@
-"""Tables that are locked beside everything that goes on: no deadlock, and nobody waits long."""
+"""Brief table locks during other work: no deadlock, and nobody waits long."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def register(corpus: Corpus) -> None:
 
 
 def in_thread(work: Callable[[], None]) -> Future[None]:
-    """Start work; who waits for its result must let it be done first."""
+    """Start work in a thread; callers must release its locks before they wait for it."""
     with_pool = ThreadPoolExecutor(1)
     future = with_pool.submit(work)
     with_pool.shutdown(wait=False)

@@ -235,7 +235,7 @@ def test_a_killed_server_is_a_miss_and_comes_back(redis: RedisServer) -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up(redis: RedisServer) -> None:
-    """A late answer is no answer to the next question."""
+    """A late answer is never taken as the answer to the next question."""
     cache = words(redis)
     cache.put_many({"a": "1", "b": "2"})
     redis.send(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Stored evaluations side by side: found by name, compared, and what changed between them."""
+"""Comparison of stored evaluations: lookup by name, differences, and changes in between."""
 
 import json
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def test_a_name_without_an_evaluation_is_bad_input(database: Database, name: str
 def test_different_golden_datasets_are_refused_or_compared_over_what_they_share(
     database: Database,
 ) -> None:
-    """A question whose relevant notes were edited is none they share."""
+    """A question with edited relevant notes is not common to both."""
     a, b, *_ = NOTES
     store_evaluation(database, "una", asked([a], [a], [a]), golden="antes")
     edited = [*asked([a]), Asked(1, [b], [b]), Asked(9, [a], [a])]

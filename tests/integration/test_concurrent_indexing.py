@@ -1,4 +1,4 @@
-"""Several at once: runs of one month, ingestion and deletion during both, readers all the time."""
+"""Concurrent runs of one month, with ingestion, deletion and constant readers."""
 
 import random
 import threading
@@ -107,7 +107,7 @@ def half(embedder: HashEmbedder, text: str) -> Any:
 
 
 def together(*jobs: Callable[[], object]) -> list[Any]:
-    """Start all at one moment, each in a thread; their results, or the first error of any."""
+    """Start all at the same moment in threads; return their results, or raise the first error."""
     barrier = threading.Barrier(len(jobs))
 
     def start(job: Callable[[], object]) -> object:
@@ -209,7 +209,7 @@ def step(request: pytest.FixtureRequest, corpus: Corpus) -> Any:
 def test_what_another_run_has_in_hand_is_done_when_that_run_dies(
     corpus: Corpus, step: tuple[Callable[[Connection], None], Work, str]
 ) -> None:
-    """The rest first; then it is waited for, until the server ends the session of the dead run."""
+    """The rest comes first; then the run waits until the server ends the dead run's session."""
     claim, work, done = step
 
     def die() -> None:
@@ -311,7 +311,7 @@ def read(corpus: Corpus, chance: random.Random, stop: threading.Event) -> int:
 
 
 def backfill(corpus: Corpus, embedder: HashEmbedder, stop: threading.Event) -> None:
-    """Index again and again, as backfills and schedules do, with all that comes after."""
+    """Index repeatedly, as backfills and schedules do, with all final steps."""
     while not stop.is_set():
         index(corpus.database, embedder)
         with corpus.database.transaction() as connection:
@@ -321,7 +321,7 @@ def backfill(corpus: Corpus, embedder: HashEmbedder, stop: threading.Event) -> N
 
 @pytest.mark.parametrize("seed", range(6))
 def test_two_backfills_beside_edits_deletions_and_readers(corpus: Corpus, seed: int) -> None:
-    """Nobody gets an error, nothing is missed, and in the end all is of the last contents."""
+    """Nobody gets an error, every note is always found, and the final index is up to date."""
     add_notes(corpus.database, [*KEPT, *DOOMED])
     if seed % 2:
         index(corpus.database, corpus.embedder)

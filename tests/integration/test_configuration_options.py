@@ -1,4 +1,4 @@
-"""Every option of a retrieval changes what it says, on a real database; none is left out."""
+"""Every retrieval option has its documented effect on a real database; none is left out."""
 
 import inspect
 import threading
@@ -158,7 +158,7 @@ def notes(database: Database) -> Notes:
 
 @pytest.fixture
 def opened() -> Iterator[threading.Event]:
-    """What something waits for that is too slow; set in the end, so that no thread is left."""
+    """An event that slow parts wait for; set at the end, so that no thread is left."""
     event = threading.Event()
     yield event
     event.set()

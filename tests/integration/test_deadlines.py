@@ -77,7 +77,7 @@ def own_server() -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def observer(database_url: str) -> Iterator[Observer]:
-    """Whatever a test does to the pool, no backend of it outlives the test."""
+    """After each test no backend of the pool is left, whatever the test did."""
     observer = Observer(database_url)
     yield observer
     wait_until(lambda: not observer.backends())
@@ -127,7 +127,7 @@ def limit_ms(connection: psycopg.Connection[Any]) -> int:
 def test_slow_statement_is_cancelled_at_the_server(
     direct: Database, observer: Observer, borrow: str
 ) -> None:
-    """The server stops it, so nothing runs on, and the connection serves the next caller."""
+    """The server cancels the statement, and the connection serves the next caller."""
     pid, started = backend(direct), time.monotonic()
 
     with pytest.raises(DatabaseTimeoutError, match=Message.TIME_IS_UP):
@@ -154,7 +154,7 @@ def test_statement_that_waits_for_a_lock_is_cancelled(
 
 
 def test_every_statement_has_what_remains(direct: Database) -> None:
-    """The limit shrinks as time goes by; a part can have less, and what follows it has the rest."""
+    """The limit shrinks with time; a step may have less, and the next one has the rest."""
     with direct.snapshot(after(60_000)) as connection:
         first = limit_ms(connection)
         connection.execute("SELECT pg_sleep(0.1)")
@@ -298,7 +298,7 @@ def test_what_a_snapshot_read_is_not_lost_at_its_end(proxied: Database, proxy: T
 def test_part_left_out_by_the_caller_does_not_spoil_the_end(
     proxied: Database, proxy: TcpProxy
 ) -> None:
-    """Who goes on without what timed out leaves the snapshot in peace."""
+    """If the caller ignores the timeout of a step, leaving the snapshot raises nothing."""
     with proxied.snapshot(after(20_000)) as connection:
         proxy.stall()
         with suppress(DatabaseTimeoutError), connection.within(after(200)):
@@ -321,7 +321,7 @@ def test_server_stops_by_itself_when_its_answer_cannot_arrive(
 
 
 def test_stall_while_a_connection_is_checked(proxied: Database, proxy: TcpProxy) -> None:
-    """Neither with a deadline nor without does a dead connection in the pool hold a caller."""
+    """A dead connection in the pool delays no caller, with or without a deadline."""
     proxy.stall()
     for deadline in (after(500), None):
         started = time.monotonic()
@@ -394,7 +394,7 @@ def test_outage_is_told_and_ends_with_it(proxied: Database, proxy: TcpProxy) -> 
 
 
 def test_stopped_server(own_server: EmbeddedServer, executor: ThreadPoolExecutor) -> None:
-    """A statement that ran, a caller while it is down, a caller after it is up again."""
+    """The server stops: a running statement, a caller meanwhile, and a caller afterwards."""
     observer = Observer(own_server.dsn("rag"))
     with Database(own_server.dsn("rag"), min_connections=5) as database:
         running = executor.submit(run, database, ENDLESS, after(20_000))
@@ -420,7 +420,7 @@ def test_restarted_server_is_not_noticed_by_the_next_caller(own_server: Embedded
 
 
 def test_exhausted_pool(direct: Database, observer: Observer, executor: ThreadPoolExecutor) -> None:
-    """Who finds every connection lent is told at the deadline, while they still are."""
+    """When all connections are in use, a caller gets an error at its deadline."""
     with ExitStack() as lent:
         for _ in range(MAX_CONNECTIONS):
             lent.enter_context(direct.transaction())

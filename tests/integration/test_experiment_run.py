@@ -1,4 +1,4 @@
-"""An experiment on a real index: what is tried, embedded, chosen, judged and left alone."""
+"""An experiment on a real index: what it tries, embeds, chooses, judges and does not change."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which notes a question is asked of, by both paths; several questions at once; passages."""
+"""Filters by both search paths, several questions at once, and passages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Every change of the golden dataset is kept, and what it was can be had back."""
+"""Every change of the golden dataset is recorded, and earlier states can be restored."""
 
 import json
 from collections.abc import Sequence
@@ -239,7 +239,7 @@ DATASETS = st.lists(
 def test_property_33_what_was_written_can_be_had_back(
     database: Database, imports: list[tuple[list[GoldenEntry], bool]]
 ) -> None:
-    """Whatever is reworded, exchanged or renamed; an import refused changes nothing."""
+    """Whatever an import rewords, exchanges or renames; a refused import changes nothing."""
     by_hand(database, "DELETE FROM golden_dataset")
     states = [stored(database)]
     for wanted, replace_all in imports:

@@ -1,4 +1,4 @@
-"""The version of the index: what moves it, what does not, and that nothing under it is stale."""
+"""The version of the index: what changes it, what does not, and that no cached answer is stale."""
 
 import os
 import signal
@@ -167,7 +167,7 @@ def test_every_change_of_what_is_searched_gives_a_new_version(
 def test_a_statement_that_changes_nothing_searched_keeps_the_version(
     indexed: Database, writer: Writer, statement: str
 ) -> None:
-    """Nor does it keep answers from being kept while it is not committed."""
+    """Its open transaction does not prevent answers from being cached, either."""
     before = look(indexed)
     writer.execute(statement)  # type: ignore[call-overload]
     assert look(indexed) == before
@@ -187,7 +187,7 @@ def test_copied_rows_are_a_change(indexed: Database) -> None:
 
 
 def test_indexing_twice_changes_once(indexed: Database) -> None:
-    """A second run of everything leaves the version alone, and so the evaluations of it valid."""
+    """A second run changes neither the version nor, therefore, the validity of evaluations."""
     before = look(indexed)
     index(indexed)
     assert look(indexed) == before
@@ -228,7 +228,7 @@ def test_who_may_only_insert_notes_need_not_know_of_versions(
 
 
 def test_version_of_an_older_schema_goes_on(create_database: Callable[..., str]) -> None:
-    """Evaluations of before are not taken for those of now."""
+    """Evaluations made before do not count as current."""
     url = create_database()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")
@@ -276,7 +276,7 @@ def test_writers_do_not_wait_for_each_other(indexed: Database, writer: Writer) -
 def test_a_writer_is_seen_at_work_before_it_takes_a_number(
     indexed: Database, database_url: str
 ) -> None:
-    """Or a reader in between could take the number for settled."""
+    """Otherwise a reader in between could treat the number as final."""
     before = look(indexed)
     with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
         other.execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
@@ -293,7 +293,7 @@ def test_a_writer_is_seen_at_work_before_it_takes_a_number(
 def test_a_reader_looks_for_writers_after_it_has_read_the_number(
     indexed: Database, writer: Writer, database_url: str
 ) -> None:
-    """Or a writer that begins in between could give it the number of work not done yet."""
+    """Otherwise it could read the number of a writer that started in between and is not done."""
     with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
         other.execute("ALTER SEQUENCE index_version RENAME TO index_version_held")
         reading = pool.submit(look, indexed)
@@ -406,7 +406,7 @@ Answer = tuple[tuple[Any, ...], ...]
 
 
 def answer(database: Database) -> Answer:
-    """Something that depends on all there is, in one snapshot."""
+    """Return a value that depends on everything in the database, in one snapshot."""
     with database.snapshot() as connection:
         rows = connection.execute(
             "SELECT id::text, content, title FROM notes UNION ALL"
@@ -417,7 +417,7 @@ def answer(database: Database) -> Answer:
 
 @dataclass
 class Reader:
-    """A retrieval, which can be stopped between any two of its steps.
+    """A retrieval that can be paused between any two of its steps.
 
     Attributes:
         kept: The cache, shared by all readers.
@@ -475,7 +475,7 @@ STEPS = st.one_of(
 
 
 class Writers:
-    """Two connections that write rows of their own, in transactions."""
+    """Two connections that write separate rows, in transactions."""
 
     def __init__(self, url: str) -> None:
         self._connections = {
@@ -483,7 +483,7 @@ class Writers:
         }
 
     def write(self, name: str, action: str) -> None:
-        """Do something, in a transaction that goes on until it is ended."""
+        """Run a statement in a transaction that stays open until it is ended."""
         connection = self._connections[name]
         idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         if idle and action in ("commit", "rollback", "back"):
@@ -531,7 +531,7 @@ def writers(database_url: str) -> Iterator[Writers]:
 def test_no_interleaving_of_readers_and_writers_keeps_a_stale_answer(
     database: Database, writers: Writers, steps: list[tuple[str, str]]
 ) -> None:
-    """An answer from the cache is one that a search would have given since it was asked for."""
+    """A cached answer is one that some search since the request would have given."""
     writers.reset()
     execute(database, "DELETE FROM notes", "DELETE FROM lexeme_statistics")
     states = [answer(database)]
@@ -550,7 +550,7 @@ def test_no_interleaving_of_readers_and_writers_keeps_a_stale_answer(
 
 
 def test_threads_at_once_keep_no_stale_answer(database: Database, database_url: str) -> None:
-    """Readers and writers that nobody tells when: while the version stands, so does the answer."""
+    """Free-running readers and writers: as long as the version is the same, so is the answer."""
     kept: dict[tuple[str, int], Answer] = {}
     stop = threading.Event()
     hits = [0]

@@ -61,7 +61,7 @@ PLACES = "Orriols Paiporta Catarroja Teruel Vallibona Barracas Xàtiva Ruzafa Be
 
 
 def text_of(number: int, sentences: int = 6) -> str:
-    """A note of its own: no sentence occurs in another one."""
+    """Make a note whose sentences occur in no other note."""
     places = PLACES.split()
     return " ".join(
         f"El día {number}-{index} fuimos a {places[(number * 7 + index) % 10]} a ver a Vera."
@@ -111,7 +111,7 @@ TABLES = {
 
 
 def row_versions(database: Database) -> dict[str, list[Any]]:
-    """Every row of the indexing with its version: equal if and only if nothing was written."""
+    """Every indexing row with its row version: equal if and only if nothing was written."""
     return {
         table: fetch(database, f"SELECT xmin::text, t.* FROM {table} t ORDER BY {key}")
         for table, key in TABLES.items()
@@ -156,7 +156,7 @@ def recorded_failures(database: Database) -> list[tuple[str, UUID, str, str]]:
 
 
 def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, list[Chunk]]:
-    """What the notes as they are now should be cut into."""
+    """The chunks that the present notes should have."""
     rows = fetch(database, "SELECT id, title, content, created_at FROM notes")
     return {row.id: build_chunks(Note(*row), config) for row in rows}
 
@@ -193,7 +193,7 @@ def assert_fully_embedded(database: Database, embedder: HashEmbedder) -> None:
 def index(
     database: Database, embedder: HashEmbedder, config: ChunkingConfig = SMALL
 ) -> tuple[ChunkReport, EmbedReport, EmbedReport]:
-    """Everything an indexing run does, with the texts remembered so far forgotten."""
+    """Do everything that an indexing run does, after clearing the recorded texts."""
     embedder.texts.clear()
     return (
         chunk_window(database, ALWAYS, config),
@@ -420,7 +420,7 @@ def test_refused_text_is_recorded_alone_and_done_after_the_fix(database: Databas
 
 
 class BrokenByAWord(HashEmbedder):
-    """A model on a server that answers 500 where a text has a word, or to everything."""
+    """A model on a server that answers 500 to texts with a certain word, or to all."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Embed texts without the word."""
@@ -497,7 +497,7 @@ def test_lost_model_ends_the_run_and_keeps_what_was_committed(
 
 
 def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(database: Database) -> None:
-    """A constraint that some installation added stands for whatever the database may refuse."""
+    """A constraint added by an installation stands for any refusal by the database."""
     with database.transaction() as connection:
         connection.execute("ALTER TABLE chunks ADD CHECK (content !~ 'maldita')")
     notes = add_notes(database, [text_of(1), "Una palabra maldita.", text_of(2)])
@@ -678,7 +678,7 @@ def test_concurrent_runs_share_a_window_without_double_work(database: Database) 
 
 
 def test_chunking_and_embedding_side_by_side(database: Database) -> None:
-    """Re-chunking under changing configurations while vectors are being made: nothing deadlocks."""
+    """Re-chunking under changing configurations during embedding causes no deadlock."""
     embedder = HashEmbedder()
     register(database, embedder)
     add_notes(database, [text_of(number, 3) for number in range(40)])
@@ -708,7 +708,7 @@ def test_chunking_and_embedding_side_by_side(database: Database) -> None:
 def test_note_is_chunked_again_while_its_chunks_are_being_embedded(
     database: Database, refuses: str
 ) -> None:
-    """Chunking waits for the embedding in hand, refused texts included, then queues the note."""
+    """Chunking waits for the running batch, refused texts included, then queues the note."""
     slow = PausingEmbedder(refuses)
     register(database, slow)
     notes = add_notes(database, [text_of(1), text_of(2)])
@@ -753,7 +753,7 @@ def test_note_edited_while_its_chunks_are_being_embedded(database: Database) -> 
 
 @pytest.mark.parametrize("refuses", ["", "Vera"])
 def test_note_deleted_while_its_chunks_are_being_embedded(database: Database, refuses: str) -> None:
-    """The deletion waits for the batch in hand, which leaves out the note, failures included."""
+    """The deletion waits for the running batch, which leaves out the note and its failures."""
     slow = PausingEmbedder(refuses)
     register(database, slow)
     deleted, kept = add_notes(database, [text_of(1), text_of(2)])
@@ -875,7 +875,7 @@ def start_child(url: str, config: ChunkingConfig) -> subprocess.Popen[bytes]:
 
 
 def progress_of(database: Database, version: str) -> int:
-    """Notes chunked under a configuration, plus those of them whose vectors are complete."""
+    """Count the notes chunked under a configuration, and those of them with complete vectors."""
     ((done,),) = fetch(
         database,
         "SELECT count(*) + count(*) FILTER (WHERE NOT EXISTS ("
@@ -939,7 +939,7 @@ def test_property_42_killed_runs_leave_every_note_whole_and_a_rerun_finishes(
 
 
 def others(database: Database) -> list[Any]:
-    """Connections of other processes; a killed one's server process may still be at work."""
+    """Count connections of other processes; a killed process's backend may still be working."""
     return fetch(
         database,
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
@@ -968,7 +968,7 @@ def undisturbed(database: Database, server: Any, template: str) -> dict[str, lis
 
 
 def add_vectors(database: Database, info: ModelInfo, count: int) -> Vectors:
-    """Chunks with random vectors, ten a note, written without the detour of texts."""
+    """Write chunks with random vectors directly, ten a note."""
     with database.bulk() as connection:
         connection.execute(
             "INSERT INTO notes (id, tenant_id, content, chunked_at) SELECT "

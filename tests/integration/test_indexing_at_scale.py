@@ -1,4 +1,4 @@
-"""What keeps a large backfill cheap changes nothing of what comes out."""
+"""The optimisations of a large backfill do not change its result."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ def index(database: Database, window: TimeWindow) -> None:
 
 @pytest.fixture
 def half_done(database: Database) -> Database:
-    """Of twelve notes one more is left than may be for the indexes to be built."""
+    """One more of twelve notes is left than the index build tolerates."""
     left = 12 // LIVE_INSERT_COST + 1
     add_notes(database, 12 - left, NOON)
     add_notes(database, left, NOON - timedelta(hours=1))
@@ -145,7 +145,7 @@ def test_an_index_build_takes_what_its_graph_needs_and_the_server_allows(
 
 
 def test_more_notes_of_one_moment_than_a_batch_holds(database: Database) -> None:
-    """A batch goes on where the one before ended; that may be in the middle of a moment."""
+    """A batch continues where the previous one ended, even among notes of the same time."""
     add_notes(database, 150, NOON)
     with database.transaction() as connection:
         register_model(connection, MODEL.info, embeds_chunks=True)

@@ -1,4 +1,4 @@
-"""Records into `notes`: what is inserted, brought up to date, left alone, kept out and counted."""
+"""Ingesting records into `notes`: inserts, updates, unchanged notes, rejections and counts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

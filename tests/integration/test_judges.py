@@ -247,7 +247,7 @@ GOOD = {"supported": [True], "relevance": 4}
 def test_each_failure_is_a_missing_value_with_its_reason(
     ollama: OllamaServer, chat: OllamaChat
 ) -> None:
-    """Four answers: written and judged, not judged, not written, and not in the passages."""
+    """Four answers: judged, not judged, not written, and not found in the passages."""
     replies: dict[str, Reply] = {
         "buena": by_purpose(WRITTEN, GOOD),
         "sin veredicto": by_purpose(WRITTEN, {}),
@@ -500,7 +500,7 @@ def test_latencies_are_taken_before_anything_is_judged(
 
 
 def test_what_a_user_is_not_given_is_no_context_of_an_answer(corpus: Corpus) -> None:
-    """An evaluation retrieves ten notes to measure; people see `top_k.final` passages."""
+    """An evaluation measures ten notes; the answer uses `top_k.final` passages, as for a user."""
     config = CONFIG.model_copy(update={"top_k": CONFIG.top_k.model_copy(update={"final": 1})})
     judging = Judging(ExtractiveAnswerer(), EmbeddedJudge(corpus.embedder))
     with corpus.database.transaction() as connection:

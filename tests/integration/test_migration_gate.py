@@ -1,4 +1,4 @@
-"""Batches of a migration as they are stored: what they are compared with, and who may go on."""
+"""Stored batches of a migration: their baseline, and which run may continue."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,7 +117,7 @@ def test_a_batch_is_stored_with_its_numbers_and_its_questions(database: Database
 
 
 def test_a_check_repeated_in_its_run_replaces_its_batch(database: Database) -> None:
-    """It spends nothing twice, and another measurement is not overridden beforehand."""
+    """A repetition spends no alpha, and an override does not apply to a later measurement."""
     record(database, GOOD, "r1")
     first = record(database, BAD, "r2", floor=0.5)
     override(database, "porque sí")
@@ -164,7 +164,7 @@ def test_whole_notes_are_the_baseline_while_nothing_serves(database: Database) -
 
 
 def test_what_served_at_the_beginning_stays_the_baseline(database: Database) -> None:
-    """Neither what is promoted later, nor its evaluations in the middle of the migration."""
+    """Later promotions and their evaluations during the migration do not change the baseline."""
     store(database, "baseline", BAD)
     before = store(database, "hybrid", GOOD)
     serve(database, "hybrid")
@@ -196,7 +196,7 @@ def override(database: Database, reason: str, *models: str) -> None:
 
 
 def test_the_last_batch_of_each_model_decides(database: Database) -> None:
-    """Of that way of chunking: another way begins with an open gate."""
+    """The gate belongs to one way of chunking; another way starts with an open gate."""
     assert closed(database) == []
     record(database, BAD, "r1", floor=0.5)
     record(database, GOOD, "r2", model="n", floor=0.5)

@@ -1,4 +1,4 @@
-"""The status of a migration, from the states that indexing leaves, and as `rag` tells it."""
+"""The status of a migration in each state of indexing, and in the output of `rag`."""
 
 import json
 import re
@@ -199,7 +199,7 @@ def test_months_are_counted_as_indexing_leaves_them(database: Database) -> None:
 
 
 def test_notes_chunked_another_way_remain(database: Database) -> None:
-    """They are chunked, and found by their chunks, but not migrated to what is configured."""
+    """Such notes are found by their chunks, but do not count as migrated to the configuration."""
     write_notes(database, MONTHS[0])
     migrate_months(database, register(database), MONTHS[0])
     total = read(database, way="otra").total
@@ -216,7 +216,7 @@ def test_expired_notes_are_not_waited_for(database: Database) -> None:
 
 
 def test_errors_are_told_by_kind_with_examples(database: Database) -> None:
-    """The model refuses the texts of one month's notes: they wait, and no time is waited out."""
+    """The model refuses the texts of one month's notes: they stay queued, without delays."""
     write_notes(database, *MONTHS[:2])
     register(database)
     migrate_months(database, HashEmbedder(refuses=MONTHS[1]), *MONTHS[:2])
@@ -270,7 +270,7 @@ def test_pace_and_time_left_come_from_the_work_itself(database: Database) -> Non
 
 
 def test_nothing_going_on_has_no_end(database: Database) -> None:
-    """Until a run has notes of the queue in hand."""
+    """Nothing counts as running until a run has claimed notes of the queue."""
     write_notes(database, *MONTHS)
     register(database)
     migrate_months(database, HashEmbedder(), *MONTHS[1:])
@@ -384,7 +384,7 @@ def test_a_database_without_our_schema_is_left_alone(
 
 
 def test_a_database_that_is_behind_is_left_alone(rag: Rag, database: Database) -> None:
-    """Another version of the program is yet to migrate it."""
+    """The schema is that of another version, and is not migrated yet."""
     execute(database, "DELETE FROM _yoyo_migration WHERE migration_id = '0011_embedding_work'")
     said = rag().out.strip()
     assert said.startswith(f"La base de datos tiene el esquema {schema_version()} y este programa")
@@ -526,7 +526,7 @@ def test_the_plot_is_written_where_it_is_asked_for(
 
 
 def test_another_shape_of_the_json_would_be_noticed(rag: Rag, database: Database) -> None:
-    """Who reads it relies on what every part holds."""
+    """Programs that read the JSON rely on its fields."""
     write_notes(database, MONTHS[0])
     register(database)
     migrate_months(database, HashEmbedder(refuses="Lola"), MONTHS[0])

@@ -1,4 +1,4 @@
-"""The migrations: from nothing, over an existing Brain Sync database, at once, and cut short."""
+"""The migrations: on an empty or existing Brain Sync database, concurrent, and interrupted."""
 
 import os
 import random
@@ -167,7 +167,7 @@ def test_empty_database_is_migrated_once(create_database: CreateDatabase) -> Non
 
 @pytest.mark.parametrize("form", ["postgres", "keywords", "no_path"])
 def test_every_form_of_url_will_do(create_database: CreateDatabase, form: str) -> None:
-    """Whatever libpq understands is understood, passwords with signs included."""
+    """Every URL that libpq accepts works, including passwords with special characters."""
     url = create_database()
     parts = psycopg.conninfo.conninfo_to_dict(url)
     forms = {
@@ -220,7 +220,7 @@ def test_processes_at_once(create_database: CreateDatabase) -> None:
 def test_waiting_for_another_process_ends(
     create_database: CreateDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who cannot have its turn in time is told so."""
+    """A process that gets no turn in time gets an error that says so."""
     monkeypatch.setattr(migrations, "LOCK_TIMEOUT_S", 1)
     url = create_database()
     with psycopg.connect(url, autocommit=True) as other:
@@ -341,7 +341,7 @@ def test_what_else_the_old_table_has_is_kept(create_database: CreateDatabase) ->
 def test_another_table_of_that_name_is_left_alone(
     create_database: CreateDatabase, table: str, problem: str
 ) -> None:
-    """What is no table of Brain Sync is refused by name before anything is written."""
+    """A table that is not Brain Sync's is refused by name before anything is written."""
     url = create_database()
     if "vector(" in table:
         fetch(url, "CREATE EXTENSION vector")
@@ -398,7 +398,7 @@ def test_failure_in_the_middle_leaves_nothing_half_done(create_database: CreateD
 
 
 def test_data_that_does_not_fit_is_reported(create_database: CreateDatabase) -> None:
-    """A failure nobody foresaw is put in Spanish, with what PostgreSQL said, and undone."""
+    """An unforeseen failure is reported in Spanish with PostgreSQL's message, and rolled back."""
     url = legacy_database(create_database)
     fetch(url, "INSERT INTO notes VALUES (%s, NULL, NULL, now())", uuid4())
     fetch(url, "ALTER TABLE notes ADD CONSTRAINT never_empty CHECK (content <> '')")

@@ -1,4 +1,4 @@
-"""From one embedding model to another, while somebody asks all the time."""
+"""A migration from one embedding model to another, under constant questions."""
 
 import itertools
 import threading
@@ -68,7 +68,7 @@ class Migrated(Application):
 
 
 class PausingEmbedder(HashEmbedder):
-    """Stops before its first question until it is let go on."""
+    """Pauses before its first question until released."""
 
     def __init__(self, like: HashEmbedder) -> None:
         super().__init__(like.info.name, like.info.dimension)
@@ -127,7 +127,7 @@ class Client:
 
 @contextmanager
 def asking(application: Migrated) -> Iterator[Client]:
-    """Have a client ask; in the end there must be nothing wrong with any of its answers."""
+    """Let a client ask; at the end all of its answers must be right."""
     client = Client(application)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(client.run)
@@ -216,7 +216,7 @@ def models(asked: list[Asked]) -> set[str]:
 def test_a_model_migration_is_not_noticed_by_whoever_asks(
     application: Migrated,
 ) -> None:
-    """Backfill, evaluation, promotion, retirement: every answer is whole and has its note."""
+    """From backfill to retirement every answer is complete and has its note."""
     database, new = application.database, EMBEDDERS[NEW]
     with asking(application) as client:
         assert models(client.hear()) == {OLD}
@@ -271,7 +271,7 @@ def assert_kept(application: Migrated, *reasons: str) -> None:
 def test_a_question_in_flight_over_the_promotion_is_answered_as_it_was_asked(
     application: Migrated,
 ) -> None:
-    """By the model that served when it came, whole; the next one by the new model."""
+    """A request in flight is answered by the old model, the next one by the new model."""
     with application.database.transaction() as connection:
         register_model(connection, EMBEDDERS[NEW].info, embeds_chunks=True)
     embed_chunks(application.database, EMBEDDERS[NEW], ALWAYS)
@@ -289,7 +289,7 @@ def test_a_question_in_flight_over_the_promotion_is_answered_as_it_was_asked(
 
 
 def test_promotions_to_and_fro_never_mix_what_was_cached(application: Migrated) -> None:
-    """Whoever asks gets the model that serves, from the cache or not, again and again."""
+    """Every question is answered by the serving model, cached or not, after repeated switches."""
     database = application.database
     with database.transaction() as connection:
         register_model(connection, EMBEDDERS[NEW].info, embeds_chunks=True)

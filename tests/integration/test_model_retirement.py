@@ -1,4 +1,4 @@
-"""Retiring a model: when it is refused, what goes, who waits for it, and that it can come back."""
+"""Retiring a model: refusals, what is dropped, who waits, and how a model comes back."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -241,7 +241,7 @@ def test_before_any_promotion_the_default_configuration_keeps_its_model(
 
 
 class PausingEmbedder(HashEmbedder):
-    """Stops before its first batch until it is let go on."""
+    """Pauses before its first batch until released."""
 
     def __init__(self, like: HashEmbedder) -> None:
         super().__init__(like.info.name, like.info.dimension)
@@ -259,7 +259,7 @@ class PausingEmbedder(HashEmbedder):
 def test_a_run_that_embeds_with_it_is_not_robbed(
     corpus: Corpus, settings: Settings, embed: Callable[..., Any]
 ) -> None:
-    """Neither of its vectors nor of its partition; once it has ended the model may go."""
+    """It loses neither vectors nor partition; after the run ends the model can be retired."""
     corpus.fetch("UPDATE notes SET content = content || ' Y nada más.' RETURNING 1")
     corpus.index(SMALL)
     slow = PausingEmbedder(OLD)
@@ -320,7 +320,7 @@ def test_a_question_with_a_retired_model_is_answered_by_words_and_says_why(
 def test_a_candidate_whose_model_was_retired_since_is_not_promoted(
     corpus: Corpus, settings: Settings
 ) -> None:
-    """Although its last evaluation passed: another one is, or nothing."""
+    """It is not promoted although its last evaluation passed; another candidate or none is."""
     serve(corpus, "old_model")
     serve(corpus, "new_model")
     retire(corpus.database, settings, "old_model")
@@ -403,7 +403,7 @@ def retiring_backends(corpus: Corpus) -> list[Any]:
 def test_retrievals_go_on_while_the_retirement_waits_for_one_of_them(
     corpus: Corpus, settings: Settings, reader: psycopg.Connection[Any]
 ) -> None:
-    """Also those that need the table it wants: whoever wants diversity reads vectors by it."""
+    """Including questions that need the locked table, as diversity reads vectors from it."""
     with ThreadPoolExecutor() as pool:
         retirement = pool.submit(retire, corpus.database, settings, "old_model")
         wait_until(lambda: retiring_backends(corpus))

@@ -281,7 +281,7 @@ def test_the_environments_proxy_is_used_unless_the_server_is_excluded(
 def test_a_slow_server_is_left_at_the_ambient_deadline(
     ollama: OllamaServer, embedder: OllamaEmbedder, fault: Fault
 ) -> None:
-    """Neither the read timeout nor the pauses between bytes bound it: both are no help."""
+    """Neither the read timeout nor a limit on pauses between bytes would end such an answer."""
     ollama.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
     with (
         deadline_scope(Deadline.after(1_000, time.monotonic)),

@@ -160,7 +160,7 @@ def test_a_connection_cut_in_an_answer_is_retried(ollama: OllamaServer, chat: Ol
 def test_a_stream_that_breaks_off_says_so_and_is_not_begun_again(
     ollama: OllamaServer, chat: OllamaChat, fault: Fault
 ) -> None:
-    """What was read would be read twice; an answer cut short must not pass for a whole one."""
+    """A retry would repeat the words already read, and a cut answer must not count as complete."""
     ollama.reply = lambda _: "uno dos tres"
     ollama.inject(fault)
     pieces: list[str] = []
@@ -205,7 +205,7 @@ def test_text_instead_of_json_is_an_invalid_answer(ollama: OllamaServer, chat: O
 def test_a_slow_server_is_left_at_the_deadline(
     ollama: OllamaServer, chat: OllamaChat, call: Callable[..., Any], fault: Fault
 ) -> None:
-    """Neither the read timeout nor the pauses between bytes bound it: both are no help."""
+    """Neither the read timeout nor a limit on pauses between bytes would end such an answer."""
     ollama.inject(fault, seconds=60 if fault is Fault.SLOW else 0.2)
     with pytest.raises(DeadlineExceededError):
         call(chat, ms=1_000)

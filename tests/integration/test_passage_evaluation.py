@@ -1,4 +1,4 @@
-"""Evaluations per passage: places of golden questions against what retrieval really returns."""
+"""Evaluations per passage: places of golden questions against real retrieval results."""
 
 from uuid import UUID
 
@@ -96,7 +96,7 @@ def test_a_passage_that_overlaps_the_place_is_a_hit_and_is_stored(corpus: Corpus
 
 
 def test_per_passage_is_harder_than_per_note(corpus: Corpus) -> None:
-    """The best passage is of the right note and not the one that answers."""
+    """The best passage is from the right note, but another passage answers."""
     ask_about(corpus, place(corpus, "tres días después"))
     summary = run(corpus).summary
     assert summary.metrics["hit_rate_at_1"] == 1

@@ -1,4 +1,4 @@
-"""What a database may lack: each case is real, refused before anything is written, in Spanish."""
+"""What a database may lack: real cases, each refused in Spanish before anything is written."""
 
 import shutil
 import socket
@@ -97,7 +97,7 @@ def server_without_vector() -> Iterator[EmbeddedServer]:
     ],
 )
 def test_bad_url(url: str) -> None:
-    """A URL that is none, or whose password has unescaped signs, is called so and not shown."""
+    """A URL that is invalid or has an unescaped password is reported but not shown."""
     message = refusal(url, DatabaseUnavailableError)
     assert message.startswith("DATABASE_URL no es válida")
 
@@ -159,7 +159,7 @@ def test_old_pgvector(create_database: CreateDatabase, monkeypatch: pytest.Monke
 
 
 def test_server_without_vector(server_without_vector: EmbeddedServer) -> None:
-    """A server without pgvector has to be given it: no database of it will do."""
+    """If the server lacks pgvector, the message says so: no database on it can be used."""
     url = server_without_vector.dsn("postgres")
     assert "no tiene la extensión pgvector" in refusal(url)
     assert is_untouched(url)

@@ -1,4 +1,4 @@
-"""Expired notes go, with everything that was made of them, and nothing else does."""
+"""Expired notes are deleted with everything derived from them, and nothing else is."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

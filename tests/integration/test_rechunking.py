@@ -1,4 +1,4 @@
-"""Chunking again, after an edit or in another way, redoes what comes out otherwise and no more."""
+"""Chunking again, after an edit or with other settings, redoes only what changes."""
 
 from threading import Event, Thread
 from typing import Any

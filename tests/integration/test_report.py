@@ -1,4 +1,4 @@
-"""The report of evaluations: every number against the rows of its questions, and the page."""
+"""The evaluation report: every number against its stored questions, and the page."""
 
 import math
 import re
@@ -404,7 +404,7 @@ def test_facts_have_the_numbers_of_the_database(
 def test_flipped_questions_show_their_notes_and_what_came_in_instead(
     database: Database, three: Mapping[str, UUID]
 ) -> None:
-    """Against what serves; that itself against its evaluation before."""
+    """Compared with what serves; the serving one with its own previous evaluation."""
     said = page(database).sections["flips"]
     middle = said.partition("media (perdidas: 3, ganadas: 0)")[2].partition("mala (")[0]
     assert "¿pregunta 4?" in middle

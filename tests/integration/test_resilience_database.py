@@ -1,4 +1,4 @@
-"""A retrieval whose database fails in part or as a whole: what the user still gets, and reads.
+"""Retrieval while the database fails partly or fully: the results and messages for the user.
 
 Failures of the models are `test_resilience_models`; many callers, `test_resilience_load`.
 """
@@ -126,7 +126,7 @@ def test_vectors_that_are_locked_leave_time_for_words(
 def test_statement_that_the_server_gives_up_is_no_lost_connection(
     stand: Stand, database_url: str
 ) -> None:
-    """A lock not had in time is an error of one search: the other goes on, and nobody retries."""
+    """A lock timeout fails one search without retries; the other one continues."""
     name = conninfo_to_dict(database_url)["dbname"]
     stand.execute(f"ALTER DATABASE {name} SET lock_timeout = '50ms'")
     with Database(database_url) as impatient:
@@ -202,7 +202,7 @@ def test_broken_index_of_one_model_closes_no_other(stand: Stand) -> None:
 
 
 def test_when_every_search_fails_the_user_is_told_and_nothing_is_left_closed(stand: Stand) -> None:
-    """Both breakers are open, but there is nothing else to turn to: the next answer is whole."""
+    """Both breakers are open, but nothing else can serve, so both searches are tried."""
     before = stand.whole().results
     with stand.gone(WORDS), ExitStack() as stack:
         stand.execute(f"ALTER TABLE {VECTORS} RENAME TO hidden_vectors")
@@ -385,7 +385,7 @@ def test_exhausted_pool(stand: Stand, database: Database) -> None:
 
 @pytest.mark.parametrize("deadline_ms", [0.0, -1.0, float("nan"), 1.0, 5.0])
 def test_callers_in_a_hurry_close_nothing_to_others(stand: Stand, deadline_ms: float) -> None:
-    """Whether they get something or not; who has the usual time gets all."""
+    """Hurried callers may get nothing, but callers with the usual deadline get everything."""
     for _ in range(2 * FAILURES):
         response = stand.ask(deadline_ms=deadline_ms).response
         assert response.results or response.error
@@ -395,7 +395,7 @@ def test_callers_in_a_hurry_close_nothing_to_others(stand: Stand, deadline_ms: f
 def test_callers_in_a_hurry_on_a_slow_network_close_nothing_to_others(
     stand: Stand, proxied: Database, proxy: TcpProxy
 ) -> None:
-    """That a connection takes 200 ms is too long for whom has 100, and for nobody else."""
+    """A connection that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
     pipeline = stand.new_pipeline(proxied)
     proxy.delay(0.1)
     for _ in range(2 * FAILURES):

@@ -131,7 +131,7 @@ SLOW: list[Provoke] = [
 
 @pytest.mark.parametrize("provoke", SLOW, ids=lambda provoke: provoke.__name__)
 def test_deadline_holds_whatever_is_slow(stand: Stand, proxy: TcpProxy, provoke: Provoke) -> None:
-    """For 40 questions of 8 callers, none of whom a breaker spares anything."""
+    """For 40 questions of 8 callers, without any open breaker."""
     breakers = Breakers(lambda name: CircuitBreaker(name, failures=1_000_000))
     pipeline = stand.new_pipeline(breakers=breakers)
     many(pipeline, CALLERS, PATIENT_MS)
@@ -155,7 +155,7 @@ def test_deadline_holds_whatever_is_slow(stand: Stand, proxy: TcpProxy, provoke:
 
 
 class Chaos:
-    """Breaks one thing after the other and mends it, as a seed wants."""
+    """Breaks and repairs one thing after another, chosen by a seed."""
 
     def __init__(self, stand: Stand, proxy: TcpProxy, seed: int) -> None:
         self._stand = stand
@@ -230,7 +230,7 @@ class Chaos:
 def test_property_35_something_is_always_found_while_things_break_and_heal(
     stand: Stand, proxy: TcpProxy, proxied: Database, database_url: str, seed: int
 ) -> None:
-    """One thing at a time is broken, so there is always a way, whatever breakers do meanwhile."""
+    """One thing at a time is broken, so every question can be answered, whatever breakers do."""
     before = stand.whole().results
     pipeline = stand.new_pipeline(
         breakers=Breakers(lambda name: CircuitBreaker(name, failures=2, reset_s=0.1))

@@ -1,4 +1,4 @@
-"""A retrieval whose models fail, provoked over real HTTP: what the user still gets, and reads.
+"""Retrieval while models fail over real HTTP: the results and messages for the user.
 
 Failures of the database are `test_resilience_database`; many callers, `test_resilience_load`.
 """
@@ -232,7 +232,7 @@ def test_of_many_callers_one_tries_a_model_that_failed(stand: Stand, ollama: Oll
 def test_callers_in_a_hurry_do_not_close_a_model_to_others(
     stand: Stand, ollama: OllamaServer
 ) -> None:
-    """A model that takes 200 ms is slow to whom has 100, and to nobody else."""
+    """A model that takes 200 ms is too slow for a caller with 100 ms, but for nobody else."""
     stand.whole()
     ollama.inject(Fault.SLOW, path=EMBED, seconds=0.2)
     for _ in range(2 * FAILURES):
@@ -317,7 +317,7 @@ ERRORS = [
 def test_transformation_by_a_language_model_can_be_done_without(
     stand: Stand, error: RagError
 ) -> None:
-    """What the user is told is only what there is to do about it."""
+    """The user's message only says what to do about it."""
     before = stand.whole()
     asked = stand.ask(TRANSFORMED, stand.new_pipeline(language_model=ScriptedModel(error)))
     assert asked.response.results == before.results

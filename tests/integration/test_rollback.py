@@ -1,4 +1,4 @@
-"""Going back: whole notes serve again, or what served before does; notes are never touched."""
+"""Rollbacks to whole notes or to the previous configuration; notes are never changed."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -385,7 +385,7 @@ def sessions(corpus: Corpus) -> int:
 
 
 def together(*jobs: Callable[[], object]) -> list[Any]:
-    """Start all at one moment, each in a thread; their results, or the first error of any."""
+    """Start all at the same moment in threads; return their results, or raise the first error."""
     barrier = threading.Barrier(len(jobs))
 
     def start(job: Callable[[], object]) -> object:
@@ -444,7 +444,7 @@ def served(database: Database) -> RetrievalConfig:
 
 @pytest.mark.parametrize("round_", range(3))
 def test_beside_backfills_edits_deletions_and_another_rollback(corpus: Corpus, round_: int) -> None:
-    """Nobody gets an error but the backfill, which ends; nothing of the chunks is left."""
+    """Only the backfill fails; no chunks are left."""
     migrated(corpus, MANY)
     add_notes(corpus.database, MANY, version=1)
     embed_notes(corpus.database, corpus.embedder, ALWAYS)
@@ -481,7 +481,7 @@ def test_beside_backfills_edits_deletions_and_another_rollback(corpus: Corpus, r
 def test_a_migration_resumed_meanwhile_keeps_the_chunks_that_are_left(
     corpus: Corpus, database_url: str
 ) -> None:
-    """The batch in hand is finished; then the rollback says that it was overtaken."""
+    """The running batch is finished; then the rollback reports that it was resumed meanwhile."""
     migrated(corpus, MANY)
     queue_halfway(corpus)
     with ThreadPoolExecutor() as pool:

@@ -1,4 +1,4 @@
-"""A database with another schema than this product's: who only works with it leaves it alone."""
+"""A database with another schema version: programs that only use it change nothing."""
 
 import os
 import subprocess

@@ -242,7 +242,7 @@ def test_full_text_of_chunks_is_bm25(corpus: Corpus, query: str) -> None:
 
 
 def test_full_text_of_stale_statistics_still_gives_scores_between_0_and_1(corpus: Corpus) -> None:
-    """Notes were added, or all but one removed, since the statistics were refreshed."""
+    """The statistics are older than some added notes, or than the removal of all but one."""
     corpus.index(*SENTENCES)
     corpus.add("El ascensor de enfrente.", "Un ornitorrinco en el ascensor.")
     chunk_window(corpus.database, ALWAYS, SMALL)
@@ -290,7 +290,7 @@ def test_unknown_words_find_nothing_by_words(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("query", ["de la que el en y a los", "¿...?", "—", "😀", "\t\n"])
 def test_query_without_lexemes_finds_nothing_by_words(corpus: Corpus, query: str) -> None:
-    """Nor does an empty index or an empty database mind."""
+    """An empty index or database causes no error, either."""
     lists = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
     assert list(corpus.lists(query, *lists).values()) == [[], []]
     corpus.index(*SENTENCES)

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL server: a real one, started, killed and damaged for real."""
+"""The embedded PostgreSQL server: really started, killed and damaged."""
 
 import contextlib
 import ctypes
@@ -348,7 +348,7 @@ def test_any_path_will_do(start: StartServer, open_folder: Path, name: str) -> N
 
 
 def test_prepared_socket_folder_is_refused(open_folder: Path, tmp_path: Path) -> None:
-    """Somebody foresaw the name of the short socket folder and put a link there."""
+    """An attacker guessed the name of the short socket folder and put a link there."""
     home = open_folder / ("largo-" * 20)
     place = home / "postgres"
     uid = account.server_account(place).uid
@@ -601,7 +601,7 @@ def test_missing_binaries_are_explained(open_folder: Path) -> None:
 
 
 def test_before_the_first_start(open_folder: Path) -> None:
-    """Looking changes nothing, and there is no URL yet."""
+    """Reading the status changes nothing, and there is no URL yet."""
     instance = EmbeddedServer(open_folder / "home")
 
     instance.down()

@@ -1,4 +1,4 @@
-"""Reasons are stored as codes and values, and told in words when they are read."""
+"""Reasons are stored as codes and values, and become sentences when read."""
 
 from uuid import UUID
 

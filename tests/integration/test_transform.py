@@ -1,4 +1,4 @@
-"""What a language model adds to a question, and what is left when it fails."""
+"""The effect of a language model on a question, and the result when it fails."""
 
 import time
 from dataclasses import replace

@@ -66,7 +66,7 @@ def test_property_09_a_note_is_covered_and_a_blank_one_refused(
 def test_property_10_no_chunk_is_too_large_and_no_cut_is_needless(
     note: str, config: ChunkingConfig, counter: Counter
 ) -> None:
-    """Size rules; neighbours that fit in one chunk are one; a word that fits is whole."""
+    """Size rules: neighbours that fit in one chunk are merged; a word that fits is not split."""
     chunks = cut(note, config, counter)
     for chunk in chunks:
         assert counter(chunk.content) <= config.max_tokens
@@ -84,7 +84,7 @@ def test_property_10_no_chunk_is_too_large_and_no_cut_is_needless(
 def test_property_11_neighbours_share_the_whole_sentences_that_the_rule_allows(
     note: str, config: ChunkingConfig, counter: Counter
 ) -> None:
-    """As many as fit in 1.5 x overlap, else one that fits in half a chunk; size wins.
+    """As many sentences as fit in 1.5 x overlap, else one of at most half a chunk; size wins.
 
     A chunk never repeats all of the one before it, and no overlap asked for means none. Inside an
     over-long sentence, what is shared is only bounded.

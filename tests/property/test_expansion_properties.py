@@ -1,4 +1,4 @@
-"""Properties 13 and 14: what surrounds a passage is cut from the note and holds the passage."""
+"""Properties 13 and 14: an expanded passage is cut from the note and contains the passage."""
 
 from itertools import pairwise
 from unittest.mock import patch

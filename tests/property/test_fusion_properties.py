@@ -85,7 +85,7 @@ def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
 def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
     weighted: Weighted, constant: int, random: object
 ) -> None:
-    """Whatever the number and order of lists; 1 caps a sum that weights beyond 1 push over it."""
+    """For any number and order of lists; sums above 1, from weights above 1, are capped."""
     rankings, weights = weighted
     fused = reciprocal_rank_fusion(rankings, weights=weights, rank_constant=constant)
     expected = exact_scores(rankings, weights, constant)

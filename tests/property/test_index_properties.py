@@ -1,4 +1,4 @@
-"""Properties of what is stored: whatever is edited, chunked again, run twice or killed."""
+"""Properties of the stored index after edits, re-chunking, repeated runs and kills."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def test_property_06_every_chunk_has_one_existing_parent(
     changes: list[tuple[int, str | None]],
     other: ChunkingConfig,
 ) -> None:
-    """Whatever is edited, deleted and chunked again; vectors and queue go with their note."""
+    """After any edits, deletions and re-chunking; vectors and queue entries go with their note."""
     notes_ = corpus.fill(written)
     for number, text in changes:
         note = notes_[number % len(notes_)]
@@ -76,7 +76,7 @@ def test_property_06_every_chunk_has_one_existing_parent(
 
 
 class UnevenEmbedder(HashEmbedder):
-    """A model as models are: its vectors are of any length, and those of some texts are none.
+    """A model with vectors of any length, some of which are invalid, as real models have.
 
     Args:
         scale: Of its vectors.
@@ -147,7 +147,7 @@ def test_property_31_every_relevant_note_exists(
     entries: list[GoldenEntry],
     data: st.DataObject,
 ) -> None:
-    """A file that names a note that is not there is refused whole; one that goes later is told."""
+    """A file with an unknown note is refused entirely; a note deleted later is reported."""
     notes_ = corpus.fill([replace(draft, state="new") for draft in written])
     corpus.fetch("DELETE FROM golden_dataset RETURNING id")
     chosen = st.lists(st.sampled_from(notes_), min_size=1, unique=True).map(tuple)
@@ -236,9 +236,9 @@ class KilledError(Exception):
 
 @contextmanager
 def killed_after(exchanges: int) -> Iterator[None]:
-    """Let every connection end after so many exchanges with the server.
+    """Let every connection end after this many exchanges with the server.
 
-    To the server, that is what the death of a process is.
+    The server sees the same when a process dies.
     """
     left = count(exchanges, -1)
     wait = LimitedConnection.wait

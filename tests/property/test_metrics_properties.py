@@ -89,7 +89,7 @@ def test_property_28_every_metric_is_between_0_and_1(run: Run) -> None:
 def test_property_28_metrics_per_passage_are_between_0_and_1_and_never_above_those_per_note(
     retrieved: list[NoteRange], targets: list[NoteRange], data: st.DataObject
 ) -> None:
-    """Whoever finds the place has found its note, at the same rank or a better one."""
+    """If a place is found, its note is found at the same or a better rank."""
     passages = judge_passages(retrieved, targets)
     notes = JudgedRanking(
         frozenset(str(target.note_id) for target in targets),

@@ -1,4 +1,4 @@
-"""Whatever is counted, shares are shares, the parts make the whole, and no time is nonsense."""
+"""For any counts, shares are in [0, 1], parts add up to the whole, and times make sense."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Properties 45 and 46, as far as they hold before there are readers: from chunks back to pages."""
+"""Properties 45 and 46 without document readers: from chunks back to pages."""
 
 from dataclasses import replace
 from uuid import UUID

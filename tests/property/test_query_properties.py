@@ -1,4 +1,4 @@
-"""Properties 15 to 18: what a question becomes, its one intent, the questions inside it."""
+"""Properties 15 to 18: the transformed question, its single intent, and its sub-queries."""
 
 import time
 import unicodedata
@@ -112,7 +112,7 @@ def test_property_15_the_question_comes_back_unchanged(
 def test_property_16_a_transformation_is_always_whole(
     query: str, config: TransformationConfig, intent: Intent, written: str
 ) -> None:
-    """With a model or without, whatever it writes; what is switched off leaves its field empty."""
+    """With or without a model, whatever it writes; disabled parts leave their field empty."""
     model = ScriptedModel({"intent": intent, "answer": written})
     transformer = QueryTransformer(model, now=lambda: NOON)
     by_rules = transformer.by_rules(query, config)

@@ -1,4 +1,4 @@
-"""Chunking the same notes in another way: what comes out the same is left alone."""
+"""Chunking the same notes with other settings changes only the chunks that differ."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -58,7 +58,7 @@ one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixtu
 
 
 def configs() -> st.SearchStrategy[RetrievalConfig]:
-    """Any configuration of the model that the tests have, with all the time it may take."""
+    """Any configuration with the tests' model and the maximum time."""
 
     def patient(config: RetrievalConfig) -> RetrievalConfig:
         reranking = config.reranking.model_copy(update={"timeout_ms": 5_000})
@@ -79,7 +79,7 @@ def finding_all(config: RetrievalConfig) -> RetrievalConfig:
 
 
 def helpful_model() -> ScriptedModel:
-    """A language model that answers everything a retrieval may ask, passages one by one."""
+    """A language model that answers all requests of a retrieval, passages one by one."""
     return ScriptedModel({"intent": "abstract", "answer": "La casa, así: 2024.", "scores": [0.5]})
 
 
@@ -225,7 +225,7 @@ def test_property_04_hybrid_finds_something_if_vectors_or_words_do(
 def test_property_05_every_result_is_complete(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
 ) -> None:
-    """And says what is stored: the chunk, or the whole note where it was found as a whole."""
+    """And each result has the stored text: the chunk, or the note if it was found as a whole."""
     corpus.fill(written)
     chunks = {
         row.id: (row.note_id, row.chunk_index, row.content)
@@ -389,7 +389,7 @@ def rename(corpus: Corpus, thing: str, name: str) -> None:
 def asked(
     config: RetrievalConfig, faults: set[str]
 ) -> tuple[list[RetrieverName], list[RetrieverName]]:
-    """The retrievers a strategy asks for, and those that do its work: stand-ins if all fail."""
+    """The retrievers of a strategy, and those that answer: the stand-ins if all of them fail."""
     needs = {
         RetrieverName.SEMANTIC: {"embedder", "vectors"},
         RetrieverName.FULLTEXT: {"words"},
@@ -422,7 +422,7 @@ def test_property_35_whatever_fails_what_one_search_finds_is_not_lost(
 def test_property_36_what_the_user_reads_of_failures_is_the_promised_spanish(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig, faults: set[str]
 ) -> None:
-    """And nothing else, whatever the parts that failed have to say."""
+    """And nothing else, whatever the errors of the failed parts contain."""
     corpus.fill(written)
     wanted, working = asked(config, faults)
     with broken(corpus, faults) as pipeline:
@@ -479,7 +479,7 @@ def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reaso
 def test_property_43_the_same_corpus_and_question_give_the_same_results(
     corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig, random: Any
 ) -> None:
-    """Asked again, of the cache, and of a database to which the notes came in another order."""
+    """Asked again, from the cache, and on a database filled in another order."""
     corpus.fill(written)
     first = corpus.ask(question, config).results
     assert corpus.ask(question, config).results == first
@@ -585,7 +585,7 @@ def test_property_44_filters_leave_exactly_the_notes_that_meet_them(
     config: RetrievalConfig,
     several: list[RetrievalFilters],
 ) -> None:
-    """All of them by vectors, and by words no other."""
+    """Vectors find all of them; words find no others."""
     notes_ = corpus.fill(written)
     by_words = strategies(config)[Strategy.FULLTEXT]
     for wanted in several:

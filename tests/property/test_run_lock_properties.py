@@ -1,4 +1,4 @@
-"""Properties of a run's lock, on a real PostgreSQL, whatever ends its session."""
+"""Properties of a run's lock on a real PostgreSQL, for any end of its session."""
 
 from collections.abc import Iterator
 from typing import Literal, get_args

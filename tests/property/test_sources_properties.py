@@ -1,4 +1,4 @@
-"""Sources of notes: content comes back to the character, and no bytes are too strange to read."""
+"""Sources of notes: content is preserved exactly, and any bytes can be handled."""
 
 import csv
 import json

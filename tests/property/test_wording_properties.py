@@ -42,7 +42,7 @@ def worded(wording: Mapping[str, str]) -> Iterator[None]:
 
 
 def fingerprint(note: Note, entries: Any, hits: Mapping[UUID, bool]) -> str:
-    """Everything that is hashed, embedded or stored, as far as it can be had without a database."""
+    """Everything hashed, embedded or stored that can be computed without a database."""
     algorithm.cache_clear()
     chunks = build_chunks(note, ChunkingConfig())
     before = Baseline(UUID(int=1), "hybrid", dict.fromkeys(hits, True))
@@ -95,7 +95,7 @@ def fixed_fingerprint() -> str:
 
 
 def test_nothing_that_is_kept_took_its_words_at_import() -> None:
-    """A process whose messages had other words before any other module was imported."""
+    """A process whose messages were reworded before any other module was imported."""
     command = [sys.executable, "-c", OTHER_WORDS_FIRST]
     child = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert child.stdout.strip() == fixed_fingerprint()

@@ -1,4 +1,4 @@
-"""What docs/architecture.md, glossary.md and extending.md say of the code."""
+"""Checks that docs/architecture.md, glossary.md and extending.md match the code."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What changed between two evaluations, and which months the lost questions point at."""
+"""The differences between two evaluations, and the months that explain lost questions."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -41,7 +41,7 @@ def by_id(*questions: EvaluatedQuestion) -> dict[UUID, EvaluatedQuestion]:
 
 
 def test_flips_are_the_questions_one_found_and_the_other_did_not() -> None:
-    """Those lost first, and of them the best found before; what only moved is no flip."""
+    """Lost questions come first, best former rank first; a moved question is not a flip."""
     before = by_id(question(1, [1], [5, 1]), question(2, [2], [2]), question(3, [3], [9]))
     after = by_id(question(1, [1], [5, 6]), question(2, [2], [7]), question(3, [3], [9, 3]))
     found = flips(before, after)
@@ -54,7 +54,7 @@ def test_a_question_of_one_evaluation_only_is_no_flip() -> None:
 
 
 def test_newcomers_are_what_came_in_instead() -> None:
-    """Neither what was there before, nor what is relevant; a question gained has none."""
+    """Notes retrieved before and relevant notes do not count; a gained question has none."""
     lost = Flip(question(1, [1, 2], [1, 5]), question(1, [1, 2], [8, 5, 9]))
     assert lost.newcomers == (note(8), note(9))
     assert Flip(lost.after, lost.before).newcomers == ()
@@ -83,7 +83,7 @@ MONTHS = {note(1): "2025-01", note(3): "2025-03", note(33): "2025-03", note(5): 
 
 
 def test_a_month_explains_the_questions_whose_notes_it_has(lost: list[Flip]) -> None:
-    """The other question is explained by what displaced its note, also when that is March."""
+    """The other question is explained by the notes that displaced its note, even of March."""
     assert blame_months(lost, MONTHS, {"2025-03"}) == [MonthBlame("2025-03", 1, 1)]
 
 
@@ -117,7 +117,7 @@ def test_questions_gained_come_by_the_rank_they_have_now() -> None:
 
 
 def test_a_month_that_explains_more_comes_before_a_newer_one(lost: list[Flip]) -> None:
-    """By the questions that are its own, then by those it displaced; what was gained is neither."""
+    """By a month's own lost questions, then by those it displaced; gained ones do not count."""
     another = Flip(question(4, [1], [1]), question(4, [1], [8]))
     gained = Flip(lost[1].after, lost[1].before)
     assert blame_months([gained, *lost, another], MONTHS, {"2025-01", "2025-03"}) == [

@@ -1,4 +1,4 @@
-"""Caches in the process, the embedder that uses one, the keys of answers, and how values travel."""
+"""In-process caches, the cached embedder, the keys of answers, and encoding of values."""
 
 import hashlib
 import threading
@@ -101,7 +101,7 @@ def test_hits_and_misses_are_counted() -> None:
 
 
 def test_threads_share_a_cache() -> None:
-    """Entries that come, go and expire at once lose no count and no look-up."""
+    """Concurrent inserts, removals and expiries lose no count and no look-up."""
     clock = Clock()
     cache: MemoryCache[int] = MemoryCache(Limits(16, 5), clock)
     together = threading.Barrier(4)
@@ -412,7 +412,7 @@ def test_a_response_comes_back_as_it_was(response: RetrievalResponse) -> None:
 def test_bytes_that_are_no_response_are_refused(
     response: RetrievalResponse, data: st.DataObject
 ) -> None:
-    """Cut short, or anything else; never another error than the one that is promised."""
+    """For truncated or arbitrary bytes, only the documented error is raised."""
     whole = response_to_bytes(response)
     for part in (
         whole[: data.draw(st.integers(0, len(whole) - 1))],

@@ -82,7 +82,7 @@ def test_a_chunk_never_spares_all_that_is_new_in_it() -> None:
 
 
 def test_a_short_tail_stays_if_the_overlap_leaves_no_room_for_more() -> None:
-    """Sentence 2 moved to the tail brings 1 along: 8 + 6 + 2 words just fit, 9 + 6 + 2 do not."""
+    """Moving sentence 2 to the tail also moves 1: 8 + 6 + 2 words just fit, 9 + 6 + 2 do not."""
     assert layout([2, 8, 6, 2], config(overlap=6, minimum=3)) == [[0, 1], [1, 2, 3]]
     assert layout([1, 9, 6, 2], config(overlap=6, minimum=3)) == [[0, 1, 2], [2, 3]]
 

@@ -74,7 +74,7 @@ def test_questions_of_one_evaluation_only_are_left_out_and_counted() -> None:
 
 
 def test_a_metric_that_an_older_evaluation_lacks_is_left_out() -> None:
-    """Of that pair only; the others of the family keep it."""
+    """Only that pair is corrected; the other comparisons of the family keep theirs."""
     new = evaluated([1, 2, None])
     old = {key: {"hit_rate_at_10": 1.0, "mrr": row["mrr"]} for key, row in new.items()}
     first, second = compare_pairs([(old, new), (new, new)])
@@ -140,7 +140,7 @@ def test_a_comparison_is_judged_inferior_by_its_own_flips() -> None:
 
 
 def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
-    """A system that loses exactly the margin is let through in 5 % of 2,000 cases at most."""
+    """A system that loses exactly the margin passes in at most 5 % of 2,000 cases."""
     generator = np.random.default_rng(5)
     counts = generator.multinomial(300, [0.05, 0.03, 0.92], size=2_000)
     passed = [

@@ -402,7 +402,7 @@ EARLIER = [
 def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
     raw: dict[str, Any], weights: dict[str, Any], config_hash: str
 ) -> None:
-    """So evaluations and promotions stored before stay comparable with those of today."""
+    """So evaluations and promotions stored earlier stay comparable with new ones."""
     earlier = parse_retrieval(raw | {"fusion": weights}, origin="x")
     retrievers = {
         "semantic": {
@@ -421,7 +421,7 @@ def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
 
 
 def test_a_configuration_names_its_retrievers() -> None:
-    """One of a single retriever is another configuration than one of both."""
+    """A configuration with one retriever differs from one with both."""
     words = parse_retrieval({"retrievers": {"fulltext": {"weight": 0.5}}}, origin="x")
     assert words.searched == (FULLTEXT,)
     assert (words.uses_vectors, words.models) == (False, ())

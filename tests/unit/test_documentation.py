@@ -1,4 +1,4 @@
-"""What README, .env.example and the list of properties say exists."""
+"""Checks that everything named by README, .env.example and the list of properties exists."""
 
 import ast
 import re
@@ -41,7 +41,7 @@ def test_the_example_environment_names_every_setting_once_and_nothing_else() -> 
 def test_the_example_environment_is_valid_and_shows_the_defaults(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A default that is nothing, or a place on this machine, has an example instead."""
+    """A default that is empty or depends on the machine is shown by an example instead."""
     monkeypatch.chdir(tmp_path)
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""What runs e5: OpenVINO against numpy, its file of tensors, forks, and its silence."""
+"""The runtime of e5: OpenVINO against numpy, its tensor file, forks, no telemetry."""
 
 import multiprocessing
 import os
@@ -216,7 +216,7 @@ def test_a_damaged_file_is_made_again(weights: Weights, cache: Path, damage: str
 def test_a_process_killed_while_writing_leaves_nothing_that_harms(
     weights: Weights, cache: Path
 ) -> None:
-    """Killed at any moment, the file is whole or not there; what is left of it goes away."""
+    """If killed at any moment, the file is complete or missing; remains are deleted."""
     code = (
         "import sys, platformdirs, pathlib\n"
         "platformdirs.user_cache_path = lambda name: pathlib.Path(sys.argv[1])\n"

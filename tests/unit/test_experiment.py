@@ -1,4 +1,4 @@
-"""Grids of configurations, and choosing among them without judging on what chose."""
+"""Grids of configurations, and a choice judged on held-out questions."""
 
 from uuid import UUID
 
@@ -201,7 +201,7 @@ def test_a_split_depends_on_texts_and_seed_alone() -> None:
 
 
 def test_what_is_judged_was_chosen_by_other_questions() -> None:
-    """Each part is won by what wins outside it: here always the one that is worse inside."""
+    """Each part uses the winner of the others: here always the one that is worse inside."""
     split = split_questions(entries(10), Selection(folds=2))
     first, second = split.parts
     by_part = {

@@ -1,4 +1,4 @@
-"""What wants looking at in a golden dataset, and the notes its questions may lack."""
+"""Drift of a golden dataset, and suggestions of further relevant notes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -176,7 +176,7 @@ def test_what_all_configurations_find_and_what_none_does() -> None:
 def test_a_dataset_on_which_configurations_hardly_differ_decides_nothing(
     deciding: int, enough: bool
 ) -> None:
-    """Five questions that all flip one way are no evidence at 5 %, six are."""
+    """Five questions that all flip one way are not significant at 5 %, six are."""
     assert DECIDING_QUESTIONS == 6
     drift = measure_drift(
         QUESTIONS, outcomes=asked({number: [True, number >= deciding] for number in range(8)})

@@ -1,4 +1,4 @@
-"""`dagster.yaml` of a Dagster home: whose it is, and what becomes of it."""
+"""`dagster.yaml` of a Dagster home: when it is written, replaced or left alone."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def test_a_default_that_somebody_changed_is_the_users_own(path: Path) -> None:
 
 
 def test_a_newer_default_is_told_once_and_not_forced(path: Path) -> None:
-    """To who has a file of their own; it names both files."""
+    """The notice is for users with their own file, and names both files."""
     written(path, OWN)
     (path.parent.parent / RECORD).write_text(digest(b"an older default"), "utf-8")
     assert provide(path) == [Message.INSTANCE_FILE_OWN.format(path=path, default=DEFAULT)]

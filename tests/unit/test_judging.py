@@ -236,5 +236,5 @@ def test_the_embedded_judge_sees_these_errors(labelled: list[Labelled], kind: st
 
 
 def test_the_embedded_judge_does_not_see_who_did_what(labelled: list[Labelled]) -> None:
-    """Its words are all there: only a reader knows better."""
+    """All of its words occur in the passages; only a reader sees that it is wrong."""
     assert any(item.faithful[1] for item in labelled if item.kind == "swapped facts")

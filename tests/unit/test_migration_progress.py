@@ -78,7 +78,7 @@ def chunked(*starts: float, notes: int = 1, day: int = 0) -> list[ChunkingWork]:
 
 
 def test_a_night_between_two_notes_does_not_slow_the_pace_down() -> None:
-    """Twelve notes every two seconds, then a night, then as many: still 30 a minute."""
+    """Twelve notes every two seconds, a night's pause, and the same again: still 30 a minute."""
     evening, morning = chunked(*range(0, 24, 2)), chunked(*range(0, 24, 2), day=1)
     assert notes_per_minute(evening) == pytest.approx(30)
     assert notes_per_minute([*morning, *evening]) == pytest.approx(30)

@@ -1,4 +1,4 @@
-"""The comparison with peers, without them: what they are given, and how targets are judged."""
+"""The comparison with peers, without the peers: workloads, and the verdicts on targets."""
 
 from pathlib import Path
 from uuid import UUID

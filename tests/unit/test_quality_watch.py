@@ -31,7 +31,7 @@ def baseline(values: Iterable[object]) -> Baseline:
 
 
 def levels(planned: Iterable[int]) -> list[float]:
-    """The levels of successive looks, each with its own idea of how many are planned."""
+    """The levels of successive looks, each with its own number of planned looks."""
     spent: list[float] = []
     for count in planned:
         spent.append(level_of_look(recorded=len(spent), planned=count, spent=sum(spent)))
@@ -114,7 +114,7 @@ def test_planned_looks_have_ever_more_and_the_others_ever_less() -> None:
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=60))
 def test_whatever_is_planned_the_levels_sum_to_alpha_at_most(planned: list[int]) -> None:
-    """A month more, or another FIRST_MONTH, in the middle of a migration spends nothing twice."""
+    """One more month or another FIRST_MONTH during a migration spends no alpha twice."""
     spent = levels(planned)
     assert min(spent) >= 0
     assert sum(spent) <= ALPHA + 1e-12
@@ -153,13 +153,13 @@ def share_stopped(*, lost: float, gained: float, spending: Sequence[float]) -> f
 
 @pytest.mark.parametrize("churn", [0.02, 0.08, 0.2])
 def test_a_harmless_migration_is_stopped_in_5_percent_of_cases_at_most(churn: float) -> None:
-    """24 looks on questions that change as often for the better as for the worse."""
+    """24 looks at questions that improve as often as they get worse."""
     spending = levels([BATCHES] * BATCHES)
     assert share_stopped(lost=churn, gained=churn, spending=spending) <= ALPHA
 
 
 def test_without_spending_false_alarms_add_up() -> None:
-    """What the levels are for: at 5 % a look the same migrations are stopped too often."""
+    """Why levels are needed: at 5 % per look the same migrations are stopped too often."""
     assert share_stopped(lost=0.08, gained=0.08, spending=[ALPHA] * BATCHES) > ALPHA
 
 

@@ -1,4 +1,4 @@
-"""The named queries: what the loader of SQL would swallow without a word."""
+"""The named queries: mistakes that the SQL loader ignores silently."""
 
 import re
 from collections import Counter

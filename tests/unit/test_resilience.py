@@ -277,7 +277,7 @@ def test_what_is_on_this_machine_is_tried_again_soon(dependency: str, reset_s: i
 
 
 class BreakerModel(RuleBasedStateMachine):
-    """Calls that begin, end and are forgotten in any order, against what a breaker promises."""
+    """Calls that begin, end or are abandoned in any order, checked against the breaker's rules."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -422,7 +422,7 @@ def test_a_call_that_takes_too_long_is_given_up(blocked: Callable[[], None]) -> 
 
 
 def test_calls_given_up_take_a_bounded_number_of_threads_and_give_them_back() -> None:
-    """While all are stuck nobody hangs; afterwards as many calls as there are run at once."""
+    """While all threads are stuck no caller hangs; afterwards all of them run calls again."""
     release = threading.Event()
 
     def stuck() -> None:

@@ -1,4 +1,4 @@
-"""The retrievers there are: none is half there."""
+"""Every retriever is completely defined."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_nobody_stands_in_for_itself(name: RetrieverName) -> None:
 def test_a_retriever_that_searches_by_vectors_names_the_model_they_are_of(
     name: RetrieverName,
 ) -> None:
-    """Of another model another breaker decides."""
+    """Each model has its own breaker."""
     config, other = RetrievalConfig(model="a"), RetrievalConfig(model="b")
     retriever = RETRIEVERS[name]
     by_vectors = KINDS[name].searches_by == "vectors"

@@ -36,7 +36,7 @@ def test_nothing_set_is_the_documented_default() -> None:
 
 
 def test_the_sample_is_for_who_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It never comes among somebody's own notes, questions or tables."""
+    """The sample never mixes with a user's own notes, questions or tables."""
     assert load_settings().sample_by_default
     for name, value in (
         ("DATABASE_URL", "postgresql://a/b"),
@@ -100,7 +100,7 @@ def test_a_file_in_the_working_folder_counts_too(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address of Redis may hold a password, which nothing shows by accident."""
+    """The Redis URL may contain a password, which must not be shown by accident."""
     monkeypatch.setenv("LLM_MODEL", "ollama:llama3.2")
     monkeypatch.setenv("REDIS_URL", "redis://ana:secreta@127.0.0.1/0")
     settings = load_settings()

@@ -1,4 +1,4 @@
-"""A test that is skipped for a reason that nobody listed fails."""
+"""A test that is skipped for an unlisted reason fails."""
 
 import re
 import subprocess
@@ -74,7 +74,7 @@ def test_a_listed_test_may_be_skipped_for_its_reason_only(tmp_path: Path) -> Non
 
 
 def test_what_is_listed_is_there() -> None:
-    """A test that goes or is renamed leaves the list."""
+    """A test that was deleted or renamed must leave the list."""
     tests = {
         name
         for path in (ROOT / "tests").rglob("test_*.py")

@@ -81,7 +81,7 @@ def test_offsets_are_code_points() -> None:
 
 @pytest.mark.parametrize("space", [" ", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
 def test_any_white_space_may_follow_an_initial(space: str) -> None:
-    """It took the process down, as an error that no `except Exception` sees."""
+    """It ended the process by an error that `except Exception` does not catch."""
     text = f"Vino con Q{space}. Benito.{space}Se fue."
 
     assert pieces(text) == [f"Vino con Q{space}. Benito.", "Se fue."]

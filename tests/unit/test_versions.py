@@ -1,4 +1,4 @@
-"""What identifies an algorithm: the same for the same data, another after any change of them."""
+"""The version of an algorithm: equal for equal data, different after any change."""
 
 from dataclasses import replace
 from typing import Any
@@ -117,7 +117,7 @@ def test_a_version_shows_a_change_of_its_data() -> None:
 
 
 def test_a_prompt_is_known_by_its_words() -> None:
-    """What is stored with the results of before still names the same prompts."""
+    """The prompt versions stored with earlier results still name the same prompts."""
     assert prompt("answer").version == "answer-5a08c60b"
     assert prompt("judge").version == "judge-8b113096"
     assert replace(prompt("judge"), task="").version != "judge-8b113096"

@@ -69,7 +69,7 @@ def _metrics(workload: Workload, found: Sequence[Sequence[str]]) -> dict[UUID, d
 
 
 def measure_speed(bench: Bench, names: Sequence[str], folder: Path, found: list[Speed]) -> None:
-    """Index, ask and index again with every contender; what is found stays if one fails."""
+    """Index, ask and index again with every contender; results are kept if one fails."""
     measured: dict[str, dict[str, Any]] = {}
     for name in names:
         measured[name] = bench.run(name, "measure_speed", folder)
@@ -80,7 +80,7 @@ def measure_speed(bench: Bench, names: Sequence[str], folder: Path, found: list[
 
 
 def facts_of(path: Path) -> dict[str, str]:
-    """Say what the numbers are of."""
+    """Describe what was measured."""
     info = build_embedder(MODEL).info
     return {
         "data": f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}…",
@@ -110,7 +110,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def measure(
     asked: argparse.Namespace, names: Sequence[str], bench: Bench, home: Path, found: Results
 ) -> None:
-    """Measure everything that was asked for, and add it to what was found."""
+    """Measure everything that was requested, and add it to the results."""
     # The questions are the same for every length of notes.
     embedder = CachedEmbedder(build_embedder(MODEL), MemoryCache(VECTORS))
     for paragraphs in asked.paragraphs:
@@ -133,7 +133,7 @@ def measure(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and print; if a contender fails after an hour, what was measured before."""
+    """Measure and print; if a contender fails, print what was measured before."""
     asked = arguments(argv)
     names = [name for name in CONTENDERS if name == OURS or name in (asked.peers or CONTENDERS)]
     facts, found = facts_of(asked.data), Results([], [], {})

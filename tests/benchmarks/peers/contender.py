@@ -31,7 +31,7 @@ class Setup:
     Attributes:
         dsn: Of a database of its own, with the extension `vector`.
         folder: For files of its own; empty at first.
-        careful: Set up by somebody who has read the documentation, or as its first example does.
+        careful: Set up after reading the documentation; else as in its first example.
     """
 
     dsn: str
@@ -49,7 +49,7 @@ class Contender(Protocol):
     """A product over one database, its tables made if they are missing."""
 
     def ingest(self) -> None:
-        """Index the workload, again if it is there already: what a rerun of a pipeline does."""
+        """Index the workload; if it is already indexed, do what a rerun of a pipeline does."""
         ...
 
     def client(self) -> Search:
@@ -61,7 +61,7 @@ class Contender(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Release the database."""
         ...
 
 
@@ -105,7 +105,7 @@ CONTENDERS = {
 
 
 def open_contender(name: str, setup: Setup) -> Contender:
-    """Open a contender; only now is its product imported."""
+    """Open a contender; its product is imported only here."""
     module = import_module(f"tests.benchmarks.peers.{CONTENDERS[name].module}")
     contender: Contender = module.open_contender(setup)
     return contender

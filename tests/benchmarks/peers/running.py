@@ -27,7 +27,7 @@ class Killed:
 
     Attributes:
         stored: Passages that were there after the kill.
-        error: Name of what the next run failed with; empty if it did not.
+        error: Name of the next run's error; empty if it succeeded.
         missing: Passages that were not there after the next run.
         surplus: Passages that were there too often.
     """
@@ -116,7 +116,7 @@ class Bench:
         return result
 
     def _wait_until_alone(self, database: str) -> None:
-        """Wait until the server has noticed that a client is gone: until then it may write."""
+        """Wait until the server has noticed that a client is gone; it may write until then."""
         others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
         with psycopg.connect(self._server.dsn("postgres"), autocommit=True) as connection:
             wait_until(lambda: connection.execute(others, (database,)).fetchone() == (0,), 60)

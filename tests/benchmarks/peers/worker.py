@@ -109,7 +109,7 @@ def measure_speed(request: Request) -> dict[str, Any]:
 
 
 def ingest(request: Request) -> dict[str, Any]:
-    """Index, after a word that it begins: to be killed meanwhile."""
+    """Announce the start, then index; the process is killed meanwhile."""
     contender = open_contender(request.contender, request.setup)
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
@@ -118,7 +118,7 @@ def ingest(request: Request) -> dict[str, Any]:
 
 
 def recover(request: Request) -> dict[str, Any]:
-    """Look at what a killed run left, and index again."""
+    """Check what a killed run left, and index again."""
     setup = request.setup
     contender = open_contender(request.contender, setup)
     left = compared(contender, setup)
@@ -160,7 +160,7 @@ class Asked:
 
 
 def attempted(call: Callable[[], object]) -> tuple[float, str]:
-    """Call what may fail in any way: it is not our code, and that it fails is a result.
+    """Call foreign code that may fail in any way; a failure is a result.
 
     Returns:
         Seconds, and the name of what it failed with; empty if it did not.
