@@ -1,10 +1,10 @@
 """The codes of all messages that people read.
 
-The wording is data: `languages/es/messages/AREA.toml`, a line per message. To add one, add its code
-to `Message` and its wording to the file that the comment above the code names.
-What readers of answers see is `answers.toml`, which each language has (`es`, `fr`, `en`).
-Use `Message.PORT_TAKEN.format(port=5432)`: it gives a `core.texts.Text`, a string that keeps its
-code and values. Logs and code are English and have no messages.
+The wording is data: `languages/es/messages/AREA.toml`, one line per message. To add a message, add
+its code to `Message` and its wording to the file named in the comment above the code.
+`answers.toml`, for the users of answers, exists in every language (`es`, `fr`, `en`).
+`Message.PORT_TAKEN.format(port=5432)` returns a `core.texts.Text`, a string that keeps its code and
+values. Logs and code are in English and have no messages.
 """
 
 from collections.abc import Mapping
@@ -901,7 +901,7 @@ class Message:
 
 
 def bind(wording: Mapping[str, str]) -> None:
-    """Give every code its wording in Spanish; importing `rag_resources` does it, by `languages`.
+    """Set the Spanish wording of every code; `languages` does this on import of `rag_resources`.
 
     Raises:
         ValueError: Codes and wording do not match.
@@ -923,4 +923,4 @@ METRIC_WORDS = {
     "precision_at_10": "Precision@10",
     "recall_at_10": "Recall@10",
 }
-"""How the field writes the names of the metrics, in any language."""
+"""Names of the metrics as written in the field, the same in every language."""

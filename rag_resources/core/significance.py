@@ -58,7 +58,7 @@ def randomization_p_values(
     of Phipson and Smyth, 2010, doi:10.2202/1544-6115.1585.
     """
     queries = _count(differences)
-    # What equals the observed difference but for rounding has reached it.
+    # A difference that equals the observed one except for rounding counts as reaching it.
     observed = np.abs(differences.sum(axis=0)) - _ROUNDING
     reached = np.ones(differences.shape[1])
     generator = np.random.default_rng(seed)

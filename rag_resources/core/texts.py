@@ -1,8 +1,8 @@
-"""Texts that know what they say: a code of the catalogue, and the values in it.
+"""Texts that keep their message code and the values filled into it.
 
-A text is a string, in Spanish, so it can be shown as it is. `languages.messages.render` makes it
-anew in another language where it is shown. `to_stored` keeps the code and the values, never the
-sentence. The codes are in `core.messages`, the wording is in `languages`.
+A text is a string in Spanish, so it can be shown as it is. `languages.messages.render` renders it
+in another language. `to_stored` stores the code and the values, never the sentence. The codes are
+in `core.messages`, the wording is in `languages`.
 """
 
 import math
@@ -11,22 +11,22 @@ from datetime import datetime
 from typing import Any
 
 JOINED = "JOINED"
-"""The code of several texts in one: `separator` and `items` are its values."""
+"""The code of several joined texts; its values are `separator` and `items`."""
 
 
 class Text(str):
     """A sentence for a person.
 
     Attributes:
-        code: Of the message; the same in all languages.
-        values: What was filled in, by placeholder. A value may be a text itself.
+        code: Code of the message; the same in all languages.
+        values: The values filled in, by placeholder. A value may be a text itself.
     """
 
     code: str
     values: Mapping[str, Any]
 
     def __new__(cls, sentence: str, code: str, values: Mapping[str, Any] | None = None) -> "Text":
-        """Make a text; messages are made by `Template.format`, several in one by `joined`."""
+        """Make a text. `Template.format` makes messages; `joined` joins several."""
         text = super().__new__(cls, sentence)
         text.code = code
         text.values = dict(values or {})
@@ -41,7 +41,7 @@ class Text(str):
 
 
 class Template(Text):
-    """A message of the catalogue, which is a text itself if it has no placeholders."""
+    """A message of the catalogue; without placeholders it is a complete text itself."""
 
     def format(self, *args: object, **values: object) -> Text:
         """Fill in the placeholders, by name."""
@@ -55,11 +55,11 @@ def joined(separator: str, texts: Iterable[str]) -> Text:
 
 
 def reworded(text: str, wording: Mapping[str, str]) -> str:
-    """Make a text anew.
+    """Render a text with another wording.
 
     Args:
         text: Returned unchanged if it is an ordinary string, or its code has no wording.
-        wording: Templates by code. Texts among the values are made anew with it, too.
+        wording: Templates by code. They are also used for texts among the values.
     """
     if not isinstance(text, Text):
         return text
@@ -83,13 +83,13 @@ def _reworded_value(value: Any, wording: Mapping[str, str]) -> Any:
 
 
 MAX_VALUE_CHARS = 1_000
-"""Of a string that is kept; the rest is cut off."""
+"""Longest string that is stored as a value; the rest is cut off."""
 
 
 def to_stored(text: str) -> dict[str, Any]:
-    """Return what is stored of a text: `code` and `values`, or `text` for other people's words.
+    """Return the stored form of a text: `code` and `values`, or `text` for an ordinary string.
 
-    It is JSON that PostgreSQL takes, without NUL and lone surrogates. `from_stored` reads it.
+    It is JSON that PostgreSQL accepts, without NUL and lone surrogates. `from_stored` reads it.
     """
     if isinstance(text, Text):
         return {
@@ -100,12 +100,12 @@ def to_stored(text: str) -> dict[str, Any]:
 
 
 def from_stored(stored: Mapping[str, Any], wording: Mapping[str, str]) -> str:
-    """Return the text that was stored, in the wording of today.
+    """Return a stored text in the current wording.
 
     Args:
-        stored: What `to_stored` made.
-        wording: Templates by code. A code that it lacks, or whose placeholders are others by now,
-            is told with its values.
+        stored: A result of `to_stored`.
+        wording: Templates by code. A code without a template, or whose placeholders have changed,
+            is shown with its values.
     """
     if "text" in stored:
         return str(stored["text"])

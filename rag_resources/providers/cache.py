@@ -65,7 +65,7 @@ class Cache(Protocol[V]):
         ...
 
     def put_many(self, values: Mapping[str, V]) -> None:
-        """Keep values, in place of what was kept under their keys."""
+        """Store values; they replace those of the same keys."""
         ...
 
     def get(self, key: str) -> V | None:
@@ -73,7 +73,7 @@ class Cache(Protocol[V]):
         return self.get_many([key]).get(key)
 
     def put(self, key: str, value: V) -> None:
-        """Keep a value."""
+        """Store a value."""
         self.put_many({key: value})
 
 
@@ -111,6 +111,6 @@ class MemoryCache(Cache[V]):
         return found
 
     def put_many(self, values: Mapping[str, V]) -> None:
-        """Keep values, in place of what was kept under their keys."""
+        """Store values; they replace those of the same keys."""
         with self._lock:
             self._entries.update(values)

@@ -91,7 +91,7 @@ class RedisCache(Cache[V]):
         return found
 
     def put_many(self, values: Mapping[str, V]) -> None:
-        """Keep values, in place of what was kept under their keys, in one round trip."""
+        """Store values in one round trip; they replace those of the same keys."""
         try:
             with self._breaker.guard(), self._redis.pipeline(transaction=False) as commands:
                 for key, value in values.items():

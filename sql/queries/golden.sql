@@ -124,7 +124,7 @@ INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id AND e.created_at <=
 ORDER BY q.golden_id, e.configuration, e.created_at DESC, e.id;
 
 -- name: reference_breakdown$
--- The breakdown by question kind of the reference evaluation: the serving configuration's, or else the latest.
+-- The breakdown by question kind of the reference evaluation: that of the serving promotion, or else the latest.
 -- returns: jsonb; nothing before the first evaluation
 SELECT e.breakdown FROM evaluation_results AS e
 ORDER BY

@@ -37,7 +37,7 @@ FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;
 
 -- name: upsert_batch!
 -- Store a batch just measured. It replaces an earlier measurement of the same run, override included.
--- params:  the columns of migration_batches but finished_at and those of the override
+-- params:  the columns of migration_batches except finished_at and the override columns
 INSERT INTO migration_batches (
     model, chunking_hash, run_id, months, finished_at, config_hash, golden_hash, total_queries, hit_rate_at_10, mrr,
     latency_p95_ms, found, missed, baseline_id, baseline_hit_rate_at_10, p_value, level, gate, reason

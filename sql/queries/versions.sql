@@ -1,5 +1,5 @@
 -- name: read_versions^
--- What the results of a retrieval depend on, beside its configuration and the golden dataset.
+-- The versions that retrieval results depend on, besides the configuration and the golden dataset.
 -- returns: model_digests jsonb (by name, of the models not retired), chunking_hashes text[], index_version bigint
 SELECT
     (
