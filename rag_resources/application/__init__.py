@@ -1,8 +1,8 @@
-"""Settings, database, models and pipeline wired together, and what one can do with them.
+"""Connects settings, database, models and pipeline, and offers what they can do, by domain.
 
-`wiring` makes an `Application`. It answers questions itself; everything else is done by one of its
-domains, each a module here: `golden`, `evaluations`, `serving`, `migration`, `indexing`, `notes`.
-Assets and commands ask those, and touch neither database nor settings.
+`wiring` builds an `Application`, which answers questions itself. Everything else is in its domains,
+each a module here: `golden`, `evaluations`, `serving`, `migration`, `indexing`, `notes`. Assets and
+commands call the domains and access neither database nor settings.
 """
 
 from rag_resources.application.wiring import Answered, Application, open_application

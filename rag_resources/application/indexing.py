@@ -1,4 +1,4 @@
-"""Making chunks and vectors of notes, a window of time at a time, and looking after them."""
+"""Makes and maintains chunks and vectors of notes, one time window at a call."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Indexing:
     """The index of a database.
 
     Attributes:
-        embedder: The embedder of a model, by name.
+        embedder: Returns the embedder of a model, by name.
     """
 
     database: Database
@@ -52,18 +52,18 @@ class Indexing:
         return self.settings.note_embedding_model
 
     def require_settings(self, names: Collection[str]) -> None:
-        """Refuse settings other than those the database was filled with.
+        """Refuse settings that differ from those the database was filled with.
 
         Raises:
-            SettingsChangedError: One of those named is not as it was.
+            SettingsChangedError: One of the named settings differs.
         """
         require_settings(self.database, self.settings, names)
 
     def require_model(self, model: str) -> None:
-        """Refuse a model that the database was not filled with.
+        """Refuse a model with which the database was not filled.
 
         Raises:
-            SettingsChangedError: The model is another one.
+            SettingsChangedError: The model is not one of the database's.
         """
         require_model(self.database, self.settings, model)
 
@@ -86,21 +86,21 @@ class Indexing:
         return chunk_window(self.database, window, self.settings.chunking, progress=progress)
 
     def refresh_statistics(self, *, rewritten: int) -> None:
-        """Count lexemes anew if so many chunks were written, or the counts are of other chunks."""
+        """Recount lexemes after this many chunks were rewritten, or if the counts are old."""
         with self.database.transaction() as connection:
             update_statistics(connection, rewritten=rewritten)
 
     def broken_notes(self, window: TimeWindow) -> tuple[int, list[BrokenNote]]:
-        """Check the chunks of a window; return how many notes that is, and the broken ones."""
+        """Check the chunks of a window; return the number of notes and the broken ones."""
         return find_broken_notes(self.database, window)
 
     # --- Vectors
 
     def register(self, model: str, *, embeds_chunks: bool) -> ModelInfo:
-        """Make the tables of a model if it has none, and return what it is.
+        """Create the tables of a model if they are missing, and return its description.
 
         Raises:
-            ProviderError: It is another model than the one registered under its name.
+            ProviderError: Another model is registered under this name.
         """
         info = self.embedder(model).info
         with self.database.transaction() as connection:
@@ -113,7 +113,7 @@ class Indexing:
             return vectors_are_current(connection, model, window)
 
     def left_to_embed(self, model: str, window: TimeWindow) -> int:
-        """Count the notes of a window whose chunks are left to embed."""
+        """Count the notes of a window with chunks left to embed."""
         with self.database.transaction() as connection:
             return count_pending(connection, model, window, skipped=())
 
@@ -122,40 +122,40 @@ class Indexing:
         return embed_chunks(self.database, self.embedder(model), window, progress=progress)
 
     def build_vector_indexes(self, model: str) -> None:
-        """Build the vector indexes that a model has grown to need."""
+        """Build the vector indexes that a model is now large enough for."""
         info, min_rows = self.embedder(model).info, self.settings.hnsw_min_rows
         if ensure_vector_indexes(self.database, info, min_rows=min_rows):
             with self.database.transaction() as connection:
                 bump_index_version(connection)
 
     def gaps(self, model: str, window: TimeWindow) -> Gaps:
-        """Count what the chunks of a window lack of a model."""
+        """Count the vectors of a model that the chunks of a window lack."""
         info = self.embedder(model).info
         with self.database.transaction() as connection:
             return count_gaps(connection, info, window)
 
     def lowest_cosine(self, model: str) -> float | None:
-        """Compare stored vectors with new ones; None if nothing is stored."""
+        """Compare stored vectors with newly made ones; None if nothing is stored."""
         return lowest_cosine(self.database, self.embedder(model))
 
     def contents_of(self, model: str) -> ModelContents:
         """Return what retiring a model would drop.
 
         Raises:
-            InvalidParameterError: No model of that name was ever known.
+            InvalidParameterError: No model ever had this name.
         """
         return contents_of(self.database, model)
 
     def retire(self, model: str) -> ModelContents:
-        """Drop all vectors of a model, and return what that was.
+        """Drop all vectors of a model, and return what was dropped.
 
         Raises:
-            ModelInUseError: Something needs the model.
+            ModelInUseError: The model is in use.
         """
         return retire(self.database, self.settings, model)
 
     def configurations_of(self, model: str) -> list[str]:
-        """Return the configurations that search by a model."""
+        """Return the configurations that search with a model."""
         return configurations_of(self.settings, model)
 
     # --- Whole notes
@@ -168,12 +168,12 @@ class Indexing:
     def embed_notes(
         self, window: TimeWindow, *, progress: Progress = lambda _: None
     ) -> EmbedReport:
-        """Embed the notes of a window that need it, whole."""
+        """Embed the notes of a window that need it, as a whole."""
         embedder = self.embedder(self.note_model)
         return embed_notes(self.database, embedder, window, progress=progress)
 
     def adopt_vectors(self, window: TimeWindow) -> AdoptReport | None:
-        """Take over the vectors of an adopted database; None if the settings do not say so."""
+        """Adopt the vectors of the old application; None if the settings do not ask for it."""
         if not self.settings.adopts_legacy_vectors:
             return None
         return adopt_vectors(self.database, self.embedder(self.note_model), window)
@@ -186,7 +186,7 @@ class Indexing:
             return count_notes(connection, window)
 
     def external_ids(self, note_ids: Collection[UUID]) -> dict[UUID, str]:
-        """Return what people call some notes; those deleted since are left out."""
+        """Return the external ids of some notes; deleted notes are left out."""
         if not note_ids:
             return {}
         with self.database.transaction() as connection:
@@ -199,9 +199,9 @@ class Indexing:
 
     @property
     def grace_hours(self) -> int:
-        """How long a note that has expired is kept."""
+        """How long an expired note is kept, in hours."""
         return self.settings.expired_grace_hours
 
     def purge_expired(self) -> PurgeReport:
-        """Delete the notes whose expiry lies further back than the grace."""
+        """Delete the notes whose grace period after expiry is over."""
         return purge(self.database, grace_hours=self.grace_hours)

@@ -1,4 +1,4 @@
-"""How far the index is, what keeps its migration from going on, and who lifts that."""
+"""The progress of the migration, what blocks it, and lifting that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,17 +36,17 @@ class Migration:
 
     @property
     def chunking_hash(self) -> str:
-        """The configured way of chunking; with a model it names a migration."""
+        """Hash of the configured chunking; together with a model it identifies a migration."""
         return chunking_hash(self.settings.chunking)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models whose vectors it makes."""
+        """The models whose vectors the migration makes."""
         return self.settings.embedding_models
 
     @property
     def floor(self) -> float:
-        """The Hit_Rate@10 under which the next batch does not start."""
+        """The lowest Hit_Rate@10 with which the next batch starts."""
         return self.settings.migration_floor
 
     @property
@@ -55,26 +55,26 @@ class Migration:
         return self.settings.first_month
 
     def status(self) -> MigrationStatus:
-        """Return how far every month and model is, with quality, errors and pace."""
+        """Return the progress of every month and model, with quality, errors and pace."""
         with self.database.snapshot() as connection:
             return read_migration_status(
                 connection, self.settings.embedding_models, chunking_hash=self.chunking_hash
             )
 
     def progress(self) -> Progress:
-        """Count notes, chunks and vectors as they stand now."""
+        """Count the present notes, chunks and vectors."""
         with self.database.transaction() as connection:
             return read_progress(connection, self.settings.note_embedding_model)
 
     def is_done(self, window: TimeWindow) -> bool:
-        """Whether nothing of a window is left to chunk, or to embed with a configured model."""
+        """Whether no note of a window needs chunking or embedding by a configured model."""
         with self.database.transaction() as connection:
             return index_is_current(
                 connection, window, chunking_hash=self.chunking_hash, models=self.models
             )
 
     def closed_batches(self) -> list[StoredBatch]:
-        """Return the last batch of each configured model that closed its gate."""
+        """Return the last batch of each configured model whose gate is closed."""
         with self.database.transaction() as connection:
             return closed_batches(
                 connection, self.settings.embedding_models, chunking_hash=self.chunking_hash
@@ -83,16 +83,16 @@ class Migration:
     def closed_gates(
         self, models: Sequence[str], *, override: str, run_id: str
     ) -> list[StoredBatch]:
-        """Return the batches that keep the next one from starting.
+        """Return the batches whose closed gates keep the next one from starting.
 
         Args:
-            models: Those the next batch is of.
-            override: Why it may start though a gate is closed, which is recorded; empty: it may
-                not.
-            run_id: Dagster's.
+            models: The models of the next batch.
+            override: The reason to start although a gate is closed, which is recorded; empty for
+                none.
+            run_id: Dagster's run.
 
         Raises:
-            MigrationHeldError: A person holds the migration: no override lifts that.
+            MigrationHeldError: A person holds the migration; no override lifts a hold.
         """
         with self.database.transaction() as connection:
             refuse_while_held(connection)
@@ -113,26 +113,26 @@ class Migration:
         """Judge the quality after a batch, and store it with the verdict.
 
         Args:
-            model: Of the batch.
-            evaluation: Of all golden questions after it.
-            run_id: Dagster's.
-            months: Of the batch, as `YYYY-MM`.
-            planned: Batches that the months of the migration make.
+            model: The model of the batch.
+            evaluation: Of all golden questions after the batch.
+            run_id: Dagster's run.
+            months: The months of the batch, as `YYYY-MM`.
+            planned: Number of batches in the whole migration.
         """
         run = BatchRun(model, self.chunking_hash, run_id, months)
         return record_batch(self.database, run, evaluation, planned=planned, floor=self.floor)
 
     def held(self) -> Hold | None:
-        """Return what a person put in the migration's way; None if nothing."""
+        """Return the hold that a person placed; None if there is none."""
         with self.database.transaction() as connection:
             return current_hold(connection)
 
     def stop(self, *, reason: str, run_id: str) -> bool:
-        """Let no further batch start; return whether that changed anything."""
+        """Let no further batch start; return whether this changed anything."""
         with self.database.transaction() as connection:
             return hold_migration(connection, "stopped", reason=reason, run_id=run_id)
 
     def resume(self, *, reason: str, run_id: str) -> Hold | None:
-        """Let batches start again; return what kept them from it."""
+        """Let batches start again; return the hold that was lifted."""
         with self.database.transaction() as connection:
             return resume_migration(connection, reason=reason, run_id=run_id)

@@ -1,4 +1,4 @@
-"""Which configuration answers: reading it, promoting one, taking it back."""
+"""Which configuration answers: reads, promotes and withdraws it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from rag_resources.store.vector_indexes import index_model_that_serves
 
 @dataclass(frozen=True, slots=True)
 class ServingConfiguration:
-    """What serves in a database."""
+    """The serving configuration of a database."""
 
     database: Database
     settings: Settings
 
     def read(self, default: NamedConfiguration) -> Serving:
-        """Return what serves; the default before the first promotion."""
+        """Return the serving configuration; the default before the first promotion."""
         with self.database.transaction() as connection:
             return read_serving(connection, default)
 
     def promotion(self) -> Promotion | None:
-        """Return what was promoted last; None before the first promotion."""
+        """Return the last promotion; None before the first."""
         with self.database.transaction() as connection:
             return current_promotion(connection)
 
@@ -37,7 +37,7 @@ class ServingConfiguration:
         name: str | None,
         run_id: str | None,
     ) -> PromotionOutcome:
-        """Promote a candidate, the best one without a name, and see to its vector index.
+        """Promote a candidate, by default the best one, and make sure its vector index exists.
 
         Raises:
             RagError: See `promote_best`.
@@ -51,7 +51,7 @@ class ServingConfiguration:
         return outcome
 
     def withdraw(self, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
-        """Let what served before serve again.
+        """Let the previous configuration serve again.
 
         Raises:
             RagError: See `serving.rollback.withdraw`.
@@ -61,7 +61,7 @@ class ServingConfiguration:
     def roll_back_to_notes(
         self, baseline: NamedConfiguration, *, reason: str, run_id: str | None, accept_missing: int
     ) -> bool:
-        """Serve whole notes and drop all chunks; return whether what serves changed.
+        """Serve whole notes and delete all chunks; return whether what serves changed.
 
         Raises:
             RagError: See `serving.rollback.roll_back_to_notes`.

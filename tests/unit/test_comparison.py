@@ -74,7 +74,7 @@ def test_questions_of_one_evaluation_only_are_left_out_and_counted() -> None:
 
 
 def test_a_metric_that_an_older_evaluation_lacks_is_left_out() -> None:
-    """Only that pair is corrected; the other comparisons of the family keep theirs."""
+    """Only that pair omits the metric; the other comparisons of the family keep it."""
     new = evaluated([1, 2, None])
     old = {key: {"hit_rate_at_10": 1.0, "mrr": row["mrr"]} for key, row in new.items()}
     first, second = compare_pairs([(old, new), (new, new)])

@@ -1,7 +1,7 @@
-"""The retrievers: what each asks of models and database to make its ranked lists.
+"""The retrievers: what each needs from models and database to make its ranked lists.
 
-Their names, weights and stand-ins are `core.retrievers` and a configuration's; asking several of
-them, whatever fails, is `retrieval.finding`.
+Their names and stand-ins are in `core.retrievers`, their weights in a configuration. Running
+several of them, and failures, are `retrieval.finding`.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from rag_resources.store.search import SearchPlan
 
 
 class FulltextRetriever:
-    """BM25; no model can make it fail."""
+    """BM25 search; it needs no model."""
 
     def dependency(self, config: RetrievalConfig) -> str:
         """See `Retriever`."""

@@ -1,4 +1,4 @@
-"""What a retriever is to the search that asks it, and what it is told of the question."""
+"""The protocol of a retriever, and the question that it is given."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rag_resources.store.search import SearchPlan
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, ready to be searched.
+    """One question, ready for the search.
 
     Attributes:
         note_model: Model of the whole-note vectors, which find notes not yet chunked.
@@ -27,22 +27,22 @@ class Question:
 
 
 class Retriever(Protocol):
-    """One way of finding candidates."""
+    """A way of finding candidates."""
 
     def dependency(self, config: RetrievalConfig) -> str:
-        """Name what it depends on, for its circuit breaker: another model may work."""
+        """Name its dependency, for the circuit breaker; each model is a dependency of its own."""
 
     def models(self, config: RetrievalConfig) -> tuple[str, ...]:
-        """Name the models whose vectors of the question it cannot do without."""
+        """Name the models that must embed the question."""
 
     def lists(self, question: Question, plan: SearchPlan) -> Iterable[ListRequest]:
         """Return the ranked lists to fetch.
 
         Args:
-            question: What is searched.
-            plan: What the database holds.
+            question: The question to search.
+            plan: What the database contains.
 
         Raises:
-            ProviderError: A model is missing or its vectors are of another dimension.
+            ProviderError: A model is missing, or its vectors have another dimension.
             Exception: What `QuestionVectors.of` raises.
         """

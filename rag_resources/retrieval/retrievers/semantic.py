@@ -1,4 +1,4 @@
-"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by theirs."""
+"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by their own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from rag_resources.store.search import SearchPlan
 
 
 class SemanticRetriever:
-    """Nearest vectors under the configuration's model."""
+    """Finds the nearest vectors of the configuration's model."""
 
     def dependency(self, config: RetrievalConfig) -> str:
         """See `Retriever`."""
@@ -37,13 +37,13 @@ class SemanticRetriever:
 
 
 def _beside_chunks(question: Question, plan: SearchPlan) -> Sequence[ListRequest]:
-    """The notes not yet chunked: without their model, words and chunks still find the rest."""
+    """Return the list of notes not yet chunked; empty if their model fails."""
     model = question.note_model
     if model not in plan.models:
         return ()
     try:
         return list(_by_vectors(question, RankedList.NOTES_SEMANTIC, model, plan))
-    except Exception as error:  # noqa: BLE001 -- whatever a model raises, the rest is found
+    except Exception as error:  # noqa: BLE001 -- after any error the other lists still work
         question.stages.degrade("embed", error, component=f"embedding:{model}")
         return ()
 
@@ -67,7 +67,7 @@ def _by_vectors(
 
 
 def _threshold(config: RetrievalConfig, info: ModelInfo) -> float:
-    """The model's, unless the configuration names its own for its model."""
+    """Return the configuration's threshold for its model, or else the model's own."""
     if info.name == config.model and config.similarity_threshold is not None:
         return config.similarity_threshold
     return info.similarity_threshold
