@@ -1,4 +1,4 @@
-"""Makes an application of settings, and answers questions with it."""
+"""Builds an application from settings, and answers questions with it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
-if TYPE_CHECKING:  # A domain is imported when it is asked for: some take their time.
+if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
     from rag_resources.application.indexing import Indexing
@@ -45,7 +45,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A response, and the name of the configuration that gave it."""
+    """A response, and the name of the configuration that produced it."""
 
     configuration: str
     response: RetrievalResponse
@@ -56,7 +56,7 @@ class Application:
     """An open database with everything that works on it.
 
     Attributes:
-        settings: For its domains; a caller asks those.
+        settings: For the domains; callers ask the domains instead.
         database: Open; as the settings.
     """
 
@@ -72,7 +72,7 @@ class Application:
 
     @property
     def evaluations(self) -> "Evaluations":
-        """Measuring configurations, and what was measured."""
+        """Evaluations of configurations, and their stored results."""
         from rag_resources.application.evaluations import Evaluations
 
         return Evaluations(
@@ -85,21 +85,21 @@ class Application:
 
     @property
     def serving(self) -> "ServingConfiguration":
-        """Which configuration answers."""
+        """Which configuration serves."""
         from rag_resources.application.serving import ServingConfiguration
 
         return ServingConfiguration(self.database, self.settings)
 
     @property
     def migration(self) -> "Migration":
-        """How far the index is, what keeps it from going on, and the ways back."""
+        """The progress of the migration, what blocks it, and rollbacks."""
         from rag_resources.application.migration import Migration
 
         return Migration(self.database, self.settings)
 
     @property
     def indexing(self) -> "Indexing":
-        """Making chunks and vectors of notes."""
+        """Chunks and vectors of the notes."""
         from rag_resources.application.indexing import Indexing
 
         return Indexing(self.database, self.settings, self.embedder)
@@ -114,13 +114,13 @@ class Application:
         return build_language_model(self.settings.llm_model, ollama_host=self.settings.ollama_host)
 
     def judging(self, judge: str | None = None) -> Judging | None:
-        """Return what answers and judges the questions of an evaluation; None for retrieval alone.
+        """Build what answers and judges the questions of an evaluation; None for retrieval only.
 
         Args:
-            judge: `embedded`, `llm` or empty; None takes the settings' judge.
+            judge: `embedded`, `llm` or empty for none; None uses the settings' judge.
 
         Raises:
-            InvalidParameterError: There is no such judge, or it needs a language model.
+            InvalidParameterError: No judge has this name, or it needs a missing language model.
             ModelMissingError: The embedded judge's model is not installed.
         """
         return build_judging(
@@ -132,7 +132,7 @@ class Application:
 
     @cached_property
     def caches(self) -> Caches:
-        """What retrievals of this process keep, or share by Redis."""
+        """The caches of this process's retrievals, in Redis if configured."""
         url = self.settings.redis_url
         return build_caches(url.get_secret_value() if url else None)
 
@@ -143,7 +143,7 @@ class Application:
 
     @cached_property
     def measuring_pipeline(self) -> RetrievalPipeline:
-        """One that embeds a question once, however many configurations search for it."""
+        """A pipeline that embeds each question once, for any number of configurations."""
         vectors: Cache[Vectors] = MemoryCache(EMBEDDINGS)
         return self._build_pipeline(
             lambda model: CachedEmbedder(self.embedder(model), vectors), None
@@ -170,7 +170,7 @@ class Application:
         """Return a named configuration.
 
         Raises:
-            InvalidConfigurationError: There is none of that name; the message lists all.
+            InvalidConfigurationError: No configuration has this name; the message lists all.
         """
         if name not in self.configurations:
             known = ", ".join(self.configurations)
@@ -188,17 +188,17 @@ class Application:
         top_k: int | None = None,
         filters: RetrievalFilters | None = None,
     ) -> Answered:
-        """Answer a question as people ask it: by a configuration's name, or by what serves.
+        """Answer a question with a named configuration, or with the one that serves.
 
         Args:
             question: See `RetrievalPipeline.retrieve`.
-            configuration: Name of one; None takes what serves.
-            overrides: Fields of it to change, at any depth.
-            top_k: How many passages; None takes the configuration's.
+            configuration: Its name; None uses what serves.
+            overrides: Fields of the configuration to change, at any depth.
+            top_k: Number of passages; None uses the configuration's.
             filters: Conditions the notes must meet.
 
         Raises:
-            InvalidInputError: Something asked for is not valid; the message names it.
+            InvalidInputError: An argument is invalid; the message names it.
         """
         check_query(question)
         if top_k is not None:
@@ -214,7 +214,7 @@ class Application:
         return _Chosen(configuration, self.configuration(configuration).retrieval)
 
     def _what_serves(self) -> "_Chosen":
-        """What serves; the default values, and a message, if it is not valid as stored."""
+        """Return what serves; if it is invalid as stored, default values and a message."""
         serving = self.serving.read(self.configuration(DEFAULT_CONFIGURATION))
         if serving.promotion is None:
             return _Chosen(serving.name, serving.config)
@@ -229,7 +229,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A configuration, what people are told it is, and what else they are told."""
+    """A configuration, the name shown to people, and messages for them."""
 
     label: str
     config: RetrievalConfig
@@ -240,7 +240,7 @@ class _Chosen:
 def open_application(
     settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
 ) -> Iterator[Application]:
-    """Open the database that the settings name, and close it at the end.
+    """Open the database of the settings, and close it at the end.
 
     Args:
         settings: The environment.
@@ -248,8 +248,8 @@ def open_application(
         guard: As of `Database`.
 
     Raises:
-        SchemaMismatchError: Its schema is not the one of this product.
-        DatabaseError: It cannot be started or reached.
+        SchemaMismatchError: The schema has another version than this product needs.
+        DatabaseError: The database cannot be started or reached.
     """
     database = open_database(settings, min_connections=min_connections, guard=guard)
     try:

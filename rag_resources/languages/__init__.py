@@ -1,5 +1,5 @@
-"""Language as data: `es/`, `fr/` and `en/` hold what depends on it, as TOML files.
+"""Language as data: `es/`, `fr/` and `en/` contain everything that depends on it, as TOML files.
 
-`es` has every message; `fr` and `en` have those that readers of answers see. Code asks for what it
-needs through the modules here. The codes of messages are in `core.messages`.
+`es` has every message. `fr` and `en` have the messages for readers of answers. Code reads the data
+through the modules of this package. The codes of messages are in `core.messages`.
 """

@@ -6,18 +6,18 @@ from importlib.resources import files
 from typing import Any
 
 LANGUAGES = ("es", "fr", "en")
-"""The first has everything, and stands in for what another lacks."""
+"""The first language is complete, and replaces what another one lacks."""
 
 
 @cache
 def read(language: str, path: str) -> dict[str, Any]:
-    """Return what a TOML file of a language holds; do not change it."""
+    """Return the content of a TOML file of a language; it must not be changed."""
     return tomllib.loads(_resource(language, path).read_text("utf-8"))
 
 
 @cache
 def names(language: str, folder: str) -> tuple[str, ...]:
-    """Return the names of the TOML files in a folder of a language, in order."""
+    """Return the sorted names of the TOML files in a folder of a language."""
     entries = _resource(language, folder).iterdir()
     return tuple(sorted(entry.name for entry in entries if entry.name.endswith(".toml")))
 

@@ -1,4 +1,4 @@
-"""The wording of messages: bound to their codes in Spanish, and made anew in other languages."""
+"""The wording of messages: in Spanish bound to their codes, in other languages rendered on demand."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,10 +11,10 @@ from rag_resources.languages.files import LANGUAGES, names, read
 
 @cache
 def wording(language: str) -> Mapping[str, str]:
-    """Return the templates of a language by code.
+    """Return the templates of a language, by code.
 
     Raises:
-        ValueError: A code has two wordings.
+        ValueError: A code has two templates.
     """
     found: dict[str, str] = {}
     for name in names(language, "messages"):
@@ -26,21 +26,21 @@ def wording(language: str) -> Mapping[str, str]:
 
 
 def bind() -> None:
-    """Give the codes their wording in Spanish."""
+    """Give every code its Spanish wording."""
     messages.bind(wording(LANGUAGES[0]))
 
 
 def render(text: str, language: str) -> str:
-    """Make a text in a language; one that this language lacks stays in Spanish.
+    """Render a text in a language; if it lacks the message, in Spanish.
 
     Args:
         text: A `core.texts.Text`; an ordinary string is returned as it is.
-        language: One of `LANGUAGES`, or with a region, as `fr-CA`; of others, Spanish.
+        language: One of `LANGUAGES`, also with a region, as `fr-CA`; Spanish for any other.
     """
     base = language.replace("_", "-").split("-")[0].lower()
     return reworded(text, wording(base)) if base in LANGUAGES else str(text)
 
 
 def restored(stored: Mapping[str, Any]) -> str:
-    """Return a stored text in Spanish, as `core.texts.to_stored` kept it; `render` takes it on."""
+    """Return the Spanish wording of what `core.texts.to_stored` stored; `render` accepts it."""
     return from_stored(stored, wording(LANGUAGES[0]))

@@ -1,4 +1,4 @@
-"""What language models are told: a file per prompt in `es/prompts`, versioned by its hash."""
+"""The prompts of language models: a file for each in `es/prompts`, versioned by its hash."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,11 +9,11 @@ from rag_resources.languages.files import LANGUAGES, names, read
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt without its data, which the caller puts before the task.
+    """A prompt without its data; the caller puts the data before the task.
 
     Attributes:
-        name: Of its file.
-        system: Who the model is, and that data are no instructions.
+        name: The file's name.
+        system: Who the model is, and that data are not instructions.
         task: What to do with the data; a `str.format` template where its caller says so.
     """
 
@@ -23,18 +23,18 @@ class Prompt:
 
     @property
     def version(self) -> str:
-        """What is stored with the results: the name, and a hash that changes with the words."""
+        """What is stored with results: the name, and a hash that changes with the wording."""
         return f"{self.name}-{canonical_hash([self.system, self.task])[:8]}"
 
 
 @cache
 def prompt(name: str) -> Prompt:
-    """Return a prompt of the notes' language, Spanish."""
+    """Return a prompt in Spanish, the language of the notes."""
     return Prompt(name, **read(LANGUAGES[0], f"prompts/{name}.toml"))
 
 
 @cache
 def prompts_version() -> str:
-    """Identify all prompts together."""
+    """Return a version that identifies all prompts together."""
     files = names(LANGUAGES[0], "prompts")
     return canonical_hash([prompt(name.removesuffix(".toml")).version for name in files])
