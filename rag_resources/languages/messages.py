@@ -1,4 +1,4 @@
-"""The wording of messages: in Spanish bound to their codes, in other languages rendered on demand."""
+"""The wording of messages: Spanish is bound to the codes, others are rendered on demand."""
 
 from collections.abc import Mapping
 from functools import cache
