@@ -129,7 +129,7 @@ class RetrievalConfig(Part):
             search by words, `hybrid` all of them.
         retrievers: The retrievers by name, and the weight of each.
         model: Embedding model of the chunks (of the notes when the unit is notes).
-        similarity_threshold: Cosine under which a passage is dropped; None takes the model's.
+        similarity_threshold: Cosine below which a passage is dropped; None: the model's own.
         contextual: Whether the contextual vectors are searched too.
         diversity_weight: Weight of diversity against relevance in the order of the results
             (maximal marginal relevance); 0 turns it off.

@@ -191,9 +191,9 @@ def _collect(
 def _shared_weights(
     rankings: Sequence[Ranking], retrievers: Mapping[RetrieverName, RetrieverConfig]
 ) -> list[float]:
-    """Each weight shared by a retriever's lists of one kind of documents.
+    """Divide each retriever's weight equally among its lists over the same kind of documents.
 
-    Chunks and unchunked notes are different documents, and share none.
+    Lists of chunks and lists of whole notes rank different documents, so they do not share it.
     """
     sizes = Counter(_sharing(ranking) for ranking in rankings)
     weights = [
