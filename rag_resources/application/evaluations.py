@@ -8,6 +8,7 @@ from rag_resources.configurations import load_configurations
 from rag_resources.core.comparison import NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
@@ -16,6 +17,7 @@ from rag_resources.evaluation.comparison import (
     compare_by_name,
     compare_with_serving,
 )
+from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.files import LocalFiles, open_files
@@ -24,6 +26,7 @@ from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
+from rag_resources.store.golden import list_golden
 from rag_resources.store.versions import read_present
 
 
@@ -33,14 +36,16 @@ class Evaluations:
 
     Attributes:
         pipeline: Makes or returns the pipeline that is measured.
-        judging: Makes what answers and judges questions, if the settings name a judge.
+        measuring_pipeline: The same, but each question is embedded once for all configurations.
+        judging: Makes what answers and judges questions: by a judge's name, or the settings' own.
         caches: Returns what retrievals keep.
     """
 
     database: Database
     settings: Settings
     pipeline: Callable[[], RetrievalPipeline]
-    judging: Callable[[], Judging | None]
+    measuring_pipeline: Callable[[], RetrievalPipeline]
+    judging: Callable[[str | None], Judging | None]
     caches: Callable[[], Caches]
 
     @property
@@ -48,8 +53,23 @@ class Evaluations:
         """What an evaluation must reach."""
         return self.settings.gate
 
-    def run(self, configuration: NamedConfiguration, *, run_id: str | None) -> Evaluation:
+    def run(
+        self,
+        configuration: NamedConfiguration,
+        *,
+        judge: str | None = None,
+        run_id: str | None = None,
+        store: bool = True,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Evaluation:
         """Ask every golden question, and store the evaluation.
+
+        Args:
+            configuration: What to measure.
+            judge: As `Application.judging`.
+            run_id: Dagster's run, if there is one.
+            store: Whether the evaluation is stored.
+            progress: Called with 1 after each of the `steps`.
 
         Raises:
             RagError: See `evaluate`.
@@ -59,9 +79,37 @@ class Evaluations:
             self.pipeline(),
             configuration.name,
             configuration.retrieval,
-            judging=self.judging(),
+            judging=self.judging(judge),
             gate=self.settings.gate,
             run_id=run_id,
+            store=store,
+            progress=progress,
+        )
+
+    def steps(self, judge: str | None = None) -> int:
+        """Return how many steps `run` has: one a question, two if its answer is judged."""
+        with self.database.transaction() as connection:
+            questions = len(list_golden(connection))
+        return questions * (2 if self.judging(judge) else 1)
+
+    def experiment(
+        self,
+        experiment: Experiment,
+        configurations: Mapping[str, RetrievalConfig],
+        *,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> ExperimentResult:
+        """Measure many configurations and choose one; nothing is stored.
+
+        Raises:
+            RagError: See `run_experiment`.
+        """
+        return run_experiment(
+            self.database,
+            self.measuring_pipeline(),
+            experiment,
+            configurations,
+            progress=progress,
         )
 
     def measure(self, name: str, config: RetrievalConfig) -> Evaluation:

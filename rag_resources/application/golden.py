@@ -1,15 +1,22 @@
 """What one can do with the golden dataset."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_changes import GoldenChange, GoldenVersion
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.database.pool import Database
-from rag_resources.golden.files import import_golden
-from rag_resources.golden.review import review_drift
+from rag_resources.golden.editing import add_entry, delete_entries, find_entry, update_entry
+from rag_resources.golden.files import export_golden, import_golden, read_golden, restore_golden
+from rag_resources.golden.review import review_drift, suggest_candidates
 from rag_resources.settings import Settings
+from rag_resources.store.comparison import NoteName, name_notes
 from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
+from rag_resources.store.golden_history import golden_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,24 +26,112 @@ class Golden:
     database: Database
     settings: Settings
 
-    def import_file(self, path: Path, *, run_id: str | None) -> GoldenImport:
-        """Import the questions of a source, all of them or none.
+    @property
+    def source(self) -> Path | None:
+        """The file that the next materialisation imports, if the settings name one."""
+        return self.settings.golden_source
+
+    def import_file(
+        self, path: Path, *, replace: bool = False, run_id: str | None = None
+    ) -> GoldenImport:
+        """Import the questions of a file, all of them or none.
+
+        Args:
+            path: A JSON file of questions.
+            replace: Whether questions that a person entered give way to the file.
+            run_id: Dagster's run, if there is one.
 
         Raises:
             RagError: The file cannot be read, or is not valid; nothing changed.
         """
-        return import_golden(self.database, path, tenant=self.settings.tenant, run_id=run_id)
+        return import_golden(
+            self.database, path, tenant=self.settings.tenant, replace=replace, run_id=run_id
+        )
+
+    def restore(self, moment: str) -> Sequence[GoldenChange]:
+        """Make the questions what they were at a version, golden hash or date.
+
+        Raises:
+            RagError: There is no such moment, or a relevant note is gone; nothing changed.
+        """
+        return restore_golden(self.database, moment)
+
+    def export(self, path: Path, *, moment: str | None = None) -> int:
+        """Write the questions to a file, as they are or were, and return how many.
+
+        Raises:
+            RagError: There is no such moment, or the file cannot be written.
+        """
+        return export_golden(self.database, path, moment=moment)
+
+    def read_file(self, path: Path) -> Sequence[GoldenEntry]:
+        """Read a file and check it against the notes there are; nothing is stored.
+
+        Raises:
+            RagError: The file cannot be read, or is not valid.
+        """
+        return read_golden(self.database, path, tenant=self.settings.tenant)
 
     def entries(self) -> list[GoldenEntry]:
         """Return all questions, in a stable order."""
         with self.database.transaction() as connection:
             return list_golden(connection)
 
+    def find(self, golden_id: str) -> tuple[GoldenEntry, Mapping[UUID, NoteName]]:
+        """Return a question by its id or the beginning of it, and its notes' names.
+
+        Raises:
+            InvalidParameterError: No question, or several, have such an id.
+        """
+        with self.database.transaction() as connection:
+            entry = find_entry(list_golden(connection), golden_id)
+            return entry, name_notes(connection, entry.relevant_note_ids)
+
+    def add(self, fields: Mapping[str, Any], *, origin: str) -> GoldenEntry:
+        """Add a question.
+
+        Args:
+            fields: As a file gives them.
+            origin: What the history names as the cause.
+
+        Raises:
+            InvalidGoldenDatasetError: The question is not valid; every problem is named.
+        """
+        return add_entry(self.database, fields, tenant=self.settings.tenant, origin=origin)
+
+    def update(self, golden_id: str, fields: Mapping[str, Any], *, origin: str) -> GoldenEntry:
+        """Change some fields of a question.
+
+        Args:
+            golden_id: Its id or the beginning of it.
+            fields: As `add`; none says that the question still holds.
+            origin: As `add`.
+
+        Raises:
+            RagError: No question has such an id, or it would not be valid.
+        """
+        return update_entry(
+            self.database, golden_id, fields, tenant=self.settings.tenant, origin=origin
+        )
+
+    def delete(self, entries: Sequence[GoldenEntry], *, origin: str) -> None:
+        """Delete questions; the history keeps them."""
+        delete_entries(self.database, entries, origin=origin)
+
     def broken(self) -> list[BrokenEntry]:
         """Return the questions some of whose relevant notes are gone."""
         with self.database.transaction() as connection:
             return find_broken(connection)
 
+    def versions(self) -> Sequence[GoldenVersion]:
+        """Return all versions of the dataset, oldest first."""
+        with self.database.transaction() as connection:
+            return golden_versions(connection)
+
     def drift(self) -> GoldenDrift:
         """Return which questions want looking at."""
         return review_drift(self.database)
+
+    def suggest(self, *, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Return questions with notes that may answer them too, for a person to judge."""
+        return suggest_candidates(self.database, limit=limit)

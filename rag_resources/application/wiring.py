@@ -79,6 +79,7 @@ class Application:
             self.database,
             self.settings,
             pipeline=lambda: self.pipeline,
+            measuring_pipeline=lambda: self.measuring_pipeline,
             judging=self.judging,
             caches=lambda: self.caches,
         )

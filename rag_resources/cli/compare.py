@@ -28,11 +28,8 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the second evaluation with the first."""
-    from rag_resources.evaluation.comparison import compare_by_name
-
-    with application() as opened, opened.database.snapshot() as connection:
-        found = compare_by_name(connection, before, after, common_only=common)
-        inferiority = found.comparison.inferiority(opened.settings.gate.margin)
+    with application() as opened:
+        found, inferiority = opened.evaluations.compare(before, after, common_only=common)
     if as_json:
         write_json(_as_json(found, inferiority))
     else:

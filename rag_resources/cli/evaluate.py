@@ -18,7 +18,6 @@ from rag_resources.cli.session import application
 from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
-    from rag_resources.application import Application
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import Percentiles, Summary
     from rag_resources.core.gate import GateConfig
@@ -51,36 +50,19 @@ def evaluate(
     ] = False,
 ) -> None:
     """Evaluate a named configuration."""
-    from rag_resources.evaluation.runner import evaluate as run
-
     with application() as app:
         named = app.configuration(config)
-        judging = app.judging(judge)
-        steps = _question_count(app) * (2 if judging else 1)
+        steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:
-            evaluation = run(
-                app.database,
-                app.pipeline,
-                config,
-                named.retrieval,
-                gate=app.settings.gate,
-                judging=judging,
-                store=not no_store,
-                progress=advance,
+            evaluation = app.evaluations.run(
+                named, judge=judge, store=not no_store, progress=advance
             )
     if as_json:
         write_json(_as_json(evaluation, named))
     else:
-        _show(evaluation, config, app.settings.gate)
+        _show(evaluation, config, app.evaluations.gate)
     if fail_under_gate and not evaluation.summary.verdict.allows_promotion:
         raise typer.Exit(1)
-
-
-def _question_count(app: "Application") -> int:
-    from rag_resources.store.golden import list_golden
-
-    with app.database.transaction() as connection:
-        return len(list_golden(connection))
 
 
 def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> None:

@@ -22,19 +22,15 @@ def experiment(
 ) -> None:
     """Try every configuration of a file and choose one."""
     from rag_resources.core.experiment import expand
-    from rag_resources.evaluation.experiment import load_experiment, run_experiment
-    from rag_resources.store.golden import list_golden
+    from rag_resources.evaluation.experiment import load_experiment
 
     asked = load_experiment(path)
     with application() as opened:
         configurations = expand(asked, opened.configuration(asked.base).retrieval)
-        with opened.database.transaction() as connection:
-            questions = len(list_golden(connection))
+        questions = len(opened.golden.entries())
         title = Message.EXPERIMENT_PROGRESS.format(count=len(configurations))
         with progress(title, total=questions * len(configurations)) as advance:
-            result = run_experiment(
-                opened.database, opened.measuring_pipeline, asked, configurations, progress=advance
-            )
+            result = opened.evaluations.experiment(asked, configurations, progress=advance)
     if as_json:
         write_json(_as_json(asked, result))
     else:

@@ -32,12 +32,9 @@ def import_file(
 ) -> None:
     """Import a whole file or nothing of it."""
     from rag_resources.core.golden_changes import Operation
-    from rag_resources.golden.files import import_golden
 
     with application() as opened:
-        imported = import_golden(
-            opened.database, path, tenant=opened.settings.tenant, replace=replace
-        )
+        imported = opened.golden.import_file(path, replace=replace)
         counts = _say_changes(Message.GOLDEN_IMPORTED, imported.changes, path=path)
         if imported.kept:
             note(Message.GOLDEN_KEPT.format(count=len(imported.kept)))
@@ -45,7 +42,7 @@ def import_file(
                 note(f"  - {entry.query}")
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)
-        warn_of_source(opened.settings, imported=path)
+        warn_of_source(opened.golden.source, imported=path)
 
 
 @command(app, "restore", Message.HELP_GOLDEN_RESTORE)
@@ -53,12 +50,10 @@ def restore(
     moment: Annotated[str, typer.Argument(metavar="MOMENTO", help=Message.HELP_GOLDEN_MOMENT)],
 ) -> None:
     """Restore the questions as they were at an earlier moment."""
-    from rag_resources.golden.files import restore_golden
-
     with application() as opened:
-        changes = restore_golden(opened.database, moment)
+        changes = opened.golden.restore(moment)
         _say_changes(Message.GOLDEN_RESTORED, changes, moment=moment)
-        warn_of_source(opened.settings)
+        warn_of_source(opened.golden.source)
 
 
 def _say_changes(
@@ -86,20 +81,16 @@ def export_file(
     ] = None,
 ) -> None:
     """Write the questions to a file."""
-    from rag_resources.golden.files import export_golden
-
     with application() as opened:
-        count = export_golden(opened.database, path, moment=moment)
+        count = opened.golden.export(path, moment=moment)
     say(Message.GOLDEN_EXPORTED.format(count=count, path=path))
 
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile) -> None:
     """Check a file against the stored notes."""
-    from rag_resources.golden.files import read_golden
-
     with application() as opened:
-        entries = read_golden(opened.database, path, tenant=opened.settings.tenant)
+        entries = opened.golden.read_file(path)
     say(Message.GOLDEN_VALID.format(count=len(entries), path=path))
 
 

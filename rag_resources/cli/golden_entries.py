@@ -15,7 +15,6 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.golden import GoldenEntry
-    from rag_resources.settings import Settings
 
 ID_CHARS = 8
 """Characters shown of an id in a list: enough for thousands; `find_entry` takes any prefix."""
@@ -59,15 +58,14 @@ def list_entries(
 ) -> None:
     """List the questions."""
     from rag_resources.core.golden import CATEGORIES
-    from rag_resources.store.golden import list_golden
 
     if category is not None and category not in CATEGORIES:
         known = ", ".join(CATEGORIES)
         raise InvalidParameterError(Message.GOLDEN_CATEGORY.format(value=category, known=known))
-    with application() as opened, opened.database.transaction() as connection:
+    with application() as opened:
         entries = [
             entry
-            for entry in list_golden(connection)
+            for entry in opened.golden.entries()
             if category in {None, entry.category} and (tag is None or tag in entry.tags)
         ]
     if as_json:
@@ -87,13 +85,8 @@ def list_entries(
 
 def show(golden_id: GoldenId, as_json: JsonOption = False) -> None:
     """Show everything known about a question."""
-    from rag_resources.golden.editing import find_entry
-    from rag_resources.store.comparison import name_notes
-    from rag_resources.store.golden import list_golden
-
-    with application() as opened, opened.database.transaction() as connection:
-        entry = find_entry(list_golden(connection), golden_id)
-        names = name_notes(connection, entry.relevant_note_ids)
+    with application() as opened:
+        entry, names = opened.golden.find(golden_id)
     if as_json:
         write_json(entry.to_json())
         return
@@ -133,17 +126,13 @@ def add(
     from_stdin: FromStdin = False,
 ) -> None:
     """Add a question."""
-    from rag_resources.golden.editing import add_entry
-
     fields = _fields(
         query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
     )
     with application() as opened:
-        entry = add_entry(
-            opened.database, fields, tenant=opened.settings.tenant, origin="rag golden add"
-        )
+        entry = opened.golden.add(fields, origin="rag golden add")
         say(Message.GOLDEN_ADDED.format(golden_id=entry.golden_id))
-        warn_of_source(opened.settings)
+        warn_of_source(opened.golden.source)
 
 
 def update(
@@ -161,23 +150,15 @@ def update(
     ] = False,
 ) -> None:
     """Change a question, or confirm that it still holds."""
-    from rag_resources.golden.editing import update_entry
-
     fields = _fields(
         query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
     )
     if not fields and not reviewed:
         raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
     with application() as opened:
-        entry = update_entry(
-            opened.database,
-            golden_id,
-            fields,
-            tenant=opened.settings.tenant,
-            origin="rag golden update",
-        )
+        entry = opened.golden.update(golden_id, fields, origin="rag golden update")
         say(Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id))
-        warn_of_source(opened.settings)
+        warn_of_source(opened.golden.source)
 
 
 def delete(
@@ -185,23 +166,18 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
 ) -> None:
     """Delete questions after confirmation by a person."""
-    from rag_resources.golden.editing import delete_entries, find_entry
-    from rag_resources.store.golden import list_golden
-
     with application() as opened:
-        with opened.database.transaction() as connection:
-            stored = list_golden(connection)
-        entries = list(dict.fromkeys(find_entry(stored, each) for each in golden_ids))
+        found = (opened.golden.find(each)[0] for each in golden_ids)
+        entries = list(dict.fromkeys(found))
         if not (yes or _confirmed(entries)):
             raise InvalidParameterError(Message.GOLDEN_DELETE_UNCONFIRMED)
-        delete_entries(opened.database, entries, origin="rag golden delete")
+        opened.golden.delete(entries, origin="rag golden delete")
         say(Message.GOLDEN_DELETED.format(count=len(entries)))
-        warn_of_source(opened.settings)
+        warn_of_source(opened.golden.source)
 
 
-def warn_of_source(settings: "Settings", *, imported: Path | None = None) -> None:
+def warn_of_source(source: Path | None, *, imported: Path | None = None) -> None:
     """Warn that the next materialisation resets what was changed here to GOLDEN_SOURCE."""
-    source = settings.golden_source
     if source and (imported is None or imported.resolve() != source.resolve()):
         warn(Message.GOLDEN_SOURCE_RULES.format(path=source))
 

@@ -21,11 +21,10 @@ Limit = Annotated[int, typer.Option("--limit", metavar="N", help=Message.HELP_GO
 def history(limit: Limit = SHOWN_VERSIONS, as_json: JsonOption = False) -> None:
     """Show the newest versions of the dataset."""
     from rag_resources.core.golden_changes import Operation
-    from rag_resources.store.golden_history import golden_versions
 
     _check(limit)
-    with application() as opened, opened.database.transaction() as connection:
-        versions = golden_versions(connection)[::-1]
+    with application() as opened:
+        versions = opened.golden.versions()[::-1]
     if as_json:
         write_json({"versions": [_version_json(version) for version in versions[:limit]]})
         return
@@ -57,10 +56,8 @@ def history(limit: Limit = SHOWN_VERSIONS, as_json: JsonOption = False) -> None:
 
 def drift(as_json: JsonOption = False) -> None:
     """List the questions that need review."""
-    from rag_resources.golden.review import review_drift
-
     with application() as opened:
-        found = review_drift(opened.database)
+        found = opened.golden.drift()
     if as_json:
         write_json(found.to_json())
         return
@@ -71,11 +68,9 @@ def drift(as_json: JsonOption = False) -> None:
 
 def suggest(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
     """Show notes to be judged; with JSON, as a file to edit and import."""
-    from rag_resources.golden.review import suggest_candidates
-
     _check(limit)
     with application() as opened:
-        candidates = suggest_candidates(opened.database, limit=limit)
+        candidates = opened.golden.suggest(limit=limit)
     if as_json:
         write_json({"entries": candidates})
         return
