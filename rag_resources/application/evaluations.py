@@ -1,4 +1,4 @@
-"""Measuring configurations, and what was measured."""
+"""Use cases of evaluation: measure, compare, experiment, report and archive."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

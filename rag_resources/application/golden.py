@@ -1,4 +1,4 @@
-"""What one can do with the golden dataset."""
+"""Use cases of the golden dataset: files, single questions, history and review."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ class Golden:
             return golden_versions(connection)
 
     def drift(self) -> GoldenDrift:
-        """Return which questions want looking at."""
+        """Return the questions that need review."""
         return review_drift(self.database)
 
     def suggest(self, *, limit: int) -> Sequence[Mapping[str, Any]]:

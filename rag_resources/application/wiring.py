@@ -72,7 +72,7 @@ class Application:
 
     @property
     def evaluations(self) -> "Evaluations":
-        """Evaluations of configurations, and their stored results."""
+        """Evaluations: measure, compare, experiment, report and archive."""
         from rag_resources.application.evaluations import Evaluations
 
         return Evaluations(

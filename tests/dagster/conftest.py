@@ -22,11 +22,11 @@ from dagster_project import (
     SAMPLE,
     Corpus,
     Project,
-    accept_present_settings,
     cloned,
     environment,
     opened,
     prepare,
+    settle_in,
 )
 
 from rag_resources.database.server import EmbeddedServer
@@ -112,5 +112,5 @@ def indexed(
     with cloned(server, *indexed_templates) as (database, dagster):
         own = corpus.copy(tmp_path)
         with opened(tmp_path / "home", server.dsn(database), server.dsn(dagster), own) as made:
-            accept_present_settings()
+            settle_in(made)
             yield made

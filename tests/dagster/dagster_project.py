@@ -192,6 +192,17 @@ def accept_present_settings() -> None:
         confirm_settings(application, accept=True)
 
 
+def settle_in(project: Project) -> None:
+    """Make a copied project one that was filled from its own files, at their own place."""
+    accept_present_settings()
+    with psycopg.connect(project.database_url) as connection:
+        connection.execute("SET LOCAL session_replication_role = replica")  # history has a guard
+        connection.execute(
+            "UPDATE golden_history SET source = %s WHERE source <> ''",
+            [str(project.corpus.golden.resolve())],
+        )
+
+
 @contextmanager
 def opened(home: Path, database_url: str, dagster_url: str, corpus: Corpus) -> Iterator[Project]:
     """Prepare a home over two databases and open its instance."""

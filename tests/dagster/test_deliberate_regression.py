@@ -23,6 +23,7 @@ from dagster_project import (
     failure_texts,
     materialised,
     opened,
+    settle_in,
 )
 from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 
@@ -82,6 +83,7 @@ def serving(
     with cloned(server, *serving_templates) as (database, dagster):
         own = write_corpus(tmp_path)
         with opened(tmp_path / "home", server.dsn(database), server.dsn(dagster), own) as made:
+            settle_in(made)
             yield made
 
 

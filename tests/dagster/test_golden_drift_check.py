@@ -27,10 +27,10 @@ def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> Non
     assert f"«{question['query']}»" in str(said.metadata["findings"].value)
 
 
-def test_what_the_source_takes_away_is_named(
+def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(
     indexed: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question added by hand stays as long as no golden file is configured."""
+    """With a file or without; only what came from the file goes with it."""
     added = "¿Quién añadió esta pregunta?"
     indexed.query(
         "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids, expected_answer,"
@@ -44,9 +44,12 @@ def test_what_the_source_takes_away_is_named(
         kept = materialised(indexed.run(GOLDEN), GOLDEN)[None]
     assert (kept["questions"], kept["deleted"]) == (total, 0)
 
+    gone, *left = indexed.corpus.questions()
+    indexed.corpus.ask(left)
     result = indexed.run(GOLDEN)
     taken = materialised(result, GOLDEN)[None]
     assert (taken["questions"], taken["deleted"], taken["inserted"]) == (total - 1, 1, 0)
-    assert taken["deleted_questions"] == f"- {added}\n\n{Message.GOLDEN_RECOVER}"
+    assert taken["deleted_questions"] == f"- {gone['query']}\n\n{Message.GOLDEN_RECOVER}"
+    assert indexed.query("SELECT count(*) FROM golden_dataset WHERE query = %s", added) == [(1,)]
     origins = indexed.query("SELECT origin FROM golden_history ORDER BY id DESC LIMIT 1")
     assert origins == [(f"{indexed.corpus.golden.name} ({result.run_id})",)]
