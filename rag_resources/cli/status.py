@@ -151,6 +151,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
         Message.COLUMN_STATE,
         Message.COLUMN_CHUNK_VECTORS,
         Message.COLUMN_NOTE_VECTORS,
+        Message.COLUMN_WINDOWS,
         Message.COLUMN_PENDING,
     )
     rows = [
@@ -159,7 +160,8 @@ def _models_table(models: "list[ModelStatus]") -> Any:
             MODEL_STATES[model.state],
             str(model.chunk_vectors),
             str(model.note_vectors),
-            str(model.pending),
+            str(model.windows),
+            str(max(model.pending, model.pending_windows)),
         )
         for model in models
     ]
@@ -186,6 +188,8 @@ def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, 
                 "chunkVectors": model.chunk_vectors,
                 "noteVectors": model.note_vectors,
                 "pendingNotes": model.pending,
+                "windows": model.windows,
+                "pendingWindowNotes": model.pending_windows,
                 "runtime": embedded_runtime(model.name),
             }
             for model in models
