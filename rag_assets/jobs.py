@@ -5,7 +5,6 @@ import dagster as dg
 from rag_assets.keys import (
     ALL_EMBEDDINGS,
     ALL_EVALUATIONS,
-    ALL_WINDOWS,
     CHUNKS,
     EVALUATION_REPORT,
     GOLDEN_DATASET,
@@ -23,7 +22,7 @@ ingest_job = dg.define_asset_job(
 
 index_job = dg.define_asset_job(
     "index",
-    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS | ALL_WINDOWS,
+    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS,
     description=Message.JOB_INDEX,
 )
 

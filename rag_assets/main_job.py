@@ -47,13 +47,12 @@ def main_job(settings: Settings, source: ContentSource) -> None:
     ):
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
-        with progress_bars(console, application, configured.window_models):
+        with progress_bars(console, application):
             sample = {"config": {"sample": source.asked_for}}
             bad_notes = runs.months("ingest", ops={"notes": sample})
             if source.golden or application.golden.entries():
                 runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
-            windows = configured.window_models
-            if not application.migration.is_done(full_window(settings), window_models=windows):
+            if not application.migration.is_done(full_window(settings)):
                 bad_notes += runs.months("index")
         if not application.golden.entries():
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])

@@ -1,7 +1,7 @@
 """The console output of the main job: progress read from the database, and the results."""
 
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -22,9 +22,7 @@ WIDEST_TABLE = 400
 
 
 @contextmanager
-def progress_bars(
-    console: Console, application: Application, window_models: Sequence[str] = ()
-) -> Iterator[None]:
+def progress_bars(console: Console, application: Application) -> Iterator[None]:
     """Show the index's progress, read from the database, while the runs work."""
     bars = Progress(
         TextColumn("{task.description}"),
@@ -40,10 +38,6 @@ def progress_bars(
         model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
         for model in application.migration.models
     }
-    windows: dict[str, TaskID] = {
-        model: bars.add_task(Message.PROGRESS_WINDOWS.format(model=model), total=0)
-        for model in window_models
-    }
 
     def refresh() -> None:
         try:
@@ -55,8 +49,6 @@ def progress_bars(
         bars.update(chunked, completed=now.chunked, total=now.notes)
         for model, task in models.items():
             bars.update(task, completed=now.vectors.get(model, 0), total=now.chunks)
-        for model, task in windows.items():
-            bars.update(task, completed=now.windows.get(model, 0), total=now.chunks)
 
     finished = threading.Event()
 

@@ -20,7 +20,7 @@ from dagster._core.execution.backfill import (
 
 from rag_assets.indexing.assets import describe_closed
 from rag_assets.jobs import index_job, ingest_job
-from rag_assets.keys import CHUNKS, embeddings_key, windows_key
+from rag_assets.keys import CHUNKS, embeddings_key
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
@@ -254,7 +254,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         closed, hold = application.migration.closed_batches(), application.migration.held()
     stops = [
         _Stop(
-            frozenset((CHUNKS, embeddings_key(batch.model), windows_key(batch.model))),
+            frozenset((CHUNKS, embeddings_key(batch.model))),
             batch.finished_at,
             describe_closed([batch]),
             is_gate=True,
@@ -262,8 +262,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         for batch in closed
     ]
     if hold:
-        models = settings.embedding_models
-        assets = frozenset((CHUNKS, *map(embeddings_key, models), *map(windows_key, models)))
+        assets = frozenset((CHUNKS, *map(embeddings_key, settings.embedding_models)))
         stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
     return stops
 

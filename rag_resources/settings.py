@@ -21,7 +21,6 @@ from rag_resources.core.errors import InvalidConfigurationError, InvalidParamete
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
-from rag_resources.core.windows import WindowsConfig
 from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
@@ -94,7 +93,6 @@ class Settings(BaseSettings):
         judge_samples: How often the judge `llm` judges each answer.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
-        windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
         rag_configurations: An additional folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
@@ -131,7 +129,6 @@ class Settings(BaseSettings):
     judge_samples: int = Field(1, ge=1, le=9)
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
-    windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()
     rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=100)
@@ -222,11 +219,7 @@ class Settings(BaseSettings):
         return self.rag_home
 
 
-_GROUPS: Mapping[str, type[BaseModel]] = {
-    "chunking": ChunkingConfig,
-    "gate": GateConfig,
-    "windows": WindowsConfig,
-}
+_GROUPS: Mapping[str, type[BaseModel]] = {"chunking": ChunkingConfig, "gate": GateConfig}
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -308,15 +308,7 @@ CREATE TABLE embedding_models (
     embeds_chunks boolean NOT NULL DEFAULT TRUE,
     created_at timestamptz NOT NULL DEFAULT now(),
     -- Since when nothing is kept of it but this row, for the promotions that name it.
-    retired_at timestamptz,
-    -- How the chunks of a model are cut into windows (core.windows.windows_hash); null for a model without windows.
-    windows_hash text,
-    -- The cosines that stand for "unrelated" and "the same": between them a fused score goes from 0 to 1.
-    cosine_low double precision NOT NULL DEFAULT 0,
-    cosine_high double precision NOT NULL DEFAULT 1,
-    CONSTRAINT embedding_models_cosine_range_check CHECK (
-        cosine_low >= -1 AND cosine_low < cosine_high AND cosine_high <= 1
-    )
+    retired_at timestamptz
 );
 
 -- A partition per model: its own dimension check and HNSW index; retiring a model drops its partition.
@@ -333,34 +325,9 @@ CREATE TABLE chunk_embeddings (
 CREATE INDEX chunk_embeddings_content_idx ON chunk_embeddings (content_sha256);
 CREATE INDEX chunk_embeddings_contextual_idx ON chunk_embeddings (contextual_sha256);
 
--- Small windows of a chunk: a few sentences each, under the note's title.
-CREATE TABLE chunk_windows (
-    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
-    model text NOT NULL REFERENCES embedding_models (name),
-    window_index integer NOT NULL CHECK (window_index >= 0),
-    -- In the content of the chunk, which keeps its id wherever its note moves it.
-    start_char integer NOT NULL CHECK (start_char >= 0),
-    end_char integer NOT NULL,
-    embedding halfvec NOT NULL,
-    -- Of the text that the vector stands for, with the note's title (core.windows.window_text).
-    text_sha256 bytea NOT NULL,
-    PRIMARY KEY (model, chunk_id, window_index),
-    CONSTRAINT chunk_windows_bounds_check CHECK (end_char > start_char)
-) PARTITION BY LIST (model);
--- Prevents embedding the same text twice.
-CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
-
 -- Chunked notes whose vectors of a model are not all there yet: the queue of the embedding runs, and the notes that
 -- are still searched as a whole. Written by the transaction that chunks a note, before it touches the chunks.
 CREATE TABLE pending_embeddings (
-    model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
-    requested_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (model, note_id)
-);
-
--- Chunked notes whose windows are not all there yet, as pending_embeddings is for the vectors of chunks.
-CREATE TABLE pending_windows (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     requested_at timestamptz NOT NULL DEFAULT now(),
@@ -390,15 +357,15 @@ CREATE TABLE note_embeddings (
     PRIMARY KEY (model, note_id)
 ) PARTITION BY LIST (model);
 
--- The partitions of a model in the three tables of vectors. Idempotent. Made apart and attached: made in place they
--- would lock out whoever uses the vectors of any model.
+-- The partitions of a model in both tables. Called once per model, idempotent. Made apart and attached: made in place
+-- they would lock out whoever uses the vectors of any model.
 CREATE PROCEDURE create_model_partitions(model_name text, model_dimension integer)
 LANGUAGE plpgsql AS $create_model_partitions$
 DECLARE
     family text;
     child text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
+    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
         child := family || '_' || model_name;
         IF to_regclass(quote_ident(child)) IS NULL THEN
             EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', child, family);
@@ -412,7 +379,7 @@ BEGIN
 END
 $create_model_partitions$;
 
--- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses those tables until
+-- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses both tables until
 -- commit, though not who searches another model's partition. Detached first (CONCURRENTLY) they would take foreign keys
 -- of their own along, and to drop those locks chunks and notes against every reader.
 CREATE PROCEDURE drop_model_partitions(model_name text)
@@ -420,7 +387,7 @@ LANGUAGE plpgsql AS $drop_model_partitions$
 DECLARE
     family text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
+    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
         EXECUTE format('DROP TABLE IF EXISTS %I', family || '_' || model_name);
     END LOOP;
 END
@@ -506,8 +473,7 @@ DECLARE
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'embedding_models', 'chunk_embeddings',
                                    'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state',
-                                   'document_pages', 'note_spans', 'chunk_windows',
-                                   'pending_windows'] LOOP
+                                   'document_pages', 'note_spans'] LOOP
         EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
                        'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
         EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
@@ -523,7 +489,7 @@ $triggers$;
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    stage text NOT NULL CHECK (stage IN ('chunk', 'embed_note', 'embed_chunk', 'embed_window')),
+    stage text NOT NULL CHECK (stage IN ('chunk', 'embed_note', 'embed_chunk')),
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     chunk_id uuid REFERENCES chunks (id) ON DELETE CASCADE,
     model text REFERENCES embedding_models (name),

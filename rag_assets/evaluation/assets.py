@@ -15,7 +15,6 @@ from rag_assets.keys import (
     OWNERS,
     embeddings_key,
     evaluation_key,
-    windows_key,
 )
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
@@ -91,15 +90,15 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
 
 def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
     """Build the asset `evaluation_results/<configuration>`."""
-    model = configuration.retrieval.model
     searched = (
-        embeddings_key(model) if configuration.retrieval.unit == "chunks" else NOTE_EMBEDDINGS
+        embeddings_key(configuration.retrieval.model)
+        if configuration.retrieval.unit == "chunks"
+        else NOTE_EMBEDDINGS
     )
-    windows = [windows_key(model)] if configuration.retrieval.searches_windows else []
 
     @dg.asset(
         key=evaluation_key(configuration.name),
-        deps=[GOLDEN_DATASET, searched, *windows],
+        deps=[GOLDEN_DATASET, searched],
         group_name="evaluation",
         owners=OWNERS,
         kinds={"python", "postgres"},

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.quality_watch import BatchVerdict
 from rag_resources.core.types import TimeWindow
-from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.migration.batches import record_batch
@@ -67,21 +66,11 @@ class Migration:
         with self.database.transaction() as connection:
             return read_progress(connection, self.settings.note_embedding_model)
 
-    def is_done(self, window: TimeWindow, *, window_models: Sequence[str] = ()) -> bool:
-        """Whether no note of a window needs chunking or embedding by a configured model.
-
-        Args:
-            window: The months.
-            window_models: Those models whose windows are to be there, too.
-        """
+    def is_done(self, window: TimeWindow) -> bool:
+        """Whether no note of a window needs chunking or embedding by a configured model."""
         with self.database.transaction() as connection:
             return index_is_current(
-                connection,
-                window,
-                chunking_hash=self.chunking_hash,
-                models=self.models,
-                window_models=window_models,
-                windows_hash=windows_hash(self.settings.windows),
+                connection, window, chunking_hash=self.chunking_hash, models=self.models
             )
 
     def closed_batches(self) -> list[StoredBatch]:

@@ -151,7 +151,6 @@ def _models_table(models: "list[ModelStatus]") -> Any:
         Message.COLUMN_STATE,
         Message.COLUMN_CHUNK_VECTORS,
         Message.COLUMN_NOTE_VECTORS,
-        Message.COLUMN_WINDOWS,
         Message.COLUMN_PENDING,
     )
     rows = [
@@ -160,8 +159,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
             MODEL_STATES[model.state],
             str(model.chunk_vectors),
             str(model.note_vectors),
-            str(model.windows),
-            str(max(model.pending, model.pending_windows)),
+            str(model.pending),
         )
         for model in models
     ]
@@ -188,8 +186,6 @@ def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, 
                 "chunkVectors": model.chunk_vectors,
                 "noteVectors": model.note_vectors,
                 "pendingNotes": model.pending,
-                "windows": model.windows,
-                "pendingWindowNotes": model.pending_windows,
                 "runtime": embedded_runtime(model.name),
             }
             for model in models

@@ -65,7 +65,6 @@ class Message:
     RUN_DEAD: Template
     STATEMENT_CANCELLED: Template
     MODEL_NOT_INDEXED: Template
-    WINDOWS_NOT_INDEXED: Template
     EMBEDDING_DIMENSION: Template
     FUSION_WEIGHTS: Template
     FUSION_RANK_CONSTANT: Template
@@ -83,7 +82,6 @@ class Message:
     CONFIGURATION_MODEL: Template
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
-    WINDOW_STRIDE_TOO_LARGE: Template
     ALL_WEIGHTS_ZERO: Template
     RETRIEVER_WEIGHTS_ZERO: Template
     RETRIEVER_WITHOUT_MODEL: Template
@@ -219,7 +217,6 @@ class Message:
     ASSET_NOTE_EMBEDDINGS: Template
     ASSET_CHUNKS: Template
     ASSET_EMBEDDINGS: Template
-    ASSET_WINDOWS: Template
     ASSET_GOLDEN: Template
     ASSET_MIGRATION_STATUS: Template
     ASSET_REPORT: Template
@@ -236,9 +233,7 @@ class Message:
     OUTSIDE_EARLY: Template
     OUTSIDE_FUTURE: Template
     CHECK_EMBEDDINGS_COMPLETE: Template
-    CHECK_WINDOWS_COMPLETE: Template
     CHECK_BATCH_SINGLE: Template
-    CHECK_WINDOWS_BATCH_SINGLE: Template
     CHECK_GOLDEN: Template
     CHECK_GOLDEN_DRIFT: Template
     CHECK_RETRIEVAL_QUALITY: Template
@@ -276,7 +271,6 @@ class Message:
     CHUNKS_BROKEN: Template
     CHUNKS_SOUND: Template
     EMBEDDINGS_GAPS: Template
-    WINDOWS_GAPS: Template
     BATCH_DIFFERS: Template
     NOTHING_TO_CHECK: Template
     GOLDEN_SOUND: Template
@@ -389,7 +383,6 @@ class Message:
     PROGRESS_NOTE_VECTORS: Template
     PROGRESS_CHUNKED: Template
     PROGRESS_VECTORS: Template
-    PROGRESS_WINDOWS: Template
     PROGRESS_EVALUATING: Template
     INDEXED_WITHOUT_GOLDEN: Template
     RUN_ENDED_BADLY: Template
@@ -745,7 +738,6 @@ class Message:
     COLUMN_STATE: Template
     COLUMN_CHUNK_VECTORS: Template
     COLUMN_NOTE_VECTORS: Template
-    COLUMN_WINDOWS: Template
     COLUMN_PENDING: Template
     COLUMN_MONTH: Template
     COLUMN_NOTES: Template

@@ -144,8 +144,6 @@ class RetrievalResult:
         rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
-        matched_window: Offsets in the note of the few sentences that matched best; None if no
-            windows were searched.
     """
 
     chunk_id: UUID
@@ -162,7 +160,6 @@ class RetrievalResult:
     rerank_score: float | None = None
     start_char: int = 0
     place: DocumentPlace | None = None
-    matched_window: tuple[int, int] | None = None
 
     @property
     def end_char(self) -> int:
@@ -172,10 +169,9 @@ class RetrievalResult:
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store.
 
-        The metadata has a `place` and a `matchedWindow` only if the passage has them.
+        The metadata has a `place` only if the passage has one.
         """
         place = {"place": self.place.to_json()} if self.place else {}
-        window = {"matchedWindow": list(self.matched_window)} if self.matched_window else {}
         return {
             "chunkId": str(self.chunk_id),
             "noteId": str(self.note_id),
@@ -194,7 +190,6 @@ class RetrievalResult:
                 "rerankScore": self.rerank_score,
                 "causalPath": None,  # Part of the documented form; there is no graph yet.
                 **place,
-                **window,
             },
         }
 
@@ -261,7 +256,6 @@ class ModelInfo:
         digest: Identifies the weights and the prefixes; if it changes, vectors change.
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
-        cosine_range: The cosines that a score of 0 and of 1 on the fixed scale stand for.
     """
 
     name: str
@@ -270,4 +264,3 @@ class ModelInfo:
     digest: str
     similarity_threshold: float
     max_sequence_tokens: int
-    cosine_range: tuple[float, float] = (0.0, 1.0)

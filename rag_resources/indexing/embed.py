@@ -63,7 +63,7 @@ class EmbedReport:
         return {failure.note_id for failure in self.failed}
 
 
-class EmbeddedBatch(NamedTuple):
+class _Batch(NamedTuple):
     """The outcome of a batch; `unfinished` are notes that are being deleted."""
 
     report: EmbedReport
@@ -91,7 +91,7 @@ def embed_chunks(
     """
     model = embedder.info.name
 
-    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> EmbeddedBatch | None:
+    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
         keep_model(connection, model)
         claimed = store.claim_pending(
             connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
@@ -101,12 +101,12 @@ def embed_chunks(
     def count_left(connection: Connection, refused: set[UUID]) -> int:
         return store.count_pending(connection, model, window, skipped=refused)
 
-    return take_all(database, window, take, count_left, progress)
+    return _take_all(database, window, take, count_left, progress)
 
 
 def _embed_claimed(
     connection: Connection, embedder: Embedder, notes: Sequence[PendingNote]
-) -> EmbeddedBatch:
+) -> _Batch:
     """Embed the chunks of claimed notes."""
     model = embedder.info.name
     claimed = [note.note_id for note in notes]
@@ -138,7 +138,7 @@ def _embed_claimed(
         reused=len(known),
         failed=failures,
     )
-    return EmbeddedBatch(report, len(claimed), set(claimed) - set(completed), notes[-1].created_at)
+    return _Batch(report, len(claimed), set(claimed) - set(completed), notes[-1].created_at)
 
 
 def embed_notes(
@@ -147,7 +147,7 @@ def embed_notes(
     """Embed the notes of a window as a whole; otherwise like `embed_chunks`."""
     model = embedder.info.name
 
-    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> EmbeddedBatch | None:
+    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
         keep_model(connection, model)
         notes = store.claim_note_texts(
             connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
@@ -157,12 +157,12 @@ def embed_notes(
     def count_left(connection: Connection, refused: set[UUID]) -> int:
         return store.count_notes_to_embed(connection, model, window, skipped=refused)
 
-    return take_all(database, window, take, count_left, progress)
+    return _take_all(database, window, take, count_left, progress)
 
 
 def _embed_note_texts(
     connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
-) -> EmbeddedBatch:
+) -> _Batch:
     """Embed claimed notes as a whole."""
     model = embedder.info.name
     made, errors = embed_each(
@@ -187,13 +187,13 @@ def _embed_note_texts(
         notes=len(written), vectors=len(written), embedded=len(made), failed=failures
     )
     unfinished = {note.note_id for note in ready} - set(written)
-    return EmbeddedBatch(report, len(notes), unfinished, notes[-1].created_at)
+    return _Batch(report, len(notes), unfinished, notes[-1].created_at)
 
 
-def take_all(
+def _take_all(
     database: Database,
     window: TimeWindow,
-    take: Callable[[Connection, TimeWindow, set[UUID]], EmbeddedBatch | None],
+    take: Callable[[Connection, TimeWindow, set[UUID]], _Batch | None],
     count_left: Callable[[Connection, set[UUID]], int],
     progress: Progress,
 ) -> EmbedReport:

@@ -38,10 +38,7 @@ def messages(
     if error:
         return (error, *told)
     missing = [
-        notice
-        for name in wanted
-        if name not in worked and not _searched_alike(name, worked)
-        if (notice := KINDS[name].unavailable)
+        notice for name in wanted if name not in worked if (notice := KINDS[name].unavailable)
     ]
     if missing:
         told.insert(0, missing[0])
@@ -51,11 +48,6 @@ def messages(
     ):
         told.append(Message.PARTIAL_RESULTS)
     return tuple(told)
-
-
-def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> bool:
-    """Whether another retriever that searches as this one does answered."""
-    return any(KINDS[other].searches_by == KINDS[name].searches_by for other in worked)
 
 
 def place_in_words(place: DocumentPlace) -> str:
