@@ -239,7 +239,7 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
     [
         (["retrieve"], "Falta el argumento «PREGUNTA»."),
         (["retrive", "x"], "No existe la orden «retrive»."),
-        (["golden", "imprt"], "No existe la orden «imprt». Las que hay son: import, export"),
+        (["golden", "imprt"], "No existe la orden «imprt». Las que hay son: import, restore, "),
         (["--debug"], "Falta la orden."),
         (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
         (["retrieve", "x", "--top-k"], "La opción «--top-k» necesita un valor."),
@@ -668,7 +668,7 @@ def test_golden_round_trip(rag_db: Rag, folder: Path, golden_file: Path, tmp_pat
     exported.write_text(json.dumps(entries[:1]), "utf-8")
     rag_db("golden", "import", exported)
     assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 3
-    rag_db("golden", "import", exported)
+    rag_db("golden", "import", exported, "--replace")
     assert rag_db("status", "--json").json["database"]["goldenQuestions"] == 1
 
 

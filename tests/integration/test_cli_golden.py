@@ -514,7 +514,8 @@ def test_a_file_with_places_comes_back_whole_with_its_history(rag: Rag, tmp_path
     assert rag("export", file).code == 0
     exported = json.loads(file.read_text())
     assert rag("update", golden_id, "--place", "gata=La nota").code == 0
-    assert "cambiadas: 1" in rag("import", file).out
+    assert "cambiadas: 0" in rag("import", file).out, "what a person changed stays"
+    assert "cambiadas: 1" in rag("import", file, "--replace").out
     assert {"entries": entries(rag)} == exported
     places = [
         version["changes"][0]["after"]["places"][0]["start"]
