@@ -7,7 +7,7 @@ PEERS_READY := $(PEERS)/.ready
 CRASHES ?= 50
 EXAMPLES ?= 10000
 RESULTS ?= build/bench
-TABLES := sample.txt embedder.txt quality.md decisions.txt retrieval.txt queries.md peers.md soak.txt scale.md migration.txt
+TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt queries.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -86,6 +86,10 @@ $(RESULTS)/embedder.txt:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_embedder > $@~)
 $(RESULTS)/quality.md:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_quality $(DATA) --markdown $@~)
+$(RESULTS)/windows.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows --markdown $@~)
+$(RESULTS)/windows-public.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows $(DATA) --markdown $@~)
 $(RESULTS)/decisions.txt:
 	$(call made,XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $@~)
 $(RESULTS)/retrieval.txt:

@@ -1,5 +1,6 @@
 """`python -m rag_assets run|ui`: the main job, and Dagster's webserver and daemon."""
 
+import logging
 import sys
 from collections.abc import Iterable
 from typing import Annotated
@@ -55,9 +56,16 @@ def _tell(notices: Iterable[str]) -> None:
         note(notice)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is more than one of Dagster's attempts to reconnect."""
+    return not record.getMessage().startswith("Retrying failed database connection")
+
+
 def main() -> None:
     """Run a command; one of our own errors becomes a message on stderr."""
     log_to_stderr()
+    logging.getLogger().addFilter(_is_news)
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # It warns of each attempt as well.
     sys.exit(run_app(app, sys.argv[1:], program="python -m rag_assets"))
 
 

@@ -17,6 +17,7 @@ from rag_assets.evaluation.compare import compare_job
 from rag_assets.indexing.assets import build_chunks_asset, build_embeddings_asset
 from rag_assets.indexing.checks import build_embeddings_checks, chunk_integrity
 from rag_assets.indexing.retire_model import retire_model_job
+from rag_assets.indexing.windows import build_windows_asset, build_windows_checks
 from rag_assets.ingestion.assets import build_note_embeddings_asset, build_notes_asset
 from rag_assets.ingestion.checks import notes_inside_partitions
 from rag_assets.ingestion.purge_expired import purge_expired_job
@@ -101,6 +102,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         build_note_embeddings_asset(settings),
         build_chunks_asset(settings),
         *(build_embeddings_asset(model, settings) for model in configured.models),
+        *(build_windows_asset(model, settings) for model in configured.window_models),
         build_migration_status_asset(configured.models),
         golden_dataset,
         *(build_evaluation_asset(item) for item in configurations.values()),
@@ -113,6 +115,9 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
     embeddings_checks = [
         check for model in configured.models for check in build_embeddings_checks(model, configured)
     ]
+    windows_checks = [
+        check for model in configured.window_models for check in build_windows_checks(model)
+    ]
     gates = [
         gate
         for item in configured.configurations.values()
@@ -122,6 +127,7 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         notes_inside_partitions,
         chunk_integrity,
         *embeddings_checks,
+        *windows_checks,
         golden_valid,
         golden_drift,
         *gates,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rag_resources.configurations import load_configurations
-from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, Role
+from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.providers.registry import MODEL_NAMES
@@ -29,18 +29,21 @@ class Configured:
         return self.settings.embedding_models
 
     @property
+    def window_models(self) -> tuple[str, ...]:
+        """The models whose windows are assets: those that some configuration searches by them."""
+        wanted = {
+            item.retrieval.model
+            for item in self.configurations.values()
+            if item.retrieval.searches_windows
+        }
+        return tuple(model for model in self.models if model in wanted)
+
+    @property
     def candidates(self) -> tuple[str, ...]:
         """The names of the configurations that may be promoted."""
         return tuple(
             item.name for item in self.configurations.values() if item.role is Role.CANDIDATE
         )
-
-    def representative(self, model: str) -> RetrievalConfig:
-        """Return the configuration that represents a model: its first candidate, or defaults."""
-        for item in self.configurations.values():
-            if item.role is Role.CANDIDATE and item.retrieval.model == model:
-                return item.retrieval
-        return RetrievalConfig(model=model)
 
 
 def read_configured(settings: Settings) -> Configured:

@@ -9,7 +9,7 @@ from rag_assets.configured import check_models
 from rag_assets.instance_file import provide_instance_file
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
-from rag_resources.database.locate import dagster_url, database_url
+from rag_resources.database.locate import check_dagster_url, dagster_url, database_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
 from rag_resources.packaged import packaged
@@ -40,6 +40,7 @@ def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
     check_models(settings)
     home = settings.ensure_home()
     _check_database(database_url(settings), migrating=migrating)
+    check_dagster_url(settings)
     notices = provide_instance_file(settings.instance_folder, home=home)
     os.environ["RAG_HOME"] = str(home)
     os.environ["DAGSTER_HOME"] = str(settings.instance_folder)

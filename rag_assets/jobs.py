@@ -5,6 +5,7 @@ import dagster as dg
 from rag_assets.keys import (
     ALL_EMBEDDINGS,
     ALL_EVALUATIONS,
+    ALL_WINDOWS,
     CHUNKS,
     EVALUATION_REPORT,
     GOLDEN_DATASET,
@@ -22,7 +23,7 @@ ingest_job = dg.define_asset_job(
 
 index_job = dg.define_asset_job(
     "index",
-    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS,
+    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS | ALL_WINDOWS,
     description=Message.JOB_INDEX,
 )
 

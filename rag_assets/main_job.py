@@ -10,7 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 import dagster as dg
+from dagster_postgres.utils import DagsterPostgresException
 from rich.console import Console
+from sqlalchemy.exc import DBAPIError
 
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
@@ -21,7 +23,11 @@ from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
-from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
+from rag_resources.core.errors import (
+    DatabaseUnavailableError,
+    InvalidGoldenDatasetError,
+    RagError,
+)
 from rag_resources.core.messages import Message
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.settings import Settings
@@ -38,7 +44,18 @@ def main_job(settings: Settings, source: ContentSource) -> None:
 
     Raises:
         RagError: A step or some notes failed; the UI shows the run.
+        DatabaseUnavailableError: Dagster's own database was lost on the way.
     """
+    try:
+        _main_job(settings, source)
+    except (DagsterPostgresException, DBAPIError) as error:
+        reason = str(getattr(error.__cause__ or error, "orig", error)).strip().partition("\n")[0]
+        raise DatabaseUnavailableError(
+            Message.DAGSTER_STORAGE_LOST.format(reason=reason)
+        ) from error
+
+
+def _main_job(settings: Settings, source: ContentSource) -> None:
     console = Console()
     configured = read_configured(settings)
     with (
@@ -47,22 +64,24 @@ def main_job(settings: Settings, source: ContentSource) -> None:
     ):
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
-        with progress_bars(console, application):
+        with progress_bars(console, application, configured.window_models):
             sample = {"config": {"sample": source.asked_for}}
             bad_notes = runs.months("ingest", ops={"notes": sample})
             if source.golden or application.golden.entries():
                 runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
-            if not application.migration.is_done(full_window(settings)):
+            windows = configured.window_models
+            if not application.migration.is_done(full_window(settings), window_models=windows):
                 bad_notes += runs.months("index")
         if not application.golden.entries():
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
         stale = application.evaluations.stale(configured.configurations)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
             _evaluate(runs, application, configured, stale)
-            runs.assets("evaluate", [EVALUATION_REPORT])
             promotion = runs.execute("promote")
+            report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])
         print_results(console, application, configured.configurations)
         _succeeded(promotion)
+        _succeeded(report)
     if bad_notes:
         raise RagError("\n".join(bad_notes))
 
@@ -162,11 +181,7 @@ def failed_for_notes_only(instance: dg.DagsterInstance, result: dg.ExecuteInProc
 def _evaluate(
     runs: _Runs, application: Application, configured: Configured, names: list[str]
 ) -> None:
-    """Evaluate these configurations.
-
-    A candidate that fails its gate fails the run but not this function, because the promotion reads
-    every gate itself. A configuration left without a current evaluation is an error.
-    """
+    """Evaluate these configurations; one left without a current evaluation is an error."""
     if not names:
         return
     result = runs.execute("evaluate", asset_selection=[evaluation_key(name) for name in names])

@@ -1,7 +1,7 @@
 """The console output of the main job: progress read from the database, and the results."""
 
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
@@ -22,7 +22,9 @@ WIDEST_TABLE = 400
 
 
 @contextmanager
-def progress_bars(console: Console, application: Application) -> Iterator[None]:
+def progress_bars(
+    console: Console, application: Application, window_models: Sequence[str] = ()
+) -> Iterator[None]:
     """Show the index's progress, read from the database, while the runs work."""
     bars = Progress(
         TextColumn("{task.description}"),
@@ -38,6 +40,10 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
         model: bars.add_task(Message.PROGRESS_VECTORS.format(model=model), total=0)
         for model in application.migration.models
     }
+    windows: dict[str, TaskID] = {
+        model: bars.add_task(Message.PROGRESS_WINDOWS.format(model=model), total=0)
+        for model in window_models
+    }
 
     def refresh() -> None:
         try:
@@ -49,6 +55,8 @@ def progress_bars(console: Console, application: Application) -> Iterator[None]:
         bars.update(chunked, completed=now.chunked, total=now.notes)
         for model, task in models.items():
             bars.update(task, completed=now.vectors.get(model, 0), total=now.chunks)
+        for model, task in windows.items():
+            bars.update(task, completed=now.windows.get(model, 0), total=now.chunks)
 
     finished = threading.Event()
 
@@ -82,7 +90,11 @@ def print_results(
     ]
     promotion = application.serving.promotion()
     queries = max((item.total_queries for item in latest), default=0)
-    compared = comparison_table(latest, title=Message.RESULTS_TITLE.format(queries=queries))
+    compared = comparison_table(
+        latest,
+        application.evaluations.gate,
+        title=Message.RESULTS_TITLE.format(queries=queries),
+    )
     table = Table(box=box.SIMPLE_HEAD, title=compared.title)
     for column in compared.columns:
         table.add_column(column, no_wrap=True)

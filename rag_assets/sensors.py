@@ -20,7 +20,7 @@ from dagster._core.execution.backfill import (
 
 from rag_assets.indexing.assets import describe_closed
 from rag_assets.jobs import index_job, ingest_job
-from rag_assets.keys import CHUNKS, embeddings_key
+from rag_assets.keys import CHUNKS, embeddings_key, holds_vectors, windows_key
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
@@ -28,7 +28,7 @@ from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
-from rag_resources.ingestion.content_settings import NOTES_SETTINGS, require_settings
+from rag_resources.ingestion.content_settings import NOTES_SETTINGS
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
@@ -94,7 +94,7 @@ def _refusal(settings: Settings) -> str:
     """Return why a run would refuse the source; empty if it would read it."""
     try:
         with open_application(settings) as application:
-            source = require_settings(application.database, settings, NOTES_SETTINGS)
+            source = application.notes.require_settings(NOTES_SETTINGS)
     except SettingsChangedError as error:
         return error.message
     return source.notice
@@ -233,13 +233,18 @@ class _Stop:
     is_gate: bool
 
     def concerns(self, backfill: PartitionBackfill) -> bool:
-        """Whether a backfill includes those assets and was launched before."""
+        """Whether a backfill was launched before and can do nothing while this lasts.
+
+        Without chunks nothing after them is done; other vectors are, whatever a model's gate says.
+        """
         if self.is_gate and _overrides(backfill.run_config or {}):
             return False
-        selected = backfill.job_name == index_job.name or not self.assets.isdisjoint(
-            backfill.asset_selection or ()
-        )
-        return selected and backfill.backfill_timestamp < self.since.timestamp()
+        selected = set(backfill.asset_selection or ())
+        if backfill.job_name == index_job.name:
+            selected.add(CHUNKS)
+        work = {key for key in selected if key == CHUNKS or holds_vectors(key)}
+        stops = CHUNKS in work & self.assets or (work and work <= self.assets)
+        return bool(stops) and backfill.backfill_timestamp < self.since.timestamp()
 
 
 def _overrides(run_config: Mapping[str, Any]) -> bool:
@@ -248,13 +253,20 @@ def _overrides(run_config: Mapping[str, Any]) -> bool:
     return any(str(config.get("override_quality_gate") or "").strip() for config in configs)
 
 
+def _stopped_by(model: str, serving: str) -> frozenset[dg.AssetKey]:
+    """Return what a model's gate stops: its vectors, and chunks if the model serves."""
+    chunks = (CHUNKS,) if model == serving else ()
+    return frozenset((embeddings_key(model), windows_key(model), *chunks))
+
+
 def _read_stops(settings: Settings) -> list[_Stop]:
     """Return the closed gates and the hold, if any."""
     with open_application(settings) as application:
         closed, hold = application.migration.closed_batches(), application.migration.held()
+        serving = application.serving.now().config.model
     stops = [
         _Stop(
-            frozenset((CHUNKS, embeddings_key(batch.model))),
+            _stopped_by(batch.model, serving),
             batch.finished_at,
             describe_closed([batch]),
             is_gate=True,
@@ -262,7 +274,8 @@ def _read_stops(settings: Settings) -> list[_Stop]:
         for batch in closed
     ]
     if hold:
-        assets = frozenset((CHUNKS, *map(embeddings_key, settings.embedding_models)))
+        models = settings.embedding_models
+        assets = frozenset((CHUNKS, *map(embeddings_key, models), *map(windows_key, models)))
         stops.append(_Stop(assets, hold.set_at, hold.explanation, is_gate=False))
     return stops
 

@@ -9,7 +9,8 @@ import yaml
 from rag_resources.core.configuration import NamedConfiguration, parse_configuration
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
-from rag_resources.core.yaml_text import load_yaml
+from rag_resources.core.quoting import shown
+from rag_resources.core.yaml_text import DuplicateKeyError, load_yaml, refuse_duplicate_keys
 
 DEFAULT_CONFIGURATION = "hybrid_weighted"
 """The configuration that serves before the first promotion."""
@@ -75,9 +76,12 @@ def read_yaml(path: Path, *, headline: str) -> Any:
         InvalidConfigurationError: The file cannot be read or is not YAML.
     """
     try:
-        return load_yaml(path.read_text(encoding="utf-8"))
+        return load_yaml(path.read_text(encoding="utf-8"), prepare=refuse_duplicate_keys)
     except (OSError, UnicodeDecodeError) as error:
         problem = Message.FILE_NOT_READABLE.format(path=path)
+        raise InvalidConfigurationError(headline, [problem]) from error
+    except DuplicateKeyError as error:
+        problem = Message.CONFIGURATION_DUPLICATE_KEY.format(key=shown(error.key), line=error.line)
         raise InvalidConfigurationError(headline, [problem]) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -92,7 +96,15 @@ def _files(folders: Iterable[Path], problems: list[str]) -> list[Path]:
     files: list[Path] = []
     for folder in folders:
         if folder.is_dir():
-            files.extend(path for path in sorted(folder.iterdir()) if path.suffix in SUFFIXES)
+            inside = folder.resolve()
+            for path in sorted(folder.iterdir()):
+                if path.suffix not in SUFFIXES:
+                    continue
+                # Errors quote a file's keys, so a link must not lead to a file of somebody else.
+                if path.resolve().is_relative_to(inside):
+                    files.append(path)
+                else:
+                    problems.append(Message.CONFIGURATION_LINK.format(path=path))
         else:
             problems.append(Message.CONFIGURATION_FOLDER.format(path=folder))
     return files

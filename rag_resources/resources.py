@@ -12,6 +12,7 @@ from rag_resources.application.evaluations import Evaluations
 from rag_resources.application.golden import Golden
 from rag_resources.application.indexing import Indexing
 from rag_resources.application.migration import Migration
+from rag_resources.application.notes import Notes
 from rag_resources.application.serving import ServingConfiguration
 from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
@@ -43,6 +44,11 @@ class RagResource(ConfigurableResource["RagResource"]):
         if self._application is None:
             raise RuntimeError("RagResource is only open inside a run")
         return self._application
+
+    @property
+    def notes(self) -> Notes:
+        """The notes: sources, ingestion, deletion."""
+        return self.application.notes
 
     @property
     def golden(self) -> Golden:

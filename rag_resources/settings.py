@@ -21,6 +21,7 @@ from rag_resources.core.errors import InvalidConfigurationError, InvalidParamete
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
+from rag_resources.core.windows import WindowsConfig
 from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
@@ -91,8 +92,10 @@ class Settings(BaseSettings):
         llm_model: Language model, such as `ollama:llama3.2`; if empty, extractive stand-ins.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
+        answer_language: The language in which readers are answered, unless they ask for another.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
+        windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
         rag_configurations: An additional folder of retrieval configurations.
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
@@ -127,8 +130,10 @@ class Settings(BaseSettings):
     llm_model: str | None = None
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
+    answer_language: Literal["es", "fr", "en"] = "es"
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
+    windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()
     rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=100)
@@ -219,7 +224,11 @@ class Settings(BaseSettings):
         return self.rag_home
 
 
-_GROUPS: Mapping[str, type[BaseModel]] = {"chunking": ChunkingConfig, "gate": GateConfig}
+_GROUPS: Mapping[str, type[BaseModel]] = {
+    "chunking": ChunkingConfig,
+    "gate": GateConfig,
+    "windows": WindowsConfig,
+}
 
 
 def load_settings(**overrides: Any) -> Settings:

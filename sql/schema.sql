@@ -308,7 +308,15 @@ CREATE TABLE embedding_models (
     embeds_chunks boolean NOT NULL DEFAULT TRUE,
     created_at timestamptz NOT NULL DEFAULT now(),
     -- Since when nothing is kept of it but this row, for the promotions that name it.
-    retired_at timestamptz
+    retired_at timestamptz,
+    -- How the chunks of a model are cut into windows (core.windows.windows_hash); null for a model without windows.
+    windows_hash text,
+    -- The cosines that stand for "unrelated" and "the same": between them a fused score goes from 0 to 1.
+    cosine_low double precision NOT NULL DEFAULT 0,
+    cosine_high double precision NOT NULL DEFAULT 1,
+    CONSTRAINT embedding_models_cosine_range_check CHECK (
+        cosine_low >= -1 AND cosine_low < cosine_high AND cosine_high <= 1
+    )
 );
 
 -- A partition per model: its own dimension check and HNSW index; retiring a model drops its partition.
@@ -325,9 +333,34 @@ CREATE TABLE chunk_embeddings (
 CREATE INDEX chunk_embeddings_content_idx ON chunk_embeddings (content_sha256);
 CREATE INDEX chunk_embeddings_contextual_idx ON chunk_embeddings (contextual_sha256);
 
+-- Small windows of a chunk: a few sentences each, under the note's title.
+CREATE TABLE chunk_windows (
+    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    model text NOT NULL REFERENCES embedding_models (name),
+    window_index integer NOT NULL CHECK (window_index >= 0),
+    -- In the content of the chunk, which keeps its id wherever its note moves it.
+    start_char integer NOT NULL CHECK (start_char >= 0),
+    end_char integer NOT NULL,
+    embedding halfvec NOT NULL,
+    -- Of the text that the vector stands for, with the note's title (core.windows.window_text).
+    text_sha256 bytea NOT NULL,
+    PRIMARY KEY (model, chunk_id, window_index),
+    CONSTRAINT chunk_windows_bounds_check CHECK (end_char > start_char)
+) PARTITION BY LIST (model);
+-- Prevents embedding the same text twice.
+CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
+
 -- Chunked notes whose vectors of a model are not all there yet: the queue of the embedding runs, and the notes that
 -- are still searched as a whole. Written by the transaction that chunks a note, before it touches the chunks.
 CREATE TABLE pending_embeddings (
+    model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
+    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    requested_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (model, note_id)
+);
+
+-- Chunked notes whose windows are not all there yet, as pending_embeddings is for the vectors of chunks.
+CREATE TABLE pending_windows (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     requested_at timestamptz NOT NULL DEFAULT now(),
@@ -357,15 +390,15 @@ CREATE TABLE note_embeddings (
     PRIMARY KEY (model, note_id)
 ) PARTITION BY LIST (model);
 
--- The partitions of a model in both tables. Called once per model, idempotent. Made apart and attached: made in place
--- they would lock out whoever uses the vectors of any model.
+-- The partitions of a model in the three tables of vectors. Idempotent. Made apart and attached: made in place they
+-- would lock out whoever uses the vectors of any model.
 CREATE PROCEDURE create_model_partitions(model_name text, model_dimension integer)
 LANGUAGE plpgsql AS $create_model_partitions$
 DECLARE
     family text;
     child text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
+    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
         child := family || '_' || model_name;
         IF to_regclass(quote_ident(child)) IS NULL THEN
             EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', child, family);
@@ -379,7 +412,7 @@ BEGIN
 END
 $create_model_partitions$;
 
--- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses both tables until
+-- Drops those partitions with their indexes, idempotent. As partitions, which locks out whoever uses those tables until
 -- commit, though not who searches another model's partition. Detached first (CONCURRENTLY) they would take foreign keys
 -- of their own along, and to drop those locks chunks and notes against every reader.
 CREATE PROCEDURE drop_model_partitions(model_name text)
@@ -387,7 +420,7 @@ LANGUAGE plpgsql AS $drop_model_partitions$
 DECLARE
     family text;
 BEGIN
-    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'note_embeddings'] LOOP
+    FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
         EXECUTE format('DROP TABLE IF EXISTS %I', family || '_' || model_name);
     END LOOP;
 END
@@ -473,7 +506,8 @@ DECLARE
 BEGIN
     FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'embedding_models', 'chunk_embeddings',
                                    'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state',
-                                   'document_pages', 'note_spans'] LOOP
+                                   'document_pages', 'note_spans', 'chunk_windows',
+                                   'pending_windows'] LOOP
         EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
                        'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
         EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
@@ -489,7 +523,7 @@ $triggers$;
 -- What could not be chunked or embedded; a success removes the row.
 CREATE TABLE indexing_failures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    stage text NOT NULL CHECK (stage IN ('chunk', 'embed_note', 'embed_chunk')),
+    stage text NOT NULL CHECK (stage IN ('chunk', 'embed_note', 'embed_chunk', 'embed_window')),
     note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
     chunk_id uuid REFERENCES chunks (id) ON DELETE CASCADE,
     model text REFERENCES embedding_models (name),
@@ -654,7 +688,12 @@ CREATE TABLE evaluation_results (
     passage_mrr double precision,
     passage_precision_at_10 double precision,
     passage_recall_at_10 double precision,
-    passage_ndcg_at_10 double precision
+    passage_ndcg_at_10 double precision,
+    -- The share of questions with a relevant note among the results that a user gets; null in evaluations from before
+    -- this was measured, like the 95 % interval of latency_p95_ms.
+    served_hit_rate double precision CHECK (served_hit_rate BETWEEN 0 AND 1),
+    latency_p95_low_ms double precision,
+    latency_p95_high_ms double precision
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (configuration, created_at DESC, id);
 
@@ -775,3 +814,43 @@ CREATE TABLE content_settings (
     accepted_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, name)
 );
+
+-- Deleted notes: a source that still has one with the same content does not bring it back.
+CREATE TABLE tombstones (
+    note_id uuid NOT NULL,
+    tenant_id text NOT NULL,
+    source text NOT NULL,
+    -- Null for a note that came from no source; nothing brings it back.
+    external_id text,
+    content_sha256 bytea NOT NULL,
+    -- purged: it expired; deleted: a person deleted it.
+    kind text NOT NULL CHECK (kind IN ('purged', 'deleted')),
+    -- The person's reason; may be empty.
+    reason text NOT NULL DEFAULT '',
+    deleted_at timestamptz NOT NULL DEFAULT now(),
+    -- Of the note; a deleted note expires too.
+    expires_at timestamptz,
+    -- The row of notes, for restoring it. Null for a purged note: of that nothing is kept.
+    note jsonb,
+    PRIMARY KEY (note_id, content_sha256),
+    CONSTRAINT tombstones_note_check CHECK (kind = 'deleted' OR note IS NULL)
+);
+-- Prevents a scan of all tombstones for those of the records of a source.
+CREATE INDEX tombstones_record_idx ON tombstones (tenant_id, source, external_id, content_sha256);
+-- Prevents a scan of all tombstones for the few whose note expires.
+CREATE INDEX tombstones_expiry_idx ON tombstones (expires_at) WHERE note IS NOT NULL AND expires_at IS NOT NULL;
+
+-- Puts a kept row back into notes; keys that are no column, and columns that the table has got since, do not matter.
+CREATE FUNCTION restore_note(kept jsonb) RETURNS void LANGUAGE plpgsql AS $restore_note$
+DECLARE
+    columns text := (
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a
+        WHERE
+            a.attrelid = 'notes'::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+            AND kept ? a.attname
+    );
+BEGIN
+    EXECUTE format('INSERT INTO notes (%1$s) SELECT %1$s FROM jsonb_populate_record(NULL::notes, $1)', columns)
+    USING kept;
+END
+$restore_note$;

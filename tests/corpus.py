@@ -38,6 +38,7 @@ START = datetime(2025, 1, 1, tzinfo=UTC)
 SOURCE = "diario"
 CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
 NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
+ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
 WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
 GENEROUS_MS = 60_000.0
@@ -173,14 +174,14 @@ class Corpus:
         pool: int = 500,
         threshold: float = 0.0,
     ) -> dict[RankedList, list[tuple[UUID, UUID, float]]]:
-        """Every ranked list of Ana's question: chunk, note and score."""
+        """Every list of Ana's question by chunk vectors or words: chunk, note and score."""
         (vector,) = self.embedder.embed_queries([question])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
         wanted = [
             ListRequest(retriever, text=question)
             if retriever in WORD_LISTS
             else ListRequest(retriever, embedded=embedded)
-            for retriever in RankedList
+            for retriever in ALL_LISTS
         ]
         scope = SearchScope(
             "ana", chunk_model=self.embedder.info.name, unchunked_only=unchunked_only

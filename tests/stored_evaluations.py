@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, summarize
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 
@@ -18,6 +20,7 @@ class Asked:
 
     Attributes:
         text: Of the question; empty: one that tells its number.
+        final: How many of the notes a user gets.
     """
 
     number: int
@@ -28,6 +31,7 @@ class Asked:
     difficulty: int = 1
     tags: Sequence[str] = ()
     text: str = ""
+    final: int = 5
 
     @property
     def outcome(self) -> QueryOutcome:
@@ -43,8 +47,17 @@ class Asked:
         )
         stages = {"search": 5.0 + self.number, "embed": 3.0}
         return QueryOutcome(
-            entry, tuple(self.found), float(10 + self.number), stages, error=self.error
+            entry,
+            tuple(self.found),
+            float(10 + self.number),
+            stages,
+            error=self.error,
+            context=tuple(map(_result, self.found[: self.final])),
         )
+
+
+def _result(note_id: UUID) -> RetrievalResult:
+    return RetrievalResult(note_id, note_id, "", "", 1.0, 0, (0, 0), "semantic", 1.0)
 
 
 def store_evaluation(
@@ -70,3 +83,35 @@ def store_evaluation(
                 "UPDATE evaluation_results SET created_at = %s WHERE id = %s", (created_at, stored)
             )
     return stored
+
+
+def stored(**measured: Any) -> StoredEvaluation:
+    """A stored evaluation that found what is given, and nothing else."""
+    return StoredEvaluation(**_NOTHING_FOUND | measured)
+
+
+_NOTHING_FOUND: dict[str, Any] = {
+    "evaluation_id": UUID(int=1),
+    "configuration": "hybrid",
+    "config": {},
+    "config_hash": "config",
+    "golden_hash": "golden",
+    "model": "e5_small",
+    "model_digest": "digest",
+    "index_version": 1,
+    "chunking_hashes": (),
+    "total_queries": 20,
+    "failed_queries": 0,
+    "hit_rate_at_1": 0.0,
+    "hit_rate_at_3": 0.0,
+    "hit_rate_at_5": 0.0,
+    "hit_rate_at_10": 0.0,
+    "hit_rate_at_10_low": 0.0,
+    "hit_rate_at_10_high": 1.0,
+    "mrr": 0.0,
+    "ndcg_at_10": 0.0,
+    "latency_p50_ms": 1.0,
+    "latency_p95_ms": 1.0,
+    "gate": "fail",
+    "created_at": datetime(2025, 1, 1, tzinfo=UTC),
+}

@@ -166,10 +166,10 @@ MODELS = ("e5_small", "use_m3", "nomic_embed_text")
 
 
 def fusion_configs() -> st.SearchStrategy[FusionConfig]:
-    """A valid fusion configuration of either method."""
+    """A valid fusion configuration of any method."""
     return st.builds(
         FusionConfig,
-        method=st.sampled_from(["rrf", "weighted"]),
+        method=st.sampled_from(["rrf", "weighted", "scaled"]),
         rank_constant=st.one_of(st.just(60), st.integers(1, 10_000)),
     )
 

@@ -1,7 +1,7 @@
 """The golden dataset, an evaluation per named configuration, and the report."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -15,6 +15,7 @@ from rag_assets.keys import (
     OWNERS,
     embeddings_key,
     evaluation_key,
+    windows_key,
 )
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
@@ -46,9 +47,9 @@ def golden_dataset(
     from it is deleted, named, and kept in the history. Questions that a person entered or changed
     stay.
     """
-    imported = GoldenImport([], [])
+    imported = GoldenImport([])
     with told_as_failure():
-        source = chosen_source(context, config, rag.application, GOLDEN_SETTINGS)
+        source = chosen_source(context, config, rag.notes, GOLDEN_SETTINGS)
         if source.golden:
             imported = rag.golden.import_file(source.golden, run_id=context.run.run_id)
     entries = rag.golden.entries()
@@ -72,33 +73,42 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
     deleted = [
         change.before.query for change in imported.changes if change.before and not change.after
     ]
-    kept = [
-        *(f"- {entry.query}" for entry in imported.kept),
-        "",
-        Message.GOLDEN_KEPT.format(count=len(imported.kept)),
-    ]
-    lines = [*(f"- {query}" for query in deleted), "", Message.GOLDEN_RECOVER]
+    named = {
+        "deleted_questions": (deleted, Message.GOLDEN_RECOVER),
+        "kept_questions": ([entry.query for entry in imported.kept], Message.GOLDEN_KEPT),
+        "left_out_questions": (imported.deleted, Message.GOLDEN_LEFT_OUT),
+        "orphaned_questions": (imported.orphaned, Message.GOLDEN_ORPHANED),
+    }
     return {
         "inserted": counts[Operation.INSERT],
         "updated": counts[Operation.UPDATE],
         "deleted": len(deleted),
         "kept": len(imported.kept),
-        **({"deleted_questions": dg.MetadataValue.md("\n".join(lines))} if deleted else {}),
-        **({"kept_questions": dg.MetadataValue.md("\n".join(kept))} if imported.kept else {}),
+        "left_out": len(imported.deleted),
+        "orphaned": len(imported.orphaned),
+        **{
+            name: dg.MetadataValue.md(
+                "\n".join(
+                    [*(f"- {query}" for query in found), "", message.format(count=len(found))]
+                )
+            )
+            for name, (found, message) in named.items()
+            if found
+        },
     }
 
 
 def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefinition:
     """Build the asset `evaluation_results/<configuration>`."""
+    model = configuration.retrieval.model
     searched = (
-        embeddings_key(configuration.retrieval.model)
-        if configuration.retrieval.unit == "chunks"
-        else NOTE_EMBEDDINGS
+        embeddings_key(model) if configuration.retrieval.unit == "chunks" else NOTE_EMBEDDINGS
     )
+    windows = [windows_key(model)] if configuration.retrieval.searches_windows else []
 
     @dg.asset(
         key=evaluation_key(configuration.name),
-        deps=[GOLDEN_DATASET, searched],
+        deps=[GOLDEN_DATASET, searched, *windows],
         group_name="evaluation",
         owners=OWNERS,
         kinds={"python", "postgres"},
@@ -136,21 +146,27 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         automation_condition=dg.AutomationCondition.eager(),
         description=Message.ASSET_REPORT,
     )
-    def evaluation_report(rag: RagResource) -> dg.MaterializeResult[None]:
-        """Write the report page and show its main part in Dagster."""
+    def evaluation_report(rag: RagResource) -> Iterator[dg.MaterializeResult[None]]:
+        """Write the report page and show its main part in Dagster.
+
+        If what serves does not pass any more, the run fails, and says why; nothing else does that.
+        """
         with told_as_failure():
             report = rag.evaluations.report()
             path = rag.evaluations.write_report(report)
+            fallen = rag.evaluations.fallen()
         latest = [item.evaluation for item in report.configurations]
-        return dg.MaterializeResult(
+        yield dg.MaterializeResult(
             metadata={
                 "report": dg.MetadataValue.path(path),
                 "configurations": len(latest),
-                "comparison": dg.MetadataValue.md(comparison_markdown(latest)),
+                "comparison": dg.MetadataValue.md(comparison_markdown(latest, report.gate)),
                 **_plots(report),
                 **_report_numbers(report),
             }
         )
+        if fallen:
+            raise dg.Failure(fallen, allow_retries=False)
 
     return evaluation_report
 
@@ -174,7 +190,7 @@ def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
     numbers = {
         "best_hit_rate_at_10": best.evaluation.hit_rate_at_10,
         "best_mrr": max(item.evaluation.mrr for item in report.configurations),
-        "passing": sum(item.verdict.allows_promotion for item in report.configurations),
+        "passing": sum(item.gates.hit_rate.allows_promotion for item in report.configurations),
         "unfound_questions": len(report.matrix.unfound),
     }
     for item in report.configurations:

@@ -7,17 +7,18 @@ import dagster as dg
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.keys import GOLDEN_DATASET, evaluation_key
 from rag_resources.application.evaluations import Evaluations
-from rag_resources.core.comparison import Inferiority
 from rag_resources.core.configuration import NamedConfiguration, Role
-from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.summary import gate_in_words, inferiority_in_words
+from rag_resources.core.texts import joined
+from rag_resources.evaluation.gates import Gates
+from rag_resources.evaluation.summary import gate_in_words
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
 
-Judged = Callable[[dg.DagsterInstance, Evaluations, StoredEvaluation], dg.AssetCheckResult]
+Judged = Callable[[Gates], dg.AssetCheckResult]
 
 
 @dg.asset_check(asset=GOLDEN_DATASET, blocking=True, description=Message.CHECK_GOLDEN)
@@ -65,21 +66,19 @@ def build_gates(
 ) -> list[dg.AssetChecksDefinition]:
     """Build the gates of `evaluation_results/<configuration>`; those of a reference only warn.
 
-    Whether the evidence is conclusive is a separate check, because automation treats a blocking
-    check that warns as failed. A regression does not block here, because that would stop other
-    candidates as well; the promotion stops the candidate concerned.
+    They tell the verdicts. None blocks: that would fail the whole run, and stop other candidates as
+    well. The promotion reads the same verdicts and stops the candidate concerned.
     """
     is_candidate = configuration.role is Role.CANDIDATE
 
     def build(
-        name: str, judged: Judged, description: str, *, stops: bool = False, blocking: bool = False
+        name: str, judged: Judged, description: str, *, stops: bool = False
     ) -> dg.AssetChecksDefinition:
         severity = dg.AssetCheckSeverity.ERROR if stops else dg.AssetCheckSeverity.WARN
 
         @dg.asset_check(
             asset=evaluation_key(configuration.name),
             name=name,
-            blocking=blocking,
             description=description,
         )
         def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
@@ -87,42 +86,39 @@ def build_gates(
             if evaluation is None:
                 result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
             else:
-                result = judged(context.instance, rag.evaluations, evaluation)
+                result = judged(rag.evaluations.gates(evaluation))
+                if judged is regression_result:
+                    result = _attributed(result, context.instance, rag.evaluations, evaluation)
             return result._replace(severity=severity)
 
         return check
 
-    stops_hits = is_candidate and gate.hit_rate_blocks
-    stops_latency = is_candidate and gate.latency_blocks
     return [
         build(
             "hit_rate_gate",
-            _hit_rate,
+            hit_rate_result,
             Message.CHECK_HIT_RATE,
-            stops=stops_hits,
-            blocking=stops_hits,
+            stops=is_candidate and gate.hit_rate_blocks,
         ),
-        build("hit_rate_settled", _settled, Message.CHECK_SETTLED),
+        build("hit_rate_settled", settled_result, Message.CHECK_SETTLED),
         build(
             "latency_gate",
-            _latency,
+            latency_result,
             Message.CHECK_LATENCY,
-            stops=stops_latency,
-            blocking=stops_latency,
+            stops=is_candidate and gate.latency_blocks,
         ),
         build(
             "no_regression",
-            _regression,
+            regression_result,
             Message.CHECK_REGRESSION,
             stops=is_candidate and gate.regression_blocks,
         ),
     ]
 
 
-def _hit_rate(
-    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
-) -> dg.AssetCheckResult:
-    verdict = judge_stored(evaluation, evaluations.gate)
+def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether Hit_Rate@10 reaches the threshold."""
+    verdict = gates.hit_rate
     return dg.AssetCheckResult(
         passed=verdict.state is not GateState.FAIL,
         metadata={
@@ -132,52 +128,70 @@ def _hit_rate(
             "threshold": verdict.threshold,
             "state": verdict.state.value,
         },
-        description=gate_in_words(verdict, evaluation.total_queries),
+        description=gate_in_words(verdict, gates.evaluation.total_queries),
     )
 
 
-def _settled(
-    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
-) -> dg.AssetCheckResult:
-    verdict = judge_stored(evaluation, evaluations.gate)
+def settled_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether it does so with its whole interval."""
     return dg.AssetCheckResult(
-        passed=verdict.state is not GateState.INCONCLUSIVE,
-        metadata={"queries_to_settle": verdict.queries_to_settle},
-        description=gate_in_words(verdict, evaluation.total_queries),
+        passed=gates.hit_rate.state is GateState.PASS,
+        metadata={"queries_to_settle": gates.hit_rate.queries_to_settle},
+        description=gate_in_words(gates.hit_rate, gates.evaluation.total_queries),
     )
 
 
-def _latency(
-    _: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
-) -> dg.AssetCheckResult:
+def latency_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether the p95 latency is under the limit."""
     return dg.AssetCheckResult(
-        passed=evaluation.latency_p95_ms < evaluations.gate.latency_p95_ms,
+        passed=gates.latency is not GateState.FAIL,
         metadata={
-            "latency_p50_ms": evaluation.latency_p50_ms,
-            "latency_p95_ms": evaluation.latency_p95_ms,
-            "limit_ms": evaluations.gate.latency_p95_ms,
+            "latency_p50_ms": gates.evaluation.latency_p50_ms,
+            "latency_p95_ms": gates.evaluation.latency_p95_ms,
+            "limit_ms": gates.config.latency_p95_ms,
         },
     )
 
 
-def _regression(
-    instance: dg.DagsterInstance, evaluations: Evaluations, evaluation: StoredEvaluation
-) -> dg.AssetCheckResult:
-    compared = evaluations.compare_with_serving(evaluation)
-    if compared is None:
+def regression_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether it is worse than what serves."""
+    against = gates.against
+    if against is None:
         return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
-    judged = compared.comparison.inferiority(evaluations.gate.margin)
+    judged, served = against.judged, against.served
     return dg.AssetCheckResult(
-        passed=judged.state is not Inferiority.INFERIOR,
+        passed=gates.regression is not GateState.FAIL,
         metadata={
             "state": judged.state.value,
             "difference_low": judged.interval.low,
             "difference_high": judged.interval.high,
+            "served_state": served.state.value if served else None,
+            "served_difference_low": served.interval.low if served else None,
+            "served_difference_high": served.interval.high if served else None,
             "margin": judged.margin,
+        },
+        description=Message.REGRESSION_AGAINST.format(
+            name=against.name, verdict=joined(" ", against.sentences)
+        ),
+    )
+
+
+def _attributed(
+    result: dg.AssetCheckResult,
+    instance: dg.DagsterInstance,
+    evaluations: Evaluations,
+    evaluation: StoredEvaluation,
+) -> dg.AssetCheckResult:
+    """Add what changed since what serves, and what may explain the lost questions."""
+    compared = evaluations.compare_with_serving(evaluation)
+    if compared is None:
+        return result
+    return dg.AssetCheckResult(
+        passed=result.passed,
+        metadata={
+            **result.metadata,
             "queries": compared.comparison.queries,
             **attribution_metadata(instance, compared),
         },
-        description=Message.REGRESSION_AGAINST.format(
-            name=compared.before.configuration, verdict=inferiority_in_words(judged)
-        ),
+        description=result.description,
     )

@@ -9,6 +9,7 @@ from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.evaluation import PassageSummary, Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.runner import Evaluation
@@ -32,6 +33,7 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
     summary = evaluation.summary
     return {
         **{name: summary.metrics[name] for name in _PLOTTED},
+        SERVED: summary.metrics[SERVED],
         "hit_rate_at_10_low": summary.verdict.interval.low,
         "hit_rate_at_10_high": summary.verdict.interval.high,
         "gate": summary.verdict.state.value,

@@ -96,14 +96,16 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
     def chunks(
         context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
     ) -> MonthEvents:
-        """Chunk the notes that need it, then refresh the full-text statistics."""
+        """Chunk the notes that need it, then refresh the full-text statistics.
+
+        Only the gate of the model that serves stops it: each other one stops its own vectors.
+        """
         indexing = rag.indexing
         with told_as_failure():
             indexing.require_settings(CHUNKING_SETTINGS)
             is_done = indexing.is_chunked(span(context.partition_keys))
-        overridden = (
-            {} if is_done else pass_quality_gate(context, config, rag, rag.migration.models)
-        )
+            serves = rag.serving.now().config.model
+        overridden = {} if is_done else pass_quality_gate(context, config, rag, [serves])
         written = 0
 
         def month(window: TimeWindow) -> MonthOutcome:

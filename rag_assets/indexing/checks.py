@@ -10,12 +10,9 @@ from rag_assets.evaluation.metadata import evaluation_metadata
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
-from rag_resources.core.gate import GateState
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.summary import gate_in_words
-from rag_resources.indexing.verify import (
-    MIN_COSINE,
-)
+from rag_resources.core.migration_gate import MIN_COSINE, serving_with
+from rag_resources.core.texts import joined
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -65,17 +62,25 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
     @dg.asset_check(
         asset=embeddings_key(model),
         name="batch_equals_single",
+        blocking=True,
         description=Message.CHECK_BATCH_SINGLE,
     )
-    def batch_equals_single(rag: RagResource) -> dg.AssetCheckResult:
-        cosine = rag.indexing.lowest_cosine(model)
-        if cosine is None:
+    def batch_equals_single(
+        context: dg.AssetCheckExecutionContext, rag: RagResource
+    ) -> dg.AssetCheckResult:
+        vectors = rag.indexing.verify_vectors(model, run_window(context.run.tags, rag.settings))
+        if vectors.lowest_cosine is None and not vectors.faults:
             return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
         return dg.AssetCheckResult(
-            passed=cosine >= MIN_COSINE,
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata={"lowest_cosine": cosine},
-            description=Message.BATCH_DIFFERS.format(cosine=cosine, minimum=MIN_COSINE),
+            passed=not vectors.faults,
+            metadata={
+                "sampled": vectors.sampled,
+                "lowest_cosine": vectors.lowest_cosine,
+                "wrong_norms": vectors.wrong_norms,
+                "wrong_dimension": vectors.wrong_dimension,
+            },
+            description=joined("; ", vectors.faults)
+            or Message.BATCH_DIFFERS.format(cosine=vectors.lowest_cosine, minimum=MIN_COSINE),
         )
 
     @dg.asset_check(
@@ -87,8 +92,10 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
     def retrieval_quality(
         context: dg.AssetCheckExecutionContext, rag: RagResource
     ) -> dg.AssetCheckResult:
+        serving, window = rag.serving.now(), run_window(context.run.tags, configured.settings)
+        measured = serving_with(serving.config, model)
         try:
-            evaluation = rag.evaluations.measure(model, configured.representative(model))
+            evaluation = rag.evaluations.measure(model, measured)
         except InvalidGoldenDatasetError:
             return dg.AssetCheckResult(
                 passed=False,
@@ -100,23 +107,27 @@ def build_embeddings_checks(model: str, configured: Configured) -> list[dg.Asset
             evaluation,
             run_id=context.run.run_id,
             months=run_months(context.run.tags, configured.settings),
+            window=window,
             planned=planned_batches(configured.settings),
+            vectors=rag.indexing.verify_vectors(model, window),
         )
-        verdict = evaluation.summary.verdict
-        described = gate_in_words(verdict, evaluation.summary.total_queries)
         next_batch = Message.BATCH_OPEN if batch.is_open else Message.BATCH_CLOSED
         return dg.AssetCheckResult(
-            passed=batch.is_open and verdict.state is not GateState.FAIL,
+            passed=batch.is_open,
             # An error that does not block: this run is over, and the next one reads the gate.
             severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
             metadata={
                 **evaluation_metadata(evaluation, rag.evaluations),
+                "configuration": serving.name,
+                "config_hash": measured.config_hash,
                 "next_batch": "open" if batch.is_open else "closed",
                 "level": batch.level,
                 "p_value": batch.drop.p_value if batch.drop else None,
+                "compared_queries": batch.drop.compared if batch.drop else 0,
                 "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
+                "compared_hit_rate_at_10": batch.drop.now if batch.drop else None,
             },
-            description=f"{described}. {next_batch}: {batch.reason}.",
+            description=f"{next_batch}: {batch.reason}.",
         )
 
     return [embeddings_complete, batch_equals_single, retrieval_quality]

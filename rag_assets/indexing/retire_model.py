@@ -37,12 +37,14 @@ def retire_embedding_model(
         model=config.model,
         chunk_vectors=contents.chunk_vectors,
         note_vectors=contents.note_vectors,
+        windows=contents.windows,
         megabytes=contents.size / MEGABYTE,
     )
     metadata: dict[str, Any] = {
         "model": config.model,
         "chunk_vectors": contents.chunk_vectors,
         "note_vectors": contents.note_vectors,
+        "windows": contents.windows,
         "pending_notes": contents.pending,
         "failures": contents.failures,
         "bytes": contents.size,

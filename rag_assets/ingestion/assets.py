@@ -13,14 +13,12 @@ from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, mat
 from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
 from rag_assets.runs.pools import DATABASE_WRITES, model_pool
 from rag_assets.runs.progress import MonthProgress
-from rag_resources.application import Application
 from rag_resources.application.indexing import Indexing
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.ingestion.content_settings import NOTE_MODEL_SETTINGS, NOTES_SETTINGS
 from rag_resources.ingestion.content_source import ContentSource
-from rag_resources.ingestion.ingest import IngestReport, ingest
-from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.ingestion.ingest import IngestReport
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 from rag_resources.store.notes import Upsert
@@ -44,8 +42,8 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         """Upsert the notes of the run's months; the source is read once."""
         started = perf_counter()
         with told_as_failure():
-            source = chosen_source(context, config, rag.application, NOTES_SETTINGS)
-            report = _ingest(context, rag.application, source)
+            source = chosen_source(context, config, rag.notes, NOTES_SETTINGS)
+            report = _ingest(context, rag, source)
         seconds_per_note = (perf_counter() - started) / max(1, report.written)
         for rejected in report.rejected:
             context.log.warning("%s: %s", rejected.location, rejected.reason)
@@ -68,6 +66,12 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
                         f"- `{item.location}`: {item.reason}" for item in report.rejected[:50]
                     )
                 ),
+                "left_out": report.left_out_count,
+                "left_out_notes": dg.MetadataValue.md(
+                    "\n".join(
+                        f"- `{item.external_id}`: {item.reason}" for item in report.left_out[:50]
+                    )
+                ),
             },
             partition_key=latest,
         )
@@ -77,27 +81,18 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def _ingest(
-    context: dg.AssetExecutionContext, application: Application, source: ContentSource
+    context: dg.AssetExecutionContext, rag: RagResource, source: ContentSource
 ) -> IngestReport:
     """Read the source once: notes of the run's months and notes outside every partition."""
     if source.notes is None:
         return IngestReport()
-    wanted, everything = span(context.partition_keys), full_window(application.settings)
+    wanted, everything = span(context.partition_keys), full_window(rag.settings)
 
     def keep(created_at: datetime) -> bool:
         inside = everything.start <= created_at < everything.end
         return not inside or wanted.start <= created_at < wanted.end
 
-    return ingest(
-        application.database,
-        iter_source(
-            source.notes,
-            options=SourceOptions(follows_links=application.settings.notes_follow_links),
-        ),
-        tenant=application.settings.tenant,
-        source=source.name,
-        keep=keep,
-    )
+    return rag.notes.ingest(rag.notes.read(source.notes), source=source.name, keep=keep)
 
 
 def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:

@@ -16,7 +16,7 @@ EXAMPLES = 10
 def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     """Name the notes outside all partitions, and the setting that would include them."""
     inside = full_window(rag.settings)
-    outside = rag.indexing.outside(inside, limit=EXAMPLES)
+    outside = rag.notes.outside(inside, limit=EXAMPLES)
     if outside is None:
         return dg.AssetCheckResult(passed=True, metadata={"outside": 0})
     description = Message.OUTSIDE_NOTES.format(

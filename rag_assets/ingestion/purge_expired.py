@@ -11,9 +11,9 @@ from rag_resources.resources import RagResource
 def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> None:
     """Delete the notes whose grace period after expiry is over."""
     with told_as_failure():
-        report = rag.indexing.purge_expired()
+        report = rag.notes.purge_expired()
     context.add_output_metadata(
-        {"deleted": report.deleted, "left": report.left, "grace_hours": rag.indexing.grace_hours}
+        {"deleted": report.deleted, "left": report.left, "grace_hours": rag.notes.grace_hours}
     )
 
 

@@ -5,9 +5,8 @@ from collections.abc import Collection
 import dagster as dg
 from pydantic import Field
 
-from rag_resources.application import Application
+from rag_resources.application.notes import Notes
 from rag_resources.core.messages import Message
-from rag_resources.ingestion.content_settings import require_settings
 from rag_resources.ingestion.content_source import ContentSource
 
 
@@ -20,7 +19,7 @@ class SourceConfig(dg.Config):
 def chosen_source(
     context: dg.AssetExecutionContext,
     config: SourceConfig,
-    application: Application,
+    notes: Notes,
     names: Collection[str],
 ) -> ContentSource:
     """Return the source that the run reads; a choice worth a notice is logged.
@@ -28,9 +27,7 @@ def chosen_source(
     Raises:
         SettingsChangedError: Some of the settings in `names` differ from the stored ones.
     """
-    source = require_settings(
-        application.database, application.settings, names, sample=config.sample
-    )
+    source = notes.require_settings(names, sample=config.sample)
     if source.notice:
         context.log.warning(source.notice)
     return source

@@ -6,11 +6,15 @@ from contextlib import contextmanager
 import dagster as dg
 
 from rag_resources.core.errors import RagError
+from rag_resources.languages.messages import render
 
 
 @contextmanager
-def told_as_failure() -> Iterator[None]:
+def told_as_failure(language: str | None = None) -> Iterator[None]:
     """Fail the step with the error's message and without retries, which would not help.
+
+    Args:
+        language: The language of a reader of answers; None for operators.
 
     Raises:
         dagster.Failure: Chained to the error.
@@ -18,7 +22,8 @@ def told_as_failure() -> Iterator[None]:
     try:
         yield
     except RagError as error:
-        raise dg.Failure(error.message, allow_retries=False) from error
+        message = render(error.message, language) if language else error.message
+        raise dg.Failure(message, allow_retries=False) from error
 
 
 def failure_reason(event: dg.DagsterEvent) -> str:

@@ -1,5 +1,8 @@
 """Which configuration serves."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import dagster as dg
 from pydantic import Field
 
@@ -16,6 +19,17 @@ class PromotionConfig(dg.Config):
     configuration: str = Field(default="", description=Message.FIELD_CANDIDATE)
 
 
+def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[Any]:
+    """Return the condition that one of the candidates passes its gate; it may be any of them."""
+    gates = dg.AssetSelection.checks(
+        *(dg.AssetCheckKey(evaluation_key(name), "hit_rate_gate") for name in candidates)
+    )
+    passed = dg.AutomationCondition.check_passed()
+    return dg.AutomationCondition.any_deps_match(
+        dg.AutomationCondition.any_checks_match(passed).allow(gates)
+    )
+
+
 def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
     """Make the asset `promoted_config`."""
 
@@ -25,7 +39,7 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
         owners=OWNERS,
         kinds={"python", "postgres"},
         automation_condition=dg.AutomationCondition.eager()
-        & dg.AutomationCondition.all_deps_blocking_checks_passed(),
+        & any_candidate_passes(configured.candidates),
         description=Message.ASSET_PROMOTED,
     )
     def promoted_config(
@@ -46,6 +60,7 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                 "config_hash": evaluation.config_hash,
                 "evaluation_id": str(evaluation.evaluation_id),
                 "hit_rate_at_10": evaluation.hit_rate_at_10,
+                "served_hit_rate": evaluation.served_hit_rate,
                 "mrr": evaluation.mrr,
                 "latency_p95_ms": evaluation.latency_p95_ms,
                 "changed": outcome.changed,

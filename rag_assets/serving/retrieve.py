@@ -1,5 +1,6 @@
 """The ad hoc retrieval job."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -9,7 +10,10 @@ from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
+from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.languages.formats import day, number
+from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.notices import place_in_words
 
@@ -25,6 +29,7 @@ class RetrieveConfig(dg.Config):
     top_k: int = Field(default=0, ge=0, description=Message.FIELD_TOP_K)
     overrides: dict[str, Any] = Field(default={}, description=Message.FIELD_OVERRIDES)
     filters: dict[str, Any] = Field(default={}, description=Message.FIELD_FILTERS)
+    language: str = Field(default="", description=Message.FIELD_LANGUAGE)
 
 
 @dg.op(description=Message.JOB_RETRIEVE)
@@ -33,21 +38,24 @@ def retrieve_passages(
 ) -> None:
     """Answer one question and show its passages as a table in the run."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
-    with told_as_failure():
+    language = config.language or rag.settings.answer_language
+    with told_as_failure(language):
+        check_language(language)
         answered = rag.application.retrieve(
             config.question,
             configuration=config.configuration or None,
             overrides={**config.overrides, **strategy},
             top_k=config.top_k or None,
             filters=parse_filters(config.filters),
+            language=language,
         )
-    response = answered.response
-    context.log.info(
-        Message.PASSAGES_FOUND.format(count=len(response.results), latency_ms=response.latency_ms)
-    )
+    told = partial(render, language=language)
+    response = answered.response.reworded(told)
+    count, latency_ms = len(response.results), response.latency_ms
+    context.log.info(told(Message.PASSAGES_FOUND.format(count=count, latency_ms=latency_ms)))
     for message in response.messages:
         context.log.warning(message)
-    metadata = response_metadata(response, answered.configuration)
+    metadata = response_metadata(response, told(answered.configuration), language)
     if response.error:
         raise dg.Failure(response.error, metadata=metadata, allow_retries=False)
     context.add_output_metadata(metadata)
@@ -69,12 +77,14 @@ def retrieve_job() -> None:
     retrieve_passages()
 
 
-def response_metadata(response: RetrievalResponse, configuration: str) -> dict[str, Any]:
+def response_metadata(
+    response: RetrievalResponse, configuration: str, language: str
+) -> dict[str, Any]:
     """Return an answer's passages, latency and missing stages for people to read."""
     asked = response.transformed
     beside = [*asked.sub_queries, asked.hypothetical_answer or ""] if asked else []
     return {
-        "results": dg.MetadataValue.md(results_markdown(response)),
+        "results": dg.MetadataValue.md(results_markdown(response, language)),
         "messages": "\n".join(response.messages) or "–",
         "degraded": ", ".join(response.degraded) or "–",
         "configuration": configuration,
@@ -89,26 +99,25 @@ def response_metadata(response: RetrievalResponse, configuration: str) -> dict[s
     }
 
 
-def results_markdown(response: RetrievalResponse) -> str:
+def results_markdown(response: RetrievalResponse, language: str) -> str:
     """Return the passages as a Markdown table."""
     if not response.results:
-        return Message.NO_RESULTS
-    rows = (_row(rank, result) for rank, result in enumerate(response.results, start=1))
-    return markdown_table(Message.TABLE_RESULTS, rows)
+        return render(Message.NO_RESULTS, language)
+    rows = (_row(rank, result, language) for rank, result in enumerate(response.results, start=1))
+    return markdown_table(render(Message.TABLE_RESULTS, language), rows)
 
 
-def _row(rank: int, result: RetrievalResult) -> tuple[object, ...]:
-    date = f"{result.created_at:%Y-%m-%d}" if result.created_at else ""
-    method = result.retrieval_method
+def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...]:
+    date = day(result.created_at, language) if result.created_at else ""
+    found = [result.retrieval_method]
     if result.rerank_score is not None:
-        scores = Message.RETRIEVED_RERANKED.format(
-            before=result.original_score, score=result.rerank_score
-        )
-        method = f"{method}; {scores}"
+        scores = {"before": result.original_score, "score": result.rerank_score}
+        found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place:
-        method = f"{place_in_words(result.place)}; {method}"
+        found.insert(0, place_in_words(result.place))
     title, passage = _cut(result.title, 60), _cut(result.content, PASSAGE_CHARS)
-    return rank, f"{result.score:.4f}", date, title, passage, method
+    score = number(result.score, 4, language)
+    return rank, score, date, title, passage, render(joined("; ", found), language)
 
 
 def _cut(text: str, limit: int) -> str:

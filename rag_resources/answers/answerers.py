@@ -12,8 +12,9 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel, Field, create_model
 
 from rag_resources.core.answers import NOT_FOUND, Answer, extract_answer
+from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.rules import rules
+from rag_resources.core.rules import rules, word_rules
 from rag_resources.core.text import is_blank
 from rag_resources.core.versions import version_of
 from rag_resources.languages.prompts import prompt
@@ -23,7 +24,7 @@ from rag_resources.providers.protocols import LanguageModel
 CALL_MS = 60_000.0
 """Longest wait for a language model; long, because nobody waits in front of an evaluation."""
 EXTRACTIVE_VERSION = version_of(
-    "extractive-1", [asdict(rules().words), asdict(rules().sentences)], first="0967b474b22a602f"
+    "extractive-2", [asdict(rules().words), asdict(rules().sentences)], first="2ecaa374470e9253"
 )
 """Changes whenever the same passages might give another answer."""
 MAX_ANSWER_CHARS = 2_000
@@ -52,16 +53,26 @@ class Answerer(Protocol):
 
 
 class ExtractiveAnswerer(Answerer):
-    """Answers with sentences of the passages: always faithful, and only as good as they are."""
+    """Answers with sentences of the passages: always faithful, and only as good as they are.
+
+    Args:
+        language: Of the questions.
+    """
+
+    def __init__(self, language: str = "es") -> None:
+        self._language = language
 
     @property
     def name(self) -> str:
         """The answerer's name and version, stored with its answers."""
-        return EXTRACTIVE_VERSION
+        if self._language == "es":
+            return EXTRACTIVE_VERSION
+        words = canonical_hash(asdict(word_rules(self._language)))[:8]
+        return f"{EXTRACTIVE_VERSION} {self._language}-{words}"
 
     def answer(self, question: str, passages: Sequence[str]) -> Answer:
         """Answer with the sentences that share most words with the question. Never fails."""
-        return extract_answer(question, passages)
+        return extract_answer(question, passages, self._language)
 
 
 class _Written(BaseModel):
@@ -76,16 +87,20 @@ class LanguageModelAnswerer(Answerer):
     Args:
         language_model: Safe to use from several threads.
         timeout_ms: Longest wait for an answer.
+        language: Of the questions and of the answers.
     """
 
-    def __init__(self, language_model: LanguageModel, *, timeout_ms: float = CALL_MS) -> None:
+    def __init__(
+        self, language_model: LanguageModel, *, timeout_ms: float = CALL_MS, language: str = "es"
+    ) -> None:
         self._model = language_model
         self._timeout_ms = timeout_ms
+        self._prompt = prompt("answer", language)
 
     @property
     def name(self) -> str:
         """The answerer's name and version, stored with its answers."""
-        return f"{self._model.name} {prompt('answer').version}"
+        return f"{self._model.name} {self._prompt.version}"
 
     def answer(self, question: str, passages: Sequence[str]) -> Answer:
         """Answer a question. Same errors as `Answerer`.
@@ -97,9 +112,9 @@ class LanguageModelAnswerer(Answerer):
             InvalidAnswerError: The answer has the wrong form or cites a missing passage.
         """
         written = self._model.answer(
-            f"{question_as_data(question)}\n{passages_as_data(passages)}\n{prompt('answer').task}",
+            f"{question_as_data(question)}\n{passages_as_data(passages)}\n{self._prompt.task}",
             _shape(len(passages)),
-            system=prompt("answer").system,
+            system=self._prompt.system,
             deadline=Deadline.after(self._timeout_ms, time.monotonic),
         )
         if not written.found or is_blank(written.answer):

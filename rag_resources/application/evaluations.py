@@ -18,12 +18,14 @@ from rag_resources.evaluation.comparison import (
     compare_with_serving,
 )
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
+from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.serving.promotion import fallen
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
 from rag_resources.store.golden import list_golden
@@ -139,6 +141,7 @@ class Evaluations:
             name
             for name, evaluation in latest.items()
             if evaluation is None
+            or evaluation.served_hit_rate is None
             or not evaluation.versions.is_same_measurement(
                 present.versions(configurations[name].retrieval)
             )
@@ -155,6 +158,16 @@ class Evaluations:
         with self.database.snapshot() as connection:
             found = compare_by_name(connection, before, after, common_only=common_only)
         return found, found.comparison.inferiority(self.settings.gate.margin)
+
+    def gates(self, evaluation: StoredEvaluation) -> Gates:
+        """Judge an evaluation by every gate, against what serves now."""
+        with self.database.snapshot() as connection:
+            return read_gates(connection, evaluation, self.settings.gate)
+
+    def fallen(self) -> str | None:
+        """Say in Spanish why what serves does not pass any more; None if it does."""
+        with self.database.snapshot() as connection:
+            return fallen(connection, self.settings.gate)
 
     def compare_with_serving(self, evaluation: StoredEvaluation) -> EvaluationComparison | None:
         """Compare an evaluation with that of what serves; None if there is nothing to compare."""

@@ -11,8 +11,15 @@ from rag_resources.core.golden_changes import GoldenChange, GoldenVersion
 from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.database.pool import Database
 from rag_resources.golden.editing import add_entry, delete_entries, find_entry, update_entry
-from rag_resources.golden.files import export_golden, import_golden, read_golden, restore_golden
+from rag_resources.golden.files import (
+    export_golden,
+    import_golden,
+    import_squad,
+    read_golden,
+    restore_golden,
+)
 from rag_resources.golden.review import review_drift, suggest_candidates
+from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.settings import Settings
 from rag_resources.store.comparison import NoteName, name_notes
 from rag_resources.store.golden import BrokenEntry, GoldenImport, find_broken, list_golden
@@ -46,6 +53,26 @@ class Golden:
         """
         return import_golden(
             self.database, path, tenant=self.settings.tenant, replace=replace, run_id=run_id
+        )
+
+    def import_squad(
+        self, dataset: SquadDataset, path: Path, *, source: str, replace: bool = False
+    ) -> int:
+        """Import the questions of a SQuAD file whose notes are stored, and return how many.
+
+        Args:
+            dataset: Read from the file; if it has no questions, nothing changes.
+            path: The file.
+            source: The source of its notes.
+            replace: As `import_file`.
+        """
+        return import_squad(
+            self.database,
+            dataset,
+            path,
+            tenant=self.settings.tenant,
+            source=source,
+            replace=replace,
         )
 
     def restore(self, moment: str) -> Sequence[GoldenChange]:

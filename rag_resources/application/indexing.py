@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.chunking_version import chunking_hash
+from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import ModelInfo, TimeWindow
+from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.indexing.adopt import AdoptReport, adopt_vectors
 from rag_resources.indexing.chunk import ChunkReport, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_notes
-from rag_resources.indexing.purge import PurgeReport, purge
 from rag_resources.indexing.retirement import configurations_of, contents_of, retire
-from rag_resources.indexing.verify import find_broken_notes, lowest_cosine
+from rag_resources.indexing.verify import find_broken_notes, verify_vectors
+from rag_resources.indexing.windows import embed_windows, lowest_window_cosine
 from rag_resources.ingestion.content_settings import require_model, require_settings
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
@@ -26,9 +28,16 @@ from rag_resources.store.embeddings import (
 from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.migration import vectors_are_current
 from rag_resources.store.models import ModelContents, register_model
-from rag_resources.store.notes import OutsideNotes, count_notes, external_ids, list_outside
+from rag_resources.store.notes import count_notes, external_ids
 from rag_resources.store.progress import index_is_current
-from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_window_indexes
+from rag_resources.store.windows import (
+    WindowGaps,
+    count_pending_windows,
+    count_window_gaps,
+    register_windows,
+    windows_are_current,
+)
 
 Progress = Callable[[int], None]
 """Told how many notes were done."""
@@ -134,9 +143,56 @@ class Indexing:
         with self.database.transaction() as connection:
             return count_gaps(connection, info, window)
 
-    def lowest_cosine(self, model: str) -> float | None:
-        """Compare stored vectors with newly made ones; None if nothing is stored."""
-        return lowest_cosine(self.database, self.embedder(model))
+    def verify_vectors(self, model: str, window: TimeWindow) -> VectorState:
+        """Compare the stored vectors of a window with newly made ones, and check their lengths."""
+        return verify_vectors(self.database, self.embedder(model), window)
+
+    # --- Windows
+
+    def register_windows(self, model: str) -> None:
+        """Have the chunks of a registered model cut into windows as configured."""
+        way = windows_hash(self.settings.windows)
+        with self.database.transaction() as connection:
+            register_windows(connection, model, windows_hash=way)
+
+    def has_windows(self, model: str, window: TimeWindow) -> bool:
+        """Whether no note of some months waits for its windows."""
+        with self.database.transaction() as connection:
+            return windows_are_current(connection, model, window)
+
+    def left_to_cut(self, model: str, window: TimeWindow) -> int:
+        """Count the notes of some months that wait for their windows."""
+        with self.database.transaction() as connection:
+            return count_pending_windows(connection, model, window, skipped=())
+
+    def embed_windows(self, model: str, window: TimeWindow, *, progress: Progress) -> EmbedReport:
+        """Make the windows of some months that are missing."""
+        return embed_windows(
+            self.database,
+            self.embedder(model),
+            self.settings.windows,
+            window,
+            progress=progress,
+        )
+
+    def build_window_index(self, model: str) -> None:
+        """Build the index of a model's windows if there are enough of them now."""
+        info, min_rows = self.embedder(model).info, self.settings.hnsw_min_rows
+        if ensure_window_indexes(self.database, info, min_rows=min_rows):
+            with self.database.transaction() as connection:
+                bump_index_version(connection)
+
+    def window_gaps(self, model: str, window: TimeWindow) -> WindowGaps:
+        """Count the windows that the chunks of some months lack."""
+        info = self.embedder(model).info
+        with self.database.transaction() as connection:
+            return count_window_gaps(connection, info, window)
+
+    def lowest_window_cosine(self, model: str) -> float | None:
+        """Compare stored windows with newly made ones; None if nothing is stored."""
+        return lowest_window_cosine(self.database, self.embedder(model))
+
+    # --- The end of a model
 
     def contents_of(self, model: str) -> ModelContents:
         """Return what retiring a model would drop.
@@ -191,17 +247,3 @@ class Indexing:
             return {}
         with self.database.transaction() as connection:
             return external_ids(connection, note_ids)
-
-    def outside(self, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
-        """Return the notes dated outside a window, with some examples; None if there are none."""
-        with self.database.transaction() as connection:
-            return list_outside(connection, window, limit=limit)
-
-    @property
-    def grace_hours(self) -> int:
-        """How long an expired note is kept, in hours."""
-        return self.settings.expired_grace_hours
-
-    def purge_expired(self) -> PurgeReport:
-        """Delete the notes whose grace period after expiry is over."""
-        return purge(self.database, grace_hours=self.grace_hours)

@@ -1,14 +1,16 @@
 """The progress of the migration, what blocks it, and lifting that."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.chunking_version import chunking_hash
-from rag_resources.core.quality_watch import BatchVerdict
+from rag_resources.core.migration_gate import BatchVerdict, VectorState
 from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
-from rag_resources.migration.batches import record_batch
+from rag_resources.migration.batches import measure_pair, record_batch
+from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings
 from rag_resources.store.holds import (
     Hold,
@@ -29,10 +31,15 @@ from rag_resources.store.progress import Progress, index_is_current, read_progre
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """The migration of a database to the configured chunking and models."""
+    """The migration of a database to the configured chunking and models.
+
+    Attributes:
+        pipeline: Makes or returns the pipeline that measures what serves beside a model.
+    """
 
     database: Database
     settings: Settings
+    pipeline: Callable[[], RetrievalPipeline]
 
     @property
     def chunking_hash(self) -> str:
@@ -66,11 +73,21 @@ class Migration:
         with self.database.transaction() as connection:
             return read_progress(connection, self.settings.note_embedding_model)
 
-    def is_done(self, window: TimeWindow) -> bool:
-        """Whether no note of a window needs chunking or embedding by a configured model."""
+    def is_done(self, window: TimeWindow, *, window_models: Sequence[str] = ()) -> bool:
+        """Whether no note of a window needs chunking or embedding by a configured model.
+
+        Args:
+            window: The months.
+            window_models: Those models whose windows are to be there, too.
+        """
         with self.database.transaction() as connection:
             return index_is_current(
-                connection, window, chunking_hash=self.chunking_hash, models=self.models
+                connection,
+                window,
+                chunking_hash=self.chunking_hash,
+                models=self.models,
+                window_models=window_models,
+                windows_hash=windows_hash(self.settings.windows),
             )
 
     def closed_batches(self) -> list[StoredBatch]:
@@ -108,19 +125,34 @@ class Migration:
         *,
         run_id: str,
         months: tuple[str, ...],
+        window: TimeWindow,
         planned: int,
+        vectors: VectorState,
     ) -> BatchVerdict:
-        """Judge the quality after a batch, and store it with the verdict.
+        """Judge the quality after a batch against what serves, and store it with the verdict.
 
         Args:
             model: The model of the batch.
             evaluation: Of all golden questions after the batch.
             run_id: Dagster's run.
             months: The months of the batch, as `YYYY-MM`.
+            window: The same as a period.
             planned: Number of batches in the whole migration.
+            vectors: Whether the batch's vectors are the model's.
         """
         run = BatchRun(model, self.chunking_hash, run_id, months)
-        return record_batch(self.database, run, evaluation, planned=planned, floor=self.floor)
+        pair = None
+        if not vectors.faults:
+            pair = measure_pair(self.database, self.pipeline(), model, window)
+        return record_batch(
+            self.database,
+            run,
+            evaluation,
+            planned=planned,
+            floor=self.floor,
+            vectors=vectors,
+            pair=pair,
+        )
 
     def held(self) -> Hold | None:
         """Return the hold that a person placed; None if there is none."""

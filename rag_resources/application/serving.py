@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.deadline import Deadline
 from rag_resources.database.pool import Database
 from rag_resources.serving.promotion import PromotionOutcome, promote_best
 from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withdraw
@@ -20,10 +22,15 @@ class ServingConfiguration:
     database: Database
     settings: Settings
 
-    def read(self, default: NamedConfiguration) -> Serving:
+    def read(self, default: NamedConfiguration, *, deadline: Deadline | None = None) -> Serving:
         """Return the serving configuration; the default before the first promotion."""
-        with self.database.transaction() as connection:
+        with self.database.transaction(deadline) as connection:
             return read_serving(connection, default)
+
+    def now(self) -> Serving:
+        """Return the serving configuration; the product's default before the first promotion."""
+        configurations = load_configurations(self.settings.configuration_folders)
+        return self.read(configurations[DEFAULT_CONFIGURATION])
 
     def promotion(self) -> Promotion | None:
         """Return the last promotion; None before the first."""

@@ -1,5 +1,6 @@
 """Builds an application from settings, and answers questions with it."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,13 +15,16 @@ from rag_resources.core.configuration import (
     RetrievalConfig,
     with_overrides,
 )
+from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     InvalidConfigurationError,
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.locate import open_database
+from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.judging import Judging, build_judging
 from rag_resources.providers.cache import EMBEDDINGS, Cache, MemoryCache
@@ -28,7 +32,7 @@ from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
 from rag_resources.retrieval.cache import Caches, build_caches
-from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
@@ -38,6 +42,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.golden import Golden
     from rag_resources.application.indexing import Indexing
     from rag_resources.application.migration import Migration
+    from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
 
 _log = structlog.get_logger()
@@ -62,6 +67,13 @@ class Application:
 
     settings: Settings
     database: Database
+
+    @property
+    def notes(self) -> "Notes":
+        """The notes: sources, ingestion, deletion."""
+        from rag_resources.application.notes import Notes
+
+        return Notes(self.database, self.settings)
 
     @property
     def golden(self) -> "Golden":
@@ -96,7 +108,7 @@ class Application:
         """The progress of the migration, what blocks it, and rollbacks."""
         from rag_resources.application.migration import Migration
 
-        return Migration(self.database, self.settings)
+        return Migration(self.database, self.settings, pipeline=lambda: self.pipeline)
 
     @property
     def indexing(self) -> "Indexing":
@@ -129,6 +141,7 @@ class Application:
             embedder=self.embedder,
             language_model=self.language_model,
             samples=self.settings.judge_samples,
+            language=self.settings.answer_language,
         )
 
     @cached_property
@@ -188,6 +201,7 @@ class Application:
         overrides: Mapping[str, Any] | None = None,
         top_k: int | None = None,
         filters: RetrievalFilters | None = None,
+        language: str | None = None,
     ) -> Answered:
         """Answer a question with a named configuration, or with the one that serves.
 
@@ -197,6 +211,7 @@ class Application:
             overrides: Fields of the configuration to change, at any depth.
             top_k: Number of passages; None uses the configuration's.
             filters: Conditions the notes must meet.
+            language: Of the question; None uses the settings'.
 
         Raises:
             InvalidInputError: An argument is invalid; the message names it.
@@ -207,7 +222,10 @@ class Application:
         chosen = self._what_serves() if configuration is None else self._named(configuration)
         config = with_overrides(chosen.config, overrides or {})
         self.pipeline.warm_up(config)
-        response = self.pipeline.retrieve(question, config, top_k=top_k, filters=filters)
+        language = self.settings.answer_language if language is None else language
+        response = self.pipeline.retrieve(
+            question, config, top_k=top_k, filters=filters, language=language
+        )
         messages = (*chosen.messages, *response.messages)
         return Answered(chosen.label, replace(response, messages=messages))
 
@@ -216,7 +234,9 @@ class Application:
 
     def _what_serves(self) -> "_Chosen":
         """Return what serves; if it is invalid as stored, default values and a message."""
-        serving = self.serving.read(self.configuration(DEFAULT_CONFIGURATION))
+        default = self.configuration(DEFAULT_CONFIGURATION)
+        deadline = Deadline.after(DEADLINE_MS, time.monotonic)
+        serving = self.serving.read(default, deadline=deadline)
         if serving.promotion is None:
             return _Chosen(serving.name, serving.config)
         if serving.problems:
@@ -239,7 +259,11 @@ class _Chosen:
 
 @contextmanager
 def open_application(
-    settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+    settings: Settings,
+    *,
+    min_connections: int = 1,
+    guard: Callable[[], None] = lambda: None,
+    on_wait: Callable[[Text], None] = log_wait,
 ) -> Iterator[Application]:
     """Open the database of the settings, and close it at the end.
 
@@ -247,12 +271,15 @@ def open_application(
         settings: The environment.
         min_connections: As of `Database`.
         guard: As of `Database`.
+        on_wait: As of `Database`.
 
     Raises:
         SchemaMismatchError: The schema has another version than this product needs.
         DatabaseError: The database cannot be started or reached.
     """
-    database = open_database(settings, min_connections=min_connections, guard=guard)
+    database = open_database(
+        settings, min_connections=min_connections, guard=guard, on_wait=on_wait
+    )
     try:
         yield Application(settings, database)
     finally:

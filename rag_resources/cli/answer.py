@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from rag_resources.cli.output import clean, console, fail, say, warn
+from rag_resources.cli.reader import told, told_day, told_number
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -52,8 +54,8 @@ def _warn(response: "RetrievalResponse") -> None:
 def _say_searched(transformed: "TransformedQuery") -> None:
     """Say what was searched besides the question, if anything."""
     if transformed.sub_queries:
-        parts = " · ".join(f"«{question}»" for question in transformed.sub_queries)
-        say(Message.RETRIEVED_SUB_QUERIES.format(questions=parts))
+        quoted = [Message.RETRIEVED_SUB_QUERY.format(question=q) for q in transformed.sub_queries]
+        say(Message.RETRIEVED_SUB_QUERIES.format(questions=joined(" · ", quoted)))
     if transformed.hypothetical_answer:
         say(Message.RETRIEVED_HYPOTHETICAL.format(answer=transformed.hypothetical_answer))
 
@@ -64,42 +66,62 @@ def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
 
     from rag_resources.retrieval.notices import place_in_words
 
-    created = f"{result.created_at:%Y-%m-%d}" if result.created_at else ""
-    heading = (f"{rank}", f"{result.score:.3f}", created, clean(result.title))
-    found = result.retrieval_method
+    created = told_day(result.created_at) if result.created_at else ""
+    heading = (f"{rank}", told_number(result.score, 3), created, clean(result.title))
+    found = [result.retrieval_method]
     if result.rerank_score is not None:
-        found += " · " + Message.RETRIEVED_RERANKED.format(
-            before=result.original_score, score=result.rerank_score
-        )
+        scores = {"before": result.original_score, "score": result.rerank_score}
+        found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place:
-        found = f"{place_in_words(result.place)} · {found}"
+        found.insert(0, place_in_words(result.place))
     return Panel(
         _passage(result, marks=marks),
         title=Text(" · ".join(part for part in heading if part)),
         title_align="left",
-        subtitle=Text(clean(found), style="dim"),
+        subtitle=Text(clean(told(joined(" · ", found))), style="dim"),
         subtitle_align="right",
     )
 
 
 def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
-    """Show the match inside its context: bright on a terminal, otherwise between marks."""
+    """Show the match inside its context: bright on a terminal, otherwise between marks.
+
+    The sentences that matched best, if they are known, are underlined or between double marks. Of
+    a long text the part around them is shown.
+    """
     from rich.text import Text
 
-    start, end = result.matched_bounds
-    first = max(0, start - _LEAD_CHARS) if len(result.expanded_content) > SHOWN_CHARS else 0
     text = clean(result.expanded_content)
+    start, end = result.matched_bounds
+    best_start, best_end = _best_sentences(result) or (start, start)
+    first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
     last = min(len(text), first + SHOWN_CHARS)
-    shown_end = min(end, last)
+
+    def part(begin: int, until: int) -> str:
+        return text[max(begin, first) : min(until, last)]
+
+    best = part(best_start, best_end)
     return Text.assemble(
         "…" if first else "",
-        (text[first:start], "dim"),
+        (part(0, start), "dim"),
         "▸" if marks else "",
-        (text[start:shown_end], "bold"),
+        (part(start, best_start), "bold"),
+        "▸▸" if marks and best else "",
+        (best, "bold underline"),
+        "◂◂" if marks and best else "",
+        (part(best_end, end), "bold"),
         "◂" if marks else "",
-        (text[shown_end:last], "dim"),
+        (part(end, len(text)), "dim"),
         "…" if last < len(text) else "",
     )
+
+
+def _best_sentences(result: "RetrievalResult") -> tuple[int, int] | None:
+    """Return the offsets of `matched_window` in the expanded content."""
+    if result.matched_window is None:
+        return None
+    before = result.matched_bounds[0] - result.start_char
+    return result.matched_window[0] + before, result.matched_window[1] + before
 
 
 def _say_cost(response: "RetrievalResponse", configuration: str) -> None:
@@ -107,10 +129,10 @@ def _say_cost(response: "RetrievalResponse", configuration: str) -> None:
     template = Message.RETRIEVED_CACHED if response.cached else Message.RETRIEVED_COUNT
     intent = response.transformed.intent.value if response.transformed else ""
     how = (configuration, response.strategy, response.model, _INTENTS.get(intent, ""))
-    say(" · ".join((template.format(count=count, total=total), *filter(None, how))))
+    say(joined(" · ", (template.format(count=count, total=total), *filter(None, how))))
     if not response.cached:
-        stages = " · ".join(f"{name} {elapsed:.0f}" for name, elapsed in response.stages.items())
-        say(Message.RETRIEVED_STAGES.format(stages=stages))
+        times = (f"{name} {told_number(elapsed, 0)}" for name, elapsed in response.stages.items())
+        say(Message.RETRIEVED_STAGES.format(stages=" · ".join(times)))
 
 
 _INTENTS = {

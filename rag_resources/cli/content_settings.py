@@ -24,24 +24,19 @@ AcceptOption = Annotated[bool, typer.Option("--accept-settings", help=Message.HE
 @command(app, "show", Message.HELP_SETTINGS_SHOW)
 def show() -> None:
     """Show the settings the database was filled with, and which of them differ now."""
-    from rag_resources.ingestion.content_settings import pending_changes, stored_settings
-    from rag_resources.ingestion.content_source import choose_source
-
-    with application() as opened, opened.database.transaction() as connection:
-        source = choose_source(connection, opened.settings)
-        changes = pending_changes(connection, opened.settings, source)
-        stored = stored_settings(connection, opened.settings.tenant)
+    with application() as opened:
+        found = opened.notes.content_settings()
     console().print(
         table(
             (Message.COLUMN_VARIABLE, Message.COLUMN_VALUE),
-            list(stored.items()),
+            list(found.stored.items()),
             prose=True,
         )
     )
-    if source.notice:
-        note(source.notice)
-    say(Message.SETTINGS_DIFFER if changes else Message.SETTINGS_SAME)
-    for change in changes:
+    if found.source.notice:
+        note(found.source.notice)
+    say(Message.SETTINGS_DIFFER if found.changes else Message.SETTINGS_SAME)
+    for change in found.changes:
         say(f"  - {change}")
 
 
@@ -66,17 +61,10 @@ def confirm_settings(
     Raises:
         SettingsChangedError: The changed settings were not accepted.
     """
-    from rag_resources.ingestion.content_settings import accept_settings, pending_changes
-    from rag_resources.ingestion.content_source import choose_source
-
-    settings = application.settings
-    with application.database.transaction() as connection:
-        source = choose_source(connection, settings, sample=sample)
-        changes = pending_changes(connection, settings, source)
-    accept_changes(changes, accept=accept)
-    with application.database.transaction() as connection:
-        accept_settings(connection, settings, source)
-    return source
+    found = application.notes.content_settings(sample=sample)
+    accept_changes(found.changes, accept=accept)
+    application.notes.accept_settings(found.source)
+    return found.source
 
 
 def accept_changes(changes: "Sequence[SettingChange]", *, accept: bool) -> None:

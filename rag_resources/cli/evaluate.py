@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.runner import Evaluation
 
-HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10")
+HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
 METRIC_COLUMNS = (Message.COLUMN_METRIC, Message.COLUMN_VALUE, Message.COLUMN_INTERVAL)
 PASSAGE_COLUMNS = (Message.COLUMN_BY_PASSAGE, Message.COLUMN_INTERVAL)
 GROUP_WORDS = {
@@ -117,9 +117,11 @@ def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
 def _shown(
     name: str, means: Mapping[str, float], per_query: Mapping[str, Mapping[str, float]]
 ) -> tuple[str, str]:
-    """Format a mean; a hit rate also with its interval."""
+    """Format a mean, a hit rate with its interval; empty if it was not measured."""
     from rag_resources.core.gate import wilson_interval
 
+    if name not in means:
+        return "", ""
     interval = ""
     if name in HIT_RATES:
         hits = sum(metrics[name] == 1 for metrics in per_query.values())

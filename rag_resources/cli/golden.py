@@ -36,10 +36,15 @@ def import_file(
     with application() as opened:
         imported = opened.golden.import_file(path, replace=replace)
         counts = _say_changes(Message.GOLDEN_IMPORTED, imported.changes, path=path)
-        if imported.kept:
-            note(Message.GOLDEN_KEPT.format(count=len(imported.kept)))
-            for entry in imported.kept:
-                note(f"  - {entry.query}")
+        for message, queries in (
+            (Message.GOLDEN_KEPT, [entry.query for entry in imported.kept]),
+            (Message.GOLDEN_LEFT_OUT, imported.deleted),
+            (Message.GOLDEN_ORPHANED, imported.orphaned),
+        ):
+            if queries:
+                note(message.format(count=len(queries)))
+                for query in queries:
+                    note(f"  - {query}")
         if counts[Operation.DELETE]:
             note(Message.GOLDEN_RECOVER)
         warn_of_source(opened.golden.source, imported=path)

@@ -17,6 +17,7 @@ from rag_resources.cli import (
     evaluate,
     experiment,
     golden,
+    ingest,
     migration,
     notes,
     report,
@@ -57,14 +58,15 @@ def options(
 command(app, "up", Message.HELP_UP)(server.up)
 command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)
-command(app, "ingest", Message.HELP_INGEST)(notes.ingest)
+command(app, "ingest", Message.HELP_INGEST)(ingest.ingest)
 command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
+app.add_typer(notes.app)
 app.add_typer(golden.app)
-command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(notes.import_squad)
+command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
 app.add_typer(content_settings.app)
 

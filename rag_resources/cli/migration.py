@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_resources.cli.output import JsonOption, console, note, say, table, write_json
-from rag_resources.cli.session import read_settings
+from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.cli.status import find_server, schema_of
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
@@ -63,7 +63,7 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus":
     from rag_resources.database.pool import Database
     from rag_resources.store.migration_status import read_migration_status
 
-    with Database(url) as database, database.snapshot() as connection:
+    with Database(url, on_wait=tell_wait) as database, database.snapshot() as connection:
         return read_migration_status(
             connection,
             settings.embedding_models,

@@ -1,214 +1,229 @@
-"""`rag ingest` and `rag import-squad`: store notes and report the outcome."""
+"""`rag notes …`: the stored notes, deleting and restoring them. Storing them is `cli.ingest`."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
-from itertools import chain
-from pathlib import Path
+import sys
+from collections.abc import Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.content_settings import AcceptOption, accept_changes
-from rag_resources.cli.output import (
-    JsonOption,
-    console,
-    note,
-    progress,
-    say,
-    table,
-    write_json,
-)
-from rag_resources.cli.session import application, read_settings
-from rag_resources.core.errors import InvalidSourceError
+from rag_resources.cli.output import JsonOption, clean, console, note, say, table, warn, write_json
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
-    from rag_resources.application import Application
-    from rag_resources.core.types import NoteRecord, RejectedRecord
-    from rag_resources.ingestion.ingest import IngestReport
+    from datetime import datetime
 
-SHOWN_REJECTIONS = 20
+    from rag_resources.store.notes import StoredNote
+    from rag_resources.store.tombstones import Tombstone
 
-SourceName = Annotated[
-    str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SOURCE_NAME)
-]
-Paragraphs = Annotated[
-    int, typer.Option("--paragraphs-per-note", metavar="N", help=Message.HELP_PARAGRAPHS)
-]
+SHOWN_NOTES = 50
+SHOWN_QUESTIONS = 10
+
+app = group("notes", Message.HELP_NOTES)
+
+Name = Annotated[str, typer.Argument(metavar="NOTA", help=Message.HELP_NOTES_NAME)]
+Names = Annotated[list[str], typer.Argument(metavar="NOTA...", help=Message.HELP_NOTES_NAME)]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help=Message.HELP_NOTES_LIMIT)]
 
 
-def ingest(
-    path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
-    source_name: SourceName = None,
-    paragraphs_per_note: Paragraphs = 1,
-    follow_links: Annotated[
-        bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
-    ] = False,
-    accept_settings: AcceptOption = False,
+@command(app, "list", Message.HELP_NOTES_LIST)
+def list_notes(
+    deleted: Annotated[bool, typer.Option("--deleted", help=Message.HELP_NOTES_DELETED)] = False,
+    limit: Limit = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Store the notes of a folder or file."""
-    from rag_resources.core.quoting import printable
-    from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
-
-    options = SourceOptions(
-        paragraphs_per_note=paragraphs_per_note,
-        follows_links=follow_links or read_settings().notes_follow_links,
-    )
-    records = iter_source(path, options=options)
-    with application() as app:
-        default = app.settings.notes_source_name
-        source = _source(app, path, source_name, default=default, accept=accept_settings)
-        report = _store(app, records, source)
-        first_month = app.settings.first_month
+    """List the notes, or the deleted ones."""
+    if limit is not None and limit < 1:
+        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
+    most = limit if as_json or limit else SHOWN_NOTES
+    with application() as opened:
+        if deleted:
+            tombstones, total = opened.notes.deleted(limit=most)
+            rows = [_deleted_json(each) for each in tombstones]
+            cells = [_deleted_cells(each) for each in tombstones]
+        else:
+            notes, total = opened.notes.newest(limit=most)
+            rows = [_json(each) for each in notes]
+            cells = [_cells(each) for each in notes]
     if as_json:
-        write_json(_as_json(report, source))
-    elif report.by_month or report.rejected:
-        _show(report, source)
-    if not report.by_month:
-        message = Message.INGEST_ALL_REJECTED if report.rejected else Message.INGEST_EMPTY
-        raise InvalidSourceError(
-            message.format(
-                count=report.rejected_count, path=printable(str(path)), suffixes=" ".join(READERS)
-            ),
-            path=str(path),
-        )
-    if not as_json:
-        _advise(report, first_month, Message.INGEST_NEXT)
-
-
-def import_squad(
-    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_SQUAD_FILE)],
-    paragraphs_per_note: Paragraphs = 1,
-    questions: Annotated[
-        int | None, typer.Option("--questions", metavar="M", help=Message.HELP_SQUAD_QUESTIONS)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help=Message.HELP_SQUAD_SEED)] = 0,
-    source_name: Annotated[
-        str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SQUAD_SOURCE)
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
-    accept_settings: AcceptOption = False,
-) -> None:
-    """Store the notes and questions of a SQuAD file."""
-    from rag_resources.golden.files import squad_entries
-    from rag_resources.ingestion.squad import read_squad
-    from rag_resources.store.golden import import_entries
-
-    dataset = read_squad(
-        path, paragraphs_per_note=paragraphs_per_note, questions=questions, seed=seed
-    )
-    with application() as app:
-        name = source_name or path.stem
-        source = _source(app, path, name, default=name, accept=accept_settings)
-        report = _store(app, chain(dataset.notes, dataset.rejected), source)
-        entries = squad_entries(dataset, tenant=app.settings.tenant, source=source)
-        if entries:
-            with app.database.transaction() as connection:
-                import_entries(
-                    connection,
-                    entries,
-                    source=str(path.resolve()),
-                    replace=replace,
-                    origin=path.name,
-                )
-        first_month = app.settings.first_month
-    _show(report, source)
-    say(Message.SQUAD_SUMMARY.format(count=len(entries)) if entries else Message.SQUAD_NO_QUESTIONS)
-    _advise(report, first_month, Message.SQUAD_NEXT)
-
-
-def _source(app: "Application", path: Path, name: str | None, *, default: str, accept: bool) -> str:
-    """Return the source of a path's notes; a person must accept what it would mix."""
-    from rag_resources.ingestion.content_settings import accept_ingestion, ingestion_changes
-    from rag_resources.ingestion.content_source import source_of_path
-
-    source = source_of_path(path, name=name, default=default)
-    with app.database.transaction() as connection:
-        changes = ingestion_changes(
-            connection, app.settings, path.absolute(), source=source, named=name is not None
-        )
-    accept_changes(changes, accept=accept)
-    with app.database.transaction() as connection:
-        accept_ingestion(connection, app.settings, source=source)
-    return source
-
-
-def _store(
-    app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str
-) -> "IngestReport":
-    from rag_resources.ingestion.ingest import ingest as store_records
-
-    with progress(Message.INGEST_PROGRESS) as advance:
-        return store_records(
-            app.database,
-            records,
-            tenant=app.settings.tenant,
-            source=source,
-            progress=advance,
-        )
-
-
-def _counts(report: "IngestReport") -> dict[str, int]:
-    from rag_resources.store.notes import Upsert
-
-    return {outcome.value: report.count(outcome) for outcome in Upsert}
-
-
-def _changed_months(report: "IngestReport") -> list[str]:
-    from rag_resources.store.notes import Upsert
-
-    return sorted(
-        month
-        for month, counts in report.by_month.items()
-        if counts[Upsert.INSERTED] or counts[Upsert.UPDATED]
-    )
-
-
-def _show(report: "IngestReport", source: str) -> None:
-    say(
-        Message.INGEST_SUMMARY.format(
-            source=source, rejected=report.rejected_count, **_counts(report)
-        )
-    )
-    if not report.rejected:
+        write_json({"notes": rows, "total": total})
         return
-    shown = report.rejected[:SHOWN_REJECTIONS]
-    console().print(
-        table(
-            (Message.COLUMN_WHERE, Message.COLUMN_REASON),
-            [(rejected.location, rejected.reason) for rejected in shown],
-            title=Message.REJECTED_TITLE.format(count=report.rejected_count),
-            prose=True,
-        )
+    columns = (
+        (Message.COLUMN_NOTE, Message.COLUMN_DELETED_AT, Message.COLUMN_REASON, Message.COLUMN_KEPT)
+        if deleted
+        else (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE, Message.COLUMN_SOURCE)
     )
-    if report.rejected_count > len(shown):
-        say(Message.REJECTED_MORE.format(count=report.rejected_count - len(shown)))
+    if rows:
+        console().print(table(columns, cells, prose=True))
+    message = Message.NOTES_DELETED_LISTED if deleted else Message.NOTES_LISTED
+    say(message.format(count=total, shown=len(rows)))
 
 
-def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:
-    months = _changed_months(report)
-    if months:
-        say(Message.INGEST_MONTHS.format(months=", ".join(months)))
-    before = [month for month in months if month < first_month]
-    if before:
-        note(Message.INGEST_BEFORE_FIRST.format(first=first_month, month=before[0]))
-    this_month = f"{datetime.now(UTC):%Y-%m}"
-    after = [month for month in months if month > this_month]
-    if after:
-        note(Message.INGEST_AFTER_LAST.format(months=", ".join(after)))
-    if months:
-        say(next_step)
+@command(app, "show", Message.HELP_NOTES_SHOW)
+def show(name: Name, as_json: JsonOption = False) -> None:
+    """Show everything known about a note, or about its deletion."""
+    from rag_resources.store.notes import StoredNote
+
+    with application() as opened:
+        found = opened.notes.find(name)
+        questions = opened.notes.questions_naming([found.note_id])
+        if isinstance(found, StoredNote):
+            content = opened.notes.content(found.note_id).content
+            shown = _json(found) | {"goldenQuestions": list(questions), "content": content}
+        else:
+            shown = _deleted_json(found) | {"goldenQuestions": list(questions)}
+            content = found.note["content"] if found.note else ""
+    if as_json:
+        write_json(shown)
+        return
+    rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found)
+    if questions:
+        rows.append((Message.COLUMN_QUESTIONS, "\n".join(questions)))
+    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    if content:
+        say(content)
 
 
-def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
-    return {
-        "source": source,
-        **_counts(report),
-        "rejected": report.rejected_count,
-        "changedMonths": _changed_months(report),
-        "rejections": [
-            {"location": rejected.location, "reason": rejected.reason}
-            for rejected in report.rejected
-        ],
+@command(app, "delete", Message.HELP_NOTES_DELETE)
+def delete(
+    names: Names,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+) -> None:
+    """Delete notes after confirmation by a person."""
+    from rag_resources.store.notes import StoredNote
+
+    with application() as opened:
+        found = [opened.notes.find(name) for name in names]
+        stored = {each.note_id: each for each in found if isinstance(each, StoredNote)}
+        for gone in found:
+            if not isinstance(gone, StoredNote):
+                note(Message.NOTE_ALREADY_DELETED.format(name=gone.external_id))
+        questions = opened.notes.questions_naming(stored)
+        if stored and not (yes or _confirmed(list(stored.values()), len(questions))):
+            raise InvalidParameterError(Message.NOTES_DELETE_UNCONFIRMED)
+        deleted = opened.notes.delete(list(stored), reason=clean(reason))
+    say(Message.NOTES_DELETED.format(count=len(deleted)))
+    if deleted:
+        say(Message.NOTES_RECOVER)
+    if questions:
+        warn(Message.NOTES_DELETED_GOLDEN.format(count=len(questions)))
+        for question in questions[:SHOWN_QUESTIONS]:
+            warn(f"  - {question}")
+
+
+@command(app, "restore", Message.HELP_NOTES_RESTORE)
+def restore(names: Names) -> None:
+    """Restore deleted notes."""
+    from rag_resources.ingestion.deletion import Restoration
+
+    messages = {
+        Restoration.RESTORED: Message.NOTE_RESTORED,
+        Restoration.LIFTED: Message.NOTE_LIFTED,
+        Restoration.NOT_DELETED: Message.NOTE_NOT_DELETED,
     }
+    with application() as opened:
+        restored = opened.notes.restore(names)
+    for each in restored:
+        say(messages[each.outcome].format(name=each.external_id))
+    if any(each.outcome is Restoration.RESTORED for each in restored):
+        say(Message.INGEST_NEXT)
+
+
+def _confirmed(notes: "Sequence[StoredNote]", questions: int) -> bool:
+    """Ask on a terminal; without a terminal nothing is confirmed."""
+    if not sys.stdin.isatty():
+        return False
+    for each in notes:
+        say(f"{each.external_id}  {each.title}")
+    if questions:
+        say(Message.NOTES_NAMED_BY.format(count=questions))
+    answer: str = typer.prompt(
+        Message.NOTES_CONFIRM.format(count=len(notes)), default="", show_default=False
+    )
+    return answer.strip().casefold() in Message.WORDS_YES.split()
+
+
+def _cells(stored: "StoredNote") -> tuple[str, ...]:
+    return stored.external_id, f"{stored.created_at:%Y-%m-%d}", stored.title, stored.source
+
+
+def _deleted_cells(tombstone: "Tombstone") -> tuple[str, ...]:
+    return (
+        tombstone.external_id,
+        _moment(tombstone.deleted_at),
+        _why(tombstone),
+        Message.NOTE_KEPT if tombstone.note else Message.NOTE_NOT_KEPT,
+    )
+
+
+def _why(tombstone: "Tombstone") -> str:
+    from rag_resources.store.tombstones import Deletion
+
+    if tombstone.kind is Deletion.PURGED:
+        return Message.NOTE_EXPIRED
+    return tombstone.reason or Message.NOTE_DELETED
+
+
+def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = [
+        (Message.COLUMN_NOTE, stored.external_id),
+        (Message.COLUMN_ID, str(stored.note_id)),
+        (Message.COLUMN_SOURCE, stored.source),
+        (Message.COLUMN_TITLE, stored.title),
+        (Message.COLUMN_CREATED, _moment(stored.created_at)),
+        (Message.COLUMN_UPDATED, _moment(stored.updated_at)),
+        (Message.COLUMN_TAGS, ", ".join(stored.tags)),
+    ]
+    if stored.expires_at:
+        rows.append((Message.COLUMN_EXPIRES_AT, _moment(stored.expires_at)))
+    return rows
+
+
+def _deleted_rows(tombstone: "Tombstone") -> list[tuple[str, str]]:
+    note_, deleted_at, why, kept = _deleted_cells(tombstone)
+    return [
+        (Message.COLUMN_NOTE, note_),
+        (Message.COLUMN_ID, str(tombstone.note_id)),
+        (Message.COLUMN_SOURCE, tombstone.source),
+        (Message.COLUMN_DELETED_AT, deleted_at),
+        (Message.COLUMN_REASON, why),
+        (Message.COLUMN_KEPT, kept),
+    ]
+
+
+def _json(stored: "StoredNote") -> dict[str, Any]:
+    return {
+        "id": str(stored.note_id),
+        "source": stored.source,
+        "externalId": stored.external_id,
+        "title": stored.title,
+        "createdAt": stored.created_at.isoformat(),
+        "updatedAt": stored.updated_at.isoformat(),
+        "expiresAt": stored.expires_at.isoformat() if stored.expires_at else None,
+        "chunked": stored.chunked,
+        "tags": list(stored.tags),
+        "metadata": dict(stored.metadata),
+    }
+
+
+def _deleted_json(tombstone: "Tombstone") -> dict[str, Any]:
+    return {
+        "id": str(tombstone.note_id),
+        "source": tombstone.source,
+        "externalId": tombstone.external_id,
+        "contentSha256": tombstone.content_sha256.hex(),
+        "kind": tombstone.kind.value,
+        "reason": tombstone.reason,
+        "deletedAt": tombstone.deleted_at.isoformat(),
+        "note": tombstone.note,
+    }
+
+
+def _moment(moment: "datetime") -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

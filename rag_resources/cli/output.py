@@ -1,4 +1,7 @@
-"""Output of commands: results on stdout, the rest on stderr, credentials nowhere."""
+"""Output of commands: results on stdout, the rest on stderr, credentials nowhere.
+
+Messages are written in the language of `cli.reader`.
+"""
 
 import json
 import os
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_resources.cli.reader import told
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -26,22 +30,22 @@ _MIN_SECRET_CHARS = 4
 
 def say(text: str) -> None:
     """Write a line of the result."""
-    typer.echo(clean(text))
+    typer.echo(clean(told(text)))
 
 
 def note(text: str) -> None:
     """Write a line that is not part of the result, on stderr."""
-    typer.echo(clean(text), err=True)
+    typer.echo(clean(told(text)), err=True)
 
 
 def warn(text: str) -> None:
     """Write a warning on stderr, in yellow if colours are available."""
-    typer.secho(clean(text), fg=typer.colors.YELLOW, err=True)
+    typer.secho(clean(told(text)), fg=typer.colors.YELLOW, err=True)
 
 
 def fail(text: str) -> None:
     """Write an error on stderr without credentials, in red if colours are available."""
-    typer.secho(clean(masked(text)), fg=typer.colors.RED, err=True)
+    typer.secho(clean(masked(told(text))), fg=typer.colors.RED, err=True)
 
 
 def write_json(value: Any) -> None:
@@ -90,7 +94,7 @@ def working(message: str) -> Iterator[None]:
     if not screen.is_terminal:
         yield
         return
-    with screen.status(message):
+    with screen.status(told(message)):
         yield
 
 

@@ -7,8 +7,10 @@ import typer
 
 from rag_resources.cli.answer import show
 from rag_resources.cli.output import JsonOption, clean, working, write_json
-from rag_resources.cli.session import application
+from rag_resources.cli.reader import answer_in, told
+from rag_resources.cli.session import application, read_settings
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text, joined
 
 if TYPE_CHECKING:
     from rag_resources.core.filters import RetrievalFilters
@@ -50,12 +52,16 @@ def retrieve(
         list[str] | None,
         typer.Option("--metadata", metavar="CLAVE=VALOR", help=Message.HELP_FILTER_METADATA),
     ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", metavar="LENGUA", help=Message.HELP_LANGUAGE)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question."""
     from rag_resources.core.configuration import nested_fields
     from rag_resources.retrieval.request import check_query
 
+    answer_in(read_settings().answer_language if language is None else language)
     fields = {**_assignments(changed, "--set"), **_given(strategy=strategy, model=model)}
     filters = _filters(
         source=source,
@@ -74,12 +80,14 @@ def retrieve(
             overrides=nested_fields(fields),
             top_k=top_k,
             filters=filters,
+            language=language,
         )
+    response = answered.response.reworded(told)
     if as_json:
-        write_json(answered.response.to_json())
+        write_json(response.to_json())
     else:
-        show(answered.response, answered.configuration, filtered=not filters.is_empty)
-    if answered.response.error:
+        show(response, answered.configuration, filtered=not filters.is_empty)
+    if response.error:
         raise typer.Exit(1)
 
 
@@ -139,14 +147,15 @@ def _filters(**values: Any) -> "RetrievalFilters":
 
 
 def _as_option(problem: str) -> str:
-    path, _, reason = problem.partition(": ")
+    """Name the option instead of the field in a problem of `core.validation`."""
+    if not isinstance(problem, Text):
+        return problem
+    path, reason = problem.values["items"]
     field, *inside = path.split(".")
-    if field in _OPTIONS:
-        keys = inside if field == "metadata" else ()  # elsewhere they are positions
-        return f"{' '.join((_OPTIONS[field], *keys))}: {reason}"
-    for field, option in _OPTIONS.items():
-        reason = reason.replace(field, option)
-    return reason
+    if field not in _OPTIONS:  # It is about both.
+        return Message.FILTER_EMPTY_PERIOD.format(start="--since", end="--until")
+    keys = inside if field == "metadata" else ()  # elsewhere they are positions
+    return joined(": ", (" ".join((_OPTIONS[field], *keys)), reason))
 
 
 _OPTIONS = {

@@ -1,4 +1,4 @@
-"""Runs a command line and turns errors into Spanish messages and exit codes."""
+"""Runs a command line and turns errors into messages for its reader and exit codes."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from rag_resources.cli.output import fail, masked, note
+from rag_resources.cli.reader import answer_in
 from rag_resources.cli.usage import explain
 from rag_resources.core.errors import InvalidInputError, RagError
 from rag_resources.core.messages import Message
@@ -31,6 +32,7 @@ def run_app(
     Returns:
         0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
     """
+    answer_in(None)
     root: Any = typer.main.get_command(app)
     try:
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)

@@ -37,14 +37,13 @@ def down() -> None:
     if settings.database_url:
         url = settings.database_url.get_secret_value()
         say(Message.SERVER_NOT_OURS.format(address=address(url)))
-        return
     server = embedded_server(settings)
     state = server.status()
-    if not state.running:
+    if state.running:
+        server.down()
+        say(Message.SERVER_DOWN.format(path=state.data_dir))
+    elif not settings.database_url:
         say(Message.SERVER_ALREADY_DOWN)
-        return
-    server.down()
-    say(Message.SERVER_DOWN.format(path=state.data_dir))
 
 
 def server_version(url: str) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from rag_resources.cli.output import working
+from rag_resources.cli.output import warn, working
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
+    from rag_resources.core.texts import Text
     from rag_resources.settings import Settings
 
 
@@ -27,5 +28,10 @@ def application() -> Iterator["Application"]:
     settings = read_settings()
     with ExitStack() as stack:
         with working(Message.CLI_OPENING):
-            opened = stack.enter_context(open_application(settings))
+            opened = stack.enter_context(open_application(settings, on_wait=tell_wait))
         yield opened
+
+
+def tell_wait(holder: "Text") -> None:
+    """Say which session the command waits for."""
+    warn(Message.LOCK_WAITED.format(holder=holder))

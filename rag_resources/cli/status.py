@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
-from rag_resources.cli.session import read_settings
+from rag_resources.cli.session import read_settings, tell_wait
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.core.gate import GateConfig
     from rag_resources.database.schema import Schema
     from rag_resources.settings import Settings
     from rag_resources.store.promotions import Promotion
@@ -29,7 +30,7 @@ def status(as_json: JsonOption = False) -> None:
         return
     _show_server(server)
     if found:
-        _show_database(found, models)
+        _show_database(found, models, settings.gate)
     elif problem:
         say(problem)
 
@@ -70,7 +71,7 @@ def _read(url: str) -> "DatabaseStatus":
     from rag_resources.database.pool import Database
     from rag_resources.store.status import read_status
 
-    with Database(url) as database, database.transaction() as connection:
+    with Database(url, on_wait=tell_wait) as database, database.transaction() as connection:
         return read_status(connection)
 
 
@@ -83,7 +84,9 @@ def _show_server(server: dict[str, Any]) -> None:
         say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
 
 
-def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None:
+def _show_database(
+    found: "DatabaseStatus", models: "list[ModelStatus]", gate: "GateConfig"
+) -> None:
     from rag_resources.providers.registry import embedded_runtime
 
     say(
@@ -112,19 +115,21 @@ def _show_database(found: "DatabaseStatus", models: "list[ModelStatus]") -> None
         if runtime := embedded_runtime(model.name):
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
-        console().print(_evaluations_table(found.evaluations))
+        console().print(_evaluations_table(found.evaluations, gate))
     else:
         say(Message.NO_EVALUATIONS)
 
 
-def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
+def _evaluations_table(evaluations: "Sequence[StoredEvaluation]", gate: "GateConfig") -> Any:
     """Show what fits 80 columns; the whole comparison is in `rag_resources.evaluation.summary`."""
-    from rag_resources.evaluation.summary import GATE_WORDS
+    from rag_resources.core.evaluation import judge_stored
+    from rag_resources.evaluation.summary import GATE_WORDS, rate_in_words
 
     columns = (
         Message.COLUMN_CONFIGURATION,
         "Hit_Rate@10",
         Message.COLUMN_INTERVAL,
+        "@final",
         "MRR",
         "p95 ms",
         Message.COLUMN_GATE,
@@ -134,9 +139,10 @@ def _evaluations_table(evaluations: "Sequence[StoredEvaluation]") -> Any:
             item.configuration,
             f"{item.hit_rate_at_10:.3f}",
             f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
+            rate_in_words(item.served_hit_rate),
             f"{item.mrr:.3f}",
             f"{item.latency_p95_ms:.0f}",
-            GATE_WORDS[item.gate],
+            GATE_WORDS[judge_stored(item, gate).state],
         )
         for item in sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     ]
@@ -151,6 +157,7 @@ def _models_table(models: "list[ModelStatus]") -> Any:
         Message.COLUMN_STATE,
         Message.COLUMN_CHUNK_VECTORS,
         Message.COLUMN_NOTE_VECTORS,
+        Message.COLUMN_WINDOWS,
         Message.COLUMN_PENDING,
     )
     rows = [
@@ -159,7 +166,8 @@ def _models_table(models: "list[ModelStatus]") -> Any:
             MODEL_STATES[model.state],
             str(model.chunk_vectors),
             str(model.note_vectors),
-            str(model.pending),
+            str(model.windows),
+            str(max(model.pending, model.pending_windows)),
         )
         for model in models
     ]
@@ -186,6 +194,8 @@ def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, 
                 "chunkVectors": model.chunk_vectors,
                 "noteVectors": model.note_vectors,
                 "pendingNotes": model.pending,
+                "windows": model.windows,
+                "pendingWindowNotes": model.pending_windows,
                 "runtime": embedded_runtime(model.name),
             }
             for model in models

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.messages import Message
-from rag_resources.core.text import sentences
+from rag_resources.core.sentences import sentences
 from rag_resources.core.wording import content
 
 MAX_SENTENCES = 2
@@ -41,7 +41,7 @@ def sentence_texts(text: str) -> list[str]:
     return [" ".join(text[span.start : span.end].split()) for span in sentences(text)]
 
 
-def extract_answer(question: str, passages: Sequence[str]) -> Answer:
+def extract_answer(question: str, passages: Sequence[str], language: str = "es") -> Answer:
     """Answer with the sentences that share the most words with a question.
 
     A sentence scores the sum of ``ln(1 + n / (1 + n_w))`` over the words of the question (stems
@@ -50,6 +50,7 @@ def extract_answer(question: str, passages: Sequence[str]) -> Answer:
     Args:
         question: The question.
         passages: Best first.
+        language: Of the question.
 
     Returns:
         The best sentence and at most one that is about as good, in reading order, one paragraph
@@ -61,7 +62,7 @@ def extract_answer(question: str, passages: Sequence[str]) -> Answer:
         for sentence in sentence_texts(passage):
             ranks.setdefault(sentence, rank)
     texts = list(ranks)
-    scores = _overlaps(question, texts)
+    scores = _overlaps(content(question, language), texts)
     best_first = sorted(range(len(texts)), key=lambda place: (-scores[place], place))
     if not best_first or scores[best_first[0]] == 0:
         return NOT_FOUND
@@ -70,8 +71,8 @@ def extract_answer(question: str, passages: Sequence[str]) -> Answer:
     return Answer("\n\n".join(chosen), tuple(sorted({ranks[sentence] for sentence in chosen})))
 
 
-def _overlaps(question: str, texts: Sequence[str]) -> list[float]:
+def _overlaps(words: frozenset[str], texts: Sequence[str]) -> list[float]:
     held = [content(text) for text in texts]
-    spread = Counter(word for words in held for word in words)
-    weights = {word: math.log(1 + len(texts) / (1 + spread[word])) for word in content(question)}
-    return [math.fsum(sorted(weights[word] for word in words & weights.keys())) for words in held]
+    spread = Counter(word for found in held for word in found)
+    weights = {word: math.log(1 + len(texts) / (1 + spread[word])) for word in words}
+    return [math.fsum(sorted(weights[word] for word in found & words)) for found in held]

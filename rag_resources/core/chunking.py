@@ -11,7 +11,8 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.rules import rules
-from rag_resources.core.text import Span, content_sha256, count_tokens, is_blank, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span, content_sha256, count_tokens, is_blank
 from rag_resources.core.types import Chunk
 
 TokenCounter = Callable[[str], int]

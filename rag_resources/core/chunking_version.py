@@ -4,12 +4,10 @@
 the months with such notes are stale. The hash covers the settings and the algorithm:
 
 - the data: `languages/es/rules/sentences.toml`, `prefix.toml`, and the limits below;
-- the result for `_PROBE`, so a change of the code, or of the library that finds sentences, counts
-  too;
+- the result for `_PROBE`, so a change of the code counts too;
 - `REVISION`. Raise it by 1 after a change of the code that does not change the probe's result.
 
-The first algorithm is not part of the hash, so databases filled by it stay valid. After an
-intended change, update the current algorithm in `tests/unit/test_versions.py`.
+After an intended change, update the current algorithm in `tests/unit/test_versions.py`.
 """
 
 from dataclasses import asdict
@@ -30,10 +28,7 @@ from rag_resources.core.rules import rules
 from rag_resources.core.text import CHARS_PER_TOKEN
 
 REVISION = 1
-"""Revision of the code of `core.text`, `core.chunking` and `core.contextual`."""
-
-FIRST_ALGORITHM = "c430be49407932f5"
-"""The algorithm of all chunks made before algorithms had a version."""
+"""Revision of the code of `core.sentences`, `core.chunking` and `core.contextual`."""
 
 _PROBE = """# Acta del 3 de marzo
 
@@ -52,10 +47,7 @@ _PROBE_CONFIG = ChunkingConfig(max_tokens=24, overlap_tokens=6, min_tokens=8)
 def chunking_hash(config: ChunkingConfig) -> str:
     """Identify a way of chunking: the settings and the algorithm."""
     settings = config.model_dump(mode="json")
-    current = algorithm()
-    if current == FIRST_ALGORITHM:
-        return canonical_hash(settings)
-    return canonical_hash({**settings, "algorithm": current})
+    return canonical_hash({**settings, "algorithm": algorithm()})
 
 
 @cache

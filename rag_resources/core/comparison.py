@@ -12,6 +12,7 @@ import numpy as np
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.significance import (
     DifferenceInterval,
     Matrix,
@@ -24,7 +25,7 @@ from rag_resources.core.significance import (
 
 ALPHA = 0.05
 HITS = "hit_rate_at_10"
-COMPARED = (HITS, "mrr", "ndcg_at_10")
+COMPARED = (HITS, SERVED, "mrr", "ndcg_at_10")
 QueryMetrics = Mapping[UUID, Mapping[str, float]]
 """Every metric of every question, by golden id."""
 
@@ -38,7 +39,10 @@ class Verdict(StrEnum):
 
 
 class Inferiority(StrEnum):
-    """Whether the second evaluation may replace the first without losing more than the margin."""
+    """Whether the second evaluation may replace the first.
+
+    `inferior`: it is worse, and a loss of more than the margin cannot be ruled out.
+    """
 
     NON_INFERIOR = "non-inferior"
     INFERIOR = "inferior"
@@ -78,6 +82,21 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class HitChanges:
+    """How many of the common questions one of two evaluations found and the other did not."""
+
+    lost: int
+    gained: int
+    queries: int
+
+    def inferiority(self, margin: float) -> "NonInferiority":
+        """Judge the hit rate of the second; see `judge_inferiority`."""
+        return judge_inferiority(
+            lost=self.lost, gained=self.gained, queries=self.queries, margin=margin
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Two evaluations over the questions they have in common.
 
@@ -87,6 +106,7 @@ class Comparison:
         metrics: In the order of `COMPARED`, without those that one of the two did not measure.
         lost: Found before and not after, by golden id.
         gained: Found after and not before.
+        served: The same of what users get; None if one of the two did not measure it.
     """
 
     queries: int
@@ -94,21 +114,23 @@ class Comparison:
     metrics: tuple[MetricComparison, ...]
     lost: tuple[UUID, ...]
     gained: tuple[UUID, ...]
+    served: HitChanges | None = None
 
     def inferiority(self, margin: float) -> "NonInferiority":
-        """Test whether Hit_Rate@10 fell by no more than a margin."""
-        return judge_inferiority(
-            lost=len(self.lost), gained=len(self.gained), queries=self.queries, margin=margin
-        )
+        """Judge Hit_Rate@10; see `judge_inferiority`."""
+        return HitChanges(len(self.lost), len(self.gained), self.queries).inferiority(margin)
+
+    def served_inferiority(self, margin: float) -> "NonInferiority | None":
+        """Judge the hit rate of what users get; None if one of the two did not measure it."""
+        return self.served.inferiority(margin) if self.served else None
 
 
 @dataclass(frozen=True, slots=True)
 class NonInferiority:
-    """Whether a loss of more than the margin can be ruled out, or is certain.
+    """Whether a hit rate fell, and whether a loss of more than the margin can be ruled out.
 
     Attributes:
-        interval: Tango's 90 % interval of the difference of Hit_Rate@10; each side is a test at
-            5 %.
+        interval: Tango's 90 % interval of its difference; each side is a test at 5 %.
     """
 
     state: Inferiority
@@ -151,7 +173,10 @@ def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Co
 
 
 def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) -> NonInferiority:
-    """Test non-inferiority of a hit rate, and inferiority, each at 5 %.
+    """Test at 5 % whether a hit rate fell by less than the margin, and whether it fell at all.
+
+    It fell by the exact McNemar test, or if the interval is beyond the margin. A loss that is
+    certain but certainly within the margin is no inferiority.
 
     Args:
         lost: Questions found before and not after.
@@ -164,11 +189,24 @@ def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) ->
     )
     if interval.low > -margin:
         state = Inferiority.NON_INFERIOR
-    elif interval.high < -margin:
+    elif interval.high < -margin or (
+        # Of a symmetric test, one side has half the p-value of both.
+        lost > gained and mcnemar_p_value(lost, gained) / 2 <= ALPHA
+    ):
         state = Inferiority.INFERIOR
     else:
         state = Inferiority.UNDECIDED
     return NonInferiority(state, interval, margin)
+
+
+def hit_changes(before: QueryMetrics, after: QueryMetrics, metric: str) -> HitChanges | None:
+    """Count the hits lost and gained; None if a common question was not measured, or none is."""
+    keys = sorted(before.keys() & after.keys())
+    if not keys or metric not in _recorded(before, after, keys):
+        return None
+    differences = _differences(before, after, keys, metric)
+    lost, gained = (sum(sign * value > 0 for value in differences) for sign in (-1, 1))
+    return HitChanges(lost, gained, len(keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,4 +275,5 @@ def _assemble(
         ),
         lost=tuple(key for key in keys if before[key][HITS] > after[key][HITS]),
         gained=tuple(key for key in keys if after[key][HITS] > before[key][HITS]),
+        served=hit_changes(before, after, SERVED),
     )

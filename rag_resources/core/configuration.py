@@ -172,6 +172,11 @@ class RetrievalConfig(Part):
         return any(KINDS[name].searches_by == "vectors" for name in self.searched)
 
     @property
+    def searches_windows(self) -> bool:
+        """Whether the windows of chunks are searched."""
+        return self.unit == "chunks" and RetrieverName.WINDOWS in self.searched
+
+    @property
     def reranks(self) -> bool:
         """Whether candidates are re-ranked."""
         return self.strategy is Strategy.HYBRID_RERANK and self.reranking.enabled

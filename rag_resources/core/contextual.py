@@ -9,7 +9,7 @@ Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 
 from collections.abc import Sequence
 
 from rag_resources.core.rules import rules
-from rag_resources.core.text import sentences
+from rag_resources.core.sentences import sentences
 from rag_resources.core.types import Chunk
 
 SUMMARY_CHARS = 160

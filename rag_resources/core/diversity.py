@@ -11,7 +11,11 @@ from rag_resources.core.types import ScoredChunk, Vectors
 
 
 def maximal_marginal_relevance(
-    chunks: Sequence[ScoredChunk], vectors: Mapping[UUID, Vectors], diversity_weight: float
+    chunks: Sequence[ScoredChunk],
+    vectors: Mapping[UUID, Vectors],
+    diversity_weight: float,
+    *,
+    considered: int | None = None,
 ) -> list[ScoredChunk]:
     """Order chunks so that each is relevant and unlike the ones before it.
 
@@ -29,6 +33,8 @@ def maximal_marginal_relevance(
         chunks: Best first.
         vectors: By chunk id, each `(dimension,)` float32, L2-normalised, all of one model.
         diversity_weight: In [0, 1]; 0 changes nothing.
+        considered: How many of the best are reordered; None: all. The others follow in their order
+            with at most the last of those scores, so they make no difference.
 
     Returns:
         The same chunks with their new scores, ties in the given order. The time is quadratic in
@@ -38,6 +44,16 @@ def maximal_marginal_relevance(
     """
     if diversity_weight == 0 or not chunks:
         return list(chunks)
+    head = chunks[:considered]
+    picked = _picked(head, vectors, diversity_weight)
+    lowest = picked[-1].score
+    rest = chunks[len(head) :]
+    return picked + [replace(chunk, score=min(lowest, chunk.score)) for chunk in rest]
+
+
+def _picked(
+    chunks: Sequence[ScoredChunk], vectors: Mapping[UUID, Vectors], diversity_weight: float
+) -> list[ScoredChunk]:
     scores = np.array([chunk.score for chunk in chunks])
     relevance = scores / (scores.max() or 1.0)
     similarities = _similarities(chunks, vectors)

@@ -17,6 +17,7 @@ the offending values for the log.
     ├── DatabaseError            the database is not usable
     │   ├── DatabaseUnavailableError     it does not answer
     │   ├── DatabaseTimeoutError         a statement exceeded its time limit
+    │   ├── DatabaseLockedError          another session keeps a lock, and is named
     │   ├── DatabaseNotReadyError        it lacks the extension, the version or a privilege
     │   ├── SchemaMismatchError          its schema is missing, older or newer than the product's
     │   └── EmbeddedServerError          our own server cannot be started
@@ -136,6 +137,10 @@ class DatabaseUnavailableError(DatabaseError):
 
 class DatabaseTimeoutError(DatabaseError):
     """A statement exceeded its time limit; the server was told to cancel it."""
+
+
+class DatabaseLockedError(DatabaseError):
+    """Another session has kept a lock for too long; the message names it."""
 
 
 class DatabaseNotReadyError(DatabaseError):

@@ -12,10 +12,12 @@ from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.measurement import Versions
 from rag_resources.core.metrics import (
+    SERVED,
     JudgedRanking,
     mean_metrics,
     per_query_metrics,
     percentile,
+    percentile_interval,
 )
 from rag_resources.core.passage_metrics import NoteRange, judge_passages, target_ranges
 from rag_resources.core.types import RetrievalResult
@@ -27,12 +29,13 @@ class QueryOutcome:
 
     Attributes:
         golden: A stored entry, so its id is not None.
-        retrieved_note_ids: Notes of the results, best first, with repeats.
+        retrieved_note_ids: Notes of the results within the depth that the configuration searches,
+            best first, with repeats.
         latency_ms: Of the whole retrieval, or until it failed.
         stages: Milliseconds per stage.
         degraded: Stages that were skipped.
         error: Why it failed, in Spanish; None if it did not.
-        context: The first results, as many as a user gets; an answer is made from them.
+        context: The results that a user gets: the first ones; an answer is made from them.
         retrieved_passages: Ranges of the results in their notes, best first, without the sentences
             around them.
         places: The question's places, at their positions in the notes when it was asked.
@@ -60,6 +63,11 @@ class QueryOutcome:
             relevant=frozenset(str(note_id) for note_id in self.golden.relevant_note_ids),
             retrieved=tuple(str(note_id) for note_id in self.retrieved_note_ids),
         )
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a relevant note is among what a user gets. Property 58."""
+        return any(result.note_id in self.golden.relevant_note_ids for result in self.context)
 
     @property
     def judged_passages(self) -> JudgedRanking | None:
@@ -107,6 +115,7 @@ class Summary:
         breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
             (`tag:salud`), with the number of questions under `queries`.
         stages: Percentiles per stage.
+        latency_p95_interval: 95 % interval of the p95 latency, in milliseconds.
         passages: The same metrics per passage.
         judgements: Judgements of the answers; None if nothing was judged.
     """
@@ -118,6 +127,7 @@ class Summary:
     per_query: Mapping[str, Mapping[str, float]]
     breakdown: Mapping[str, Mapping[str, float]]
     latency: Percentiles
+    latency_p95_interval: tuple[float, float]
     stages: Mapping[str, Percentiles]
     verdict: GateVerdict
     passages: PassageSummary
@@ -130,6 +140,10 @@ class StoredEvaluation:
 
     Attributes:
         passage_queries: Number of questions with places; if 0, the metrics per passage are None.
+        served_hit_rate: Share of questions with a relevant note among what a user gets; None if it
+            was evaluated before this was measured.
+        latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
+        latency_p95_high_ms: Upper end.
     """
 
     evaluation_id: UUID
@@ -160,6 +174,20 @@ class StoredEvaluation:
     passage_hit_rate_at_5: float | None = None
     passage_hit_rate_at_10: float | None = None
     passage_mrr: float | None = None
+    served_hit_rate: float | None = None
+    latency_p95_low_ms: float | None = None
+    latency_p95_high_ms: float | None = None
+
+    @property
+    def quality(self) -> tuple[float, float, float]:
+        """What decides between configurations: Hit_Rate@10, then what users get, then MRR."""
+        return self.hit_rate_at_10, self.served_hit_rate or 0.0, self.mrr
+
+    def is_faster_than(self, other: "StoredEvaluation") -> bool:
+        """Whether its p95 is lower beyond the noise of both: their intervals do not overlap."""
+        if self.latency_p95_high_ms is None or other.latency_p95_low_ms is None:
+            return False
+        return self.latency_p95_high_ms < other.latency_p95_low_ms
 
     @property
     def versions(self) -> Versions:
@@ -192,9 +220,14 @@ def summarize(
         judgements: Judgements of their answers, if they were judged.
         gate: Thresholds for the verdict; None takes the defaults.
 
-    Properties: 25 to 28.
+    Properties: 25 to 28, 58.
     """
-    per_query = per_query_metrics({outcome.key: outcome.judged for outcome in outcomes})
+    ranked = per_query_metrics({outcome.key: outcome.judged for outcome in outcomes})
+    per_query = {
+        outcome.key: {**ranked[outcome.key], SERVED: float(outcome.is_served)}
+        for outcome in outcomes
+    }
+    latencies = [outcome.latency_ms for outcome in outcomes]
     hits = sum(per_query[outcome.key]["hit_rate_at_10"] == 1 for outcome in outcomes)
     stage_names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.stages))
     return Summary(
@@ -204,7 +237,8 @@ def summarize(
         metrics=mean_metrics(per_query),
         per_query=per_query,
         breakdown=_breakdown(outcomes, per_query),
-        latency=percentiles([outcome.latency_ms for outcome in outcomes]),
+        latency=percentiles(latencies),
+        latency_p95_interval=percentile_interval(latencies, 0.95),
         stages={
             name: percentiles(
                 [outcome.stages[name] for outcome in outcomes if name in outcome.stages]
@@ -225,6 +259,27 @@ def _summarize_passages(outcomes: Sequence[QueryOutcome]) -> PassageSummary:
         per_query=per_query,
         first_ranks={key: ranking.first_relevant_rank for key, ranking in judged.items()},
     )
+
+
+def best_to_serve(passed: Sequence[StoredEvaluation], *, serving: str | None) -> StoredEvaluation:
+    """Choose among configurations that may serve the one of the best quality.
+
+    A tie keeps what serves: the load of the machine moves p95 more than configurations do. Among
+    others, one that is certainly slower than another is out, and the first name is taken.
+
+    Args:
+        passed: Their evaluations, at least one.
+        serving: Hash of the configuration that serves; None if nothing does.
+    """
+    best = max(evaluation.quality for evaluation in passed)
+    tied = [evaluation for evaluation in passed if evaluation.quality == best]
+    kept = [evaluation for evaluation in tied if evaluation.config_hash == serving]
+    fast = [
+        evaluation
+        for evaluation in tied
+        if not any(other.is_faster_than(evaluation) for other in tied)
+    ]
+    return min(kept or fast, key=lambda evaluation: evaluation.configuration)
 
 
 def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from rag_resources.core.configuration import ContextConfig
-from rag_resources.core.text import Span, is_blank, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span, is_blank
 
 _REACHES = (2_000, 16_000, 128_000)
 """Distances around a passage, in characters, within which sentences are searched, in this order.

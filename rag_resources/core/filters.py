@@ -91,7 +91,8 @@ class RetrievalFilters(BaseModel):
     @model_validator(mode="after")
     def _some_time(self) -> "RetrievalFilters":
         if self.created_from and self.created_until and self.created_from >= self.created_until:
-            raise ValueError(Message.FILTER_EMPTY_PERIOD)
+            names = {"start": "created_from", "end": "created_until"}
+            raise ValueError(Message.FILTER_EMPTY_PERIOD.format(**names))
         return self
 
     @property

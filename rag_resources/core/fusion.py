@@ -1,4 +1,4 @@
-"""Fuses the ranked lists of one question: reciprocal rank fusion or convex combination.
+"""Fuses the ranked lists of one question: by ranks, by scores in a list, by scores on a scale.
 
 The order of results belongs here too. Re-ranking is in `core.reranking`, diversity in
 `core.diversity`.
@@ -45,6 +45,7 @@ def fuse(
     config: FusionConfig,
     retrievers: Mapping[RetrieverName, RetrieverConfig],
     *,
+    scores: Sequence[Mapping[UUID, float]] | None = None,
     tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
     """Fuse the lists of one question as configured.
@@ -59,11 +60,20 @@ def fuse(
         config: How they are fused.
         retrievers: The weight of each retriever; a stand-in that is not named here has the
             default weight.
+        scores: For the method `scaled`: each list's scores of all candidates, in [0, 1], also of
+            those that the list does not hold. None: only what a list holds has a score.
         tie_break: Order of equal scores.
 
     Returns:
         The chunks of all lists used, best first, ties by `tie_break`.
     """
+    if config.method == "scaled" and rankings:
+        narrowed = [_narrowed(ranking) for ranking in rankings]
+        known = scores if scores is not None else [_held(ranking) for ranking in narrowed]
+        return best_first(
+            scaled_combination(narrowed, known, weights=_shared_weights(narrowed, retrievers)),
+            tie_break,
+        )
     found = [_narrowed(ranking) for ranking in rankings if ranking.candidates]
     if len(found) < 2:
         return best_first(_alone(found), tie_break)
@@ -138,6 +148,51 @@ def convex_combination(
     return _collect(rankings, terms)
 
 
+def scaled_combination(
+    rankings: Sequence[Ranking],
+    scores: Sequence[Mapping[UUID, float]],
+    *,
+    weights: Sequence[float],
+) -> list[ScoredChunk]:
+    """Fuse by the weighted sum of every candidate's scores, each on the fixed scale of its list.
+
+    A list counts for all candidates of the kind that it ranks, whether it holds them or not: chunks
+    or whole notes. A list of something else than the question counts for what it holds. Weights are
+    scaled so that those of either kind sum to 1 at most: chunks and whole notes compare, and one
+    that lacks a list that others have counts 0 there. Same order and errors as
+    `reciprocal_rank_fusion`.
+
+    Args:
+        rankings: The lists, best first, no repeats.
+        scores: By list, in [0, 1]; a document without one scores 0.
+        weights: One per list, each in [0, 1], not all 0.
+
+    Properties: 1, 3, 4, 61.
+    """
+    _check_weights(rankings, weights)
+    by_kind: dict[Documents, list[float]] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        by_kind.setdefault(DOCUMENTS_OF[ranking.name], []).append(weight)
+    total = max(map(math.fsum, by_kind.values()), default=0.0)
+    kinds: dict[UUID, set[Documents]] = {}
+    for ranking in rankings:
+        for candidate in ranking.candidates:
+            kinds.setdefault(candidate.chunk_id, set()).add(DOCUMENTS_OF[ranking.name])
+    terms: dict[UUID, list[float]] = {chunk_id: [] for chunk_id in kinds}
+    for ranking, known, weight in zip(rankings, scores, weights, strict=True):
+        held = {candidate.chunk_id for candidate in ranking.candidates}
+        for chunk_id, own in kinds.items():
+            counts = ranking.question == 0 or chunk_id in held
+            if counts and DOCUMENTS_OF[ranking.name] in own:
+                terms[chunk_id].append(weight / total * known.get(chunk_id, 0.0))
+    return _collect(rankings, terms)
+
+
+def on_scale(score: float, low: float, high: float) -> float:
+    """Map a score from a range to [0, 1]; one outside is clipped."""
+    return min(1.0, max(0.0, (score - low) / (high - low)))
+
+
 def min_max(scores: Sequence[float]) -> list[float]:
     """Scale scores to [0, 1], the lowest to 0 and the highest to 1; all 1 if they are equal."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
@@ -150,6 +205,10 @@ def _narrowed(ranking: Ranking) -> Ranking:
     if ranking.question == 0:
         return ranking
     return replace(ranking, candidates=ranking.candidates[:SIDE_CANDIDATES])
+
+
+def _held(ranking: Ranking) -> dict[UUID, float]:
+    return {candidate.chunk_id: candidate.score for candidate in ranking.candidates}
 
 
 def _alone(rankings: Sequence[Ranking]) -> list[ScoredChunk]:

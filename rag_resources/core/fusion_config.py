@@ -64,6 +64,8 @@ class FusionConfig(Part):
 
     `rrf` is reciprocal rank fusion. `weighted` is a convex combination of the scores after min-max
     normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
+    `scaled` is a convex combination of all scores of all candidates on fixed scales: each cosine is
+    mapped from its model's range, so chunks, windows and notes not yet chunked compare.
 
     The three weights are an earlier spelling of `RetrievalConfig.retrievers`. They are read, moved
     there by `in_one_spelling`, and never written.
@@ -75,7 +77,7 @@ class FusionConfig(Part):
         semantic_weights: Earlier spelling of `retrievers.semantic.model_weights`.
     """
 
-    method: Literal["rrf", "weighted"] = "weighted"
+    method: Literal["rrf", "weighted", "scaled"] = "weighted"
     rank_constant: int = Field(60, ge=1, le=10_000)
     semantic_weight: Weight | None = Field(None, exclude=True)
     fulltext_weight: Weight | None = Field(None, exclude=True)

@@ -25,10 +25,11 @@ class GateConfig(BaseModel):
     Attributes:
         hit_rate_at_10: Lowest Hit_Rate@10.
         latency_p95_ms: Upper limit of the p95 latency of a retrieval, in milliseconds.
-        margin: How far Hit_Rate@10 may be below that of the serving configuration.
+        margin: How far Hit_Rate@10 and the hit rate of what users get may be below those of the
+            serving configuration.
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
-        regression_blocks: Whether a loss that is certainly larger than `margin` blocks it.
+        regression_blocks: Whether a loss blocks it that is not certainly within `margin`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

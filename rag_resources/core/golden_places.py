@@ -164,10 +164,12 @@ def read_places(
     Returns:
         The valid places without repeats, and the problems of the others.
     """
-    if value is None or not relevant:
+    if value is None:
         return (), []
     if not isinstance(value, list):
         return (), [f"places: {Message.PROBLEM_LIST.format(value=shown(value))}"]
+    if not relevant:
+        return (), []
     places: dict[GoldenPlace, None] = {}
     problems: list[str] = []
     for position, row in enumerate(value):

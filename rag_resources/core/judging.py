@@ -31,9 +31,9 @@ FULL_COSINE = 0.5
 relevance is 0.5."""
 
 RULES_VERSION = version_of(
-    "embedded-1",
+    "embedded-2",
     [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
-    first="bacd34b7117c6c10",
+    first="1fe7610e6b083fd3",
 )
 """Version of the rules below, of the word lists they use and of the thresholds."""
 

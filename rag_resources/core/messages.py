@@ -58,35 +58,69 @@ class Message:
     ANSWER_NOT_FOUND: Template
     RETRIEVED_NOTHING: Template
     RETRIEVED_NOTHING_FILTERED: Template
+    INVALID_CONFIGURATION: Template
+    ORIGIN_OVERRIDES: Template
+    CONFIGURATION_NOT_FOUND: Template
+    ALL_WEIGHTS_ZERO: Template
+    RETRIEVER_WEIGHTS_ZERO: Template
+    RETRIEVER_WITHOUT_MODEL: Template
+    RETRIEVER_NONE: Template
+    FINAL_OVER_RETRIEVAL: Template
+    CLI_ERROR: Template
+    CLI_UNEXPECTED: Template
+    CLI_INTERRUPTED: Template
+    CLI_OPENING: Template
+    CLI_LOADING: Template
+    ASSIGNMENT_INVALID: Template
+    RETRIEVED_DEGRADED: Template
+    RETRIEVED_COUNT: Template
+    RETRIEVED_CACHED: Template
+    RETRIEVED_STAGES: Template
+    RETRIEVED_SUB_QUERIES: Template
+    RETRIEVED_HYPOTHETICAL: Template
+    RETRIEVED_RERANKED: Template
+    PLACE_PAGE: Template
+    PLACE_CELLS: Template
+    INTENT_FACTUAL: Template
+    INTENT_CAUSAL: Template
+    INTENT_TEMPORAL: Template
+    INTENT_COMPARATIVE: Template
+    INTENT_ABSTRACT: Template
+    RETRIEVED_CONFIG_PROMOTED: Template
+    RETRIEVED_CONFIG_DEFAULTS: Template
+    TABLE_RESULTS: Template
+    PASSAGES_FOUND: Template
+    MODEL_NOT_INDEXED: Template
+    EMBEDDING_MODEL_UNKNOWN: Template
+    RERANKER_NEEDS_LANGUAGE_MODEL: Template
+    OLLAMA_MODEL_MISSING: Template
+    RETRIEVED_SUB_QUERY: Template
+    PROBLEM_CHOICES: Template
+    LANGUAGE_UNKNOWN: Template
+    WINDOWS_NOT_INDEXED: Template
 
     # retrieval.toml
     DEPENDENCY_OPEN: Template
     RUN_LOST: Template
     RUN_DEAD: Template
     STATEMENT_CANCELLED: Template
-    MODEL_NOT_INDEXED: Template
     EMBEDDING_DIMENSION: Template
     FUSION_WEIGHTS: Template
     FUSION_RANK_CONSTANT: Template
 
     # configuration.toml
-    INVALID_CONFIGURATION: Template
-    ORIGIN_OVERRIDES: Template
     INVALID_CONFIGURATIONS: Template
     CONFIGURATION_FOLDER: Template
-    CONFIGURATION_NOT_FOUND: Template
     CONFIGURATION_DUPLICATE: Template
+    CONFIGURATION_DUPLICATE_KEY: Template
+    CONFIGURATION_LINK: Template
     CONFIGURATION_NAME: Template
     CONFIGURATION_YAML: Template
     YAML_LIMITS: Template
     CONFIGURATION_MODEL: Template
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
-    ALL_WEIGHTS_ZERO: Template
-    RETRIEVER_WEIGHTS_ZERO: Template
-    RETRIEVER_WITHOUT_MODEL: Template
-    RETRIEVER_NONE: Template
-    FINAL_OVER_RETRIEVAL: Template
+    WINDOW_STRIDE_TOO_LARGE: Template
 
     # settings.toml
     INVALID_SETTINGS: Template
@@ -155,8 +189,12 @@ class Message:
     SQUAD_FIELD: Template
     SQUAD_NO_ANSWER: Template
     SQUAD_ANSWER_OFFSET: Template
+    RECORD_LINK_UP: Template
     RECORD_LINK_OUT: Template
     RECORD_EXPIRES_AT: Template
+    LEFT_OUT_PURGED: Template
+    LEFT_OUT_DELETED: Template
+    LEFT_OUT_REASON: Template
 
     # golden.toml
     GOLDEN_INVALID: Template
@@ -217,6 +255,7 @@ class Message:
     ASSET_NOTE_EMBEDDINGS: Template
     ASSET_CHUNKS: Template
     ASSET_EMBEDDINGS: Template
+    ASSET_WINDOWS: Template
     ASSET_GOLDEN: Template
     ASSET_MIGRATION_STATUS: Template
     ASSET_REPORT: Template
@@ -233,7 +272,9 @@ class Message:
     OUTSIDE_EARLY: Template
     OUTSIDE_FUTURE: Template
     CHECK_EMBEDDINGS_COMPLETE: Template
+    CHECK_WINDOWS_COMPLETE: Template
     CHECK_BATCH_SINGLE: Template
+    CHECK_WINDOWS_BATCH_SINGLE: Template
     CHECK_GOLDEN: Template
     CHECK_GOLDEN_DRIFT: Template
     CHECK_RETRIEVAL_QUALITY: Template
@@ -255,9 +296,11 @@ class Message:
     TABLE_DEGRADED: Template
     TABLE_CACHES: Template
     TABLE_POOL: Template
-    TABLE_RESULTS: Template
     QUALITY_WITHOUT_GOLDEN: Template
     BATCH_HIT_RATE: Template
+    BATCH_VECTORS_DIFFER: Template
+    BATCH_VECTOR_NORMS: Template
+    BATCH_VECTOR_DIMENSIONS: Template
     BATCH_UNDER_FLOOR: Template
     BATCH_WORSE: Template
     BATCH_NOT_WORSE: Template
@@ -271,6 +314,7 @@ class Message:
     CHUNKS_BROKEN: Template
     CHUNKS_SOUND: Template
     EMBEDDINGS_GAPS: Template
+    WINDOWS_GAPS: Template
     BATCH_DIFFERS: Template
     NOTHING_TO_CHECK: Template
     GOLDEN_SOUND: Template
@@ -286,7 +330,6 @@ class Message:
     JOB_INDEX: Template
     JOB_EVALUATE: Template
     JOB_PROMOTE: Template
-    PASSAGES_FOUND: Template
     JOB_RETRIEVE: Template
     JOB_ARCHIVE: Template
     ARCHIVE_WITHOUT_FILES: Template
@@ -297,6 +340,7 @@ class Message:
     FIELD_STRATEGY: Template
     FIELD_OVERRIDES: Template
     FIELD_FILTERS: Template
+    FIELD_LANGUAGE: Template
     FIELD_TOP_K: Template
     EXAMPLE_QUESTION: Template
     SOURCE_UNCHANGED: Template
@@ -383,6 +427,7 @@ class Message:
     PROGRESS_NOTE_VECTORS: Template
     PROGRESS_CHUNKED: Template
     PROGRESS_VECTORS: Template
+    PROGRESS_WINDOWS: Template
     PROGRESS_EVALUATING: Template
     INDEXED_WITHOUT_GOLDEN: Template
     RUN_ENDED_BADLY: Template
@@ -517,7 +562,6 @@ class Message:
     EMBEDDING_INVALID: Template
     EMBEDDED_MODEL_MISSING: Template
     EMBEDDED_MODEL_CORRUPT: Template
-    EMBEDDING_MODEL_UNKNOWN: Template
     LANGUAGE_MODEL_UNKNOWN: Template
     OLLAMA_HOST_INVALID: Template
     REDIS_URL_INVALID: Template
@@ -527,14 +571,15 @@ class Message:
     OLLAMA_BROKE_OFF: Template
     OLLAMA_INVALID_ANSWER: Template
     OLLAMA_REFUSED: Template
-    OLLAMA_MODEL_MISSING: Template
-    RERANKER_NEEDS_LANGUAGE_MODEL: Template
 
     # promotion.toml
     NOT_PROMOTED: Template
     REFUSED_NOT_EVALUATED: Template
     REFUSED_CONFIG_CHANGED: Template
     REFUSED_GOLDEN_CHANGED: Template
+    REFUSED_UNMEASURED: Template
+    REFUSED_NO_CANDIDATES: Template
+    SERVING_FELL: Template
     REFUSED_HIT_RATE: Template
     REFUSED_LATENCY: Template
     REFUSED_REGRESSION: Template
@@ -547,6 +592,7 @@ class Message:
     HOLD_ROLLED_BACK: Template
     PROMOTION_HELD: Template
     REFUSED_WITHDRAWN: Template
+    REFUSED_ROLLED_BACK: Template
     JOB_ROLLBACK_IMMEDIATE: Template
     JOB_ROLLBACK_PARTIAL: Template
     JOB_ROLLBACK_PROMOTION: Template
@@ -619,6 +665,14 @@ class Message:
     VECTOR_NOT_INSTALLED: Template
     VECTOR_TOO_OLD: Template
     DATABASE_DISK_FULL: Template
+    DATABASE_READ_ONLY: Template
+    DATABASE_CONNECTIONS_TAKEN: Template
+    DATABASE_NOT_ACCEPTING: Template
+    DATABASE_LOCKED: Template
+    LOCK_HOLDER: Template
+    LOCK_HOLDER_UNKNOWN: Template
+    LOCK_WAITED: Template
+    DAGSTER_STORAGE_LOST: Template
     SCHEMA_MISSING: Template
     SCHEMA_OLDER: Template
     SCHEMA_NEWER: Template
@@ -645,12 +699,7 @@ class Message:
     USAGE_OPTION_WITHOUT_VALUE: Template
     USAGE_INVALID_VALUE: Template
     USAGE_EXTRA_ARGUMENTS: Template
-    CLI_ERROR: Template
-    CLI_UNEXPECTED: Template
-    CLI_INTERRUPTED: Template
-    CLI_OPENING: Template
     CLI_ADDRESS_UNKNOWN: Template
-    CLI_LOADING: Template
     HELP_RAG: Template
     HELP_DEBUG: Template
     HELP_VERSION: Template
@@ -674,7 +723,6 @@ class Message:
     HELP_FILTER_SINCE: Template
     HELP_FILTER_UNTIL: Template
     HELP_FILTER_METADATA: Template
-    ASSIGNMENT_INVALID: Template
     HELP_TOP_K: Template
     HELP_MODEL: Template
     HELP_EVALUATE: Template
@@ -738,6 +786,7 @@ class Message:
     COLUMN_STATE: Template
     COLUMN_CHUNK_VECTORS: Template
     COLUMN_NOTE_VECTORS: Template
+    COLUMN_WINDOWS: Template
     COLUMN_PENDING: Template
     COLUMN_MONTH: Template
     COLUMN_NOTES: Template
@@ -777,6 +826,9 @@ class Message:
     INGEST_AFTER_LAST: Template
     INGEST_EMPTY: Template
     INGEST_ALL_REJECTED: Template
+    LEFT_OUT_TITLE: Template
+    LEFT_OUT_MORE: Template
+    LEFT_OUT_NEXT: Template
     REJECTED_TITLE: Template
     REJECTED_MORE: Template
     SQUAD_SUMMARY: Template
@@ -810,22 +862,6 @@ class Message:
     GOLDEN_EXPORTED: Template
     GOLDEN_VALID: Template
     GOLDEN_FILE_EMPTY: Template
-    RETRIEVED_DEGRADED: Template
-    RETRIEVED_COUNT: Template
-    RETRIEVED_CACHED: Template
-    RETRIEVED_STAGES: Template
-    RETRIEVED_SUB_QUERIES: Template
-    RETRIEVED_HYPOTHETICAL: Template
-    RETRIEVED_RERANKED: Template
-    PLACE_PAGE: Template
-    PLACE_CELLS: Template
-    INTENT_FACTUAL: Template
-    INTENT_CAUSAL: Template
-    INTENT_TEMPORAL: Template
-    INTENT_COMPARATIVE: Template
-    INTENT_ABSTRACT: Template
-    RETRIEVED_CONFIG_PROMOTED: Template
-    RETRIEVED_CONFIG_DEFAULTS: Template
     EVALUATE_PROGRESS: Template
     EVALUATE_TITLE: Template
     EVALUATE_TAGS_SHOWN: Template
@@ -897,7 +933,46 @@ class Message:
     HELP_GOLDEN_MOMENT: Template
     GOLDEN_RESTORED: Template
     GOLDEN_KEPT: Template
+    HELP_LANGUAGE: Template
     HELP_FOLLOW_LINKS: Template
+    HELP_NOTES: Template
+    HELP_NOTES_LIST: Template
+    HELP_NOTES_SHOW: Template
+    HELP_NOTES_DELETE: Template
+    HELP_NOTES_RESTORE: Template
+    HELP_NOTES_NAME: Template
+    HELP_NOTES_DELETED: Template
+    HELP_NOTES_LIMIT: Template
+    HELP_NOTES_REASON: Template
+    HELP_NOTES_YES: Template
+    NOTES_LISTED: Template
+    NOTES_DELETED_LISTED: Template
+    NOTES_DELETE_UNCONFIRMED: Template
+    NOTES_CONFIRM: Template
+    NOTES_NAMED_BY: Template
+    NOTES_DELETED: Template
+    NOTES_RECOVER: Template
+    NOTES_DELETED_GOLDEN: Template
+    NOTE_UNKNOWN: Template
+    NOTE_AMBIGUOUS: Template
+    NOTE_NEWER_VERSION: Template
+    NOTE_ALREADY_DELETED: Template
+    NOTE_RESTORED: Template
+    NOTE_LIFTED: Template
+    NOTE_NOT_DELETED: Template
+    NOTE_KEPT: Template
+    NOTE_NOT_KEPT: Template
+    NOTE_EXPIRED: Template
+    NOTE_DELETED: Template
+    COLUMN_DELETED_AT: Template
+    COLUMN_KEPT: Template
+    COLUMN_DATE: Template
+    COLUMN_TITLE: Template
+    COLUMN_SOURCE: Template
+    COLUMN_EXPIRES_AT: Template
+    COLUMN_QUESTIONS: Template
+    GOLDEN_LEFT_OUT: Template
+    GOLDEN_ORPHANED: Template
 
 
 def bind(wording: Mapping[str, str]) -> None:
@@ -918,6 +993,7 @@ METRIC_WORDS = {
     "hit_rate_at_3": "Hit_Rate@3",
     "hit_rate_at_5": "Hit_Rate@5",
     "hit_rate_at_10": "Hit_Rate@10",
+    "served_hit_rate": "Hit_Rate@final",
     "mrr": "MRR",
     "ndcg_at_10": "nDCG@10",
     "precision_at_10": "Precision@10",

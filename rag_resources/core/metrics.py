@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import ir_measures
 from ir_measures import RR, P, R, Success, nDCG
+from scipy.stats import binom
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -21,6 +22,9 @@ T = TypeVar("T", bound=Hashable)
 CUTOFFS = (1, 3, 5, 10)
 DEPTH = 10
 """Number of distinct notes that are considered; MRR and nDCG use the same cutoff."""
+
+SERVED = "served_hit_rate"
+"""The share of questions with a relevant note among what a user gets (`top_k.final` results)."""
 
 _MEASURES = {
     **{f"hit_rate_at_{cutoff}": Success @ cutoff for cutoff in CUTOFFS},
@@ -93,9 +97,10 @@ def per_query_metrics(rankings: Mapping[str, JudgedRanking]) -> dict[str, dict[s
 
 def mean_metrics(per_query: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Average each metric over the questions; all 0 when there is none."""
+    names = next(iter(per_query.values()), _MEASURES)
     return {
         name: fmean(values[name] for values in per_query.values()) if per_query else 0.0
-        for name in _MEASURES
+        for name in names
     }
 
 
@@ -114,3 +119,20 @@ def percentile(values: Sequence[float], share: float) -> float:
     # In floating point 0.07 * 100 is slightly more than 7, and must not become rank 8.
     rank = max(1, math.ceil(share * len(values) - 1e-9))
     return sorted(values)[rank - 1]
+
+
+def percentile_interval(values: Sequence[float], share: float) -> tuple[float, float]:
+    """Return the 95 % interval of a percentile, between two of the values.
+
+    Few values do not bound a high percentile; then the interval ends at the largest.
+
+    Args:
+        values: At least one.
+        share: As for `percentile`.
+
+    Source: order statistics; David and Nagaraja, Order Statistics, 2003, section 7.1.
+    """
+    percentile(values, share)
+    ordered = sorted(values)
+    low, high = (int(binom.ppf(level, len(values), share)) for level in (0.025, 0.975))
+    return ordered[max(low, 1) - 1], ordered[min(high, len(values) - 1)]

@@ -1,6 +1,6 @@
 """The progress of a migration: shares, pace and time left, computed from counts and times.
 
-Reading those belongs in `store.migration_status`; interim quality tests in `core.quality_watch`.
+Reading those belongs in `store.migration_status`; interim quality tests in `core.migration_gate`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

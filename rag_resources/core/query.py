@@ -1,17 +1,19 @@
 """Analyses a question by rules, without a model: its intent and its sub-questions.
 
-The keywords are in `languages/es/rules/questions.toml`. Intents from a language model, and
-hypothetical answers, belong in `retrieval.transform`.
+The keywords of each language are in `languages/*/rules/questions.toml`. Intents from a language
+model, and hypothetical answers, belong in `retrieval.transform`.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from itertools import islice
 
-from rag_resources.core.rules import rules
+from rag_resources.core.rules import question_rules, rules
 from rag_resources.core.text import normalize_query
 
 MAX_QUERY_CHARS = 2_000
@@ -61,21 +63,42 @@ class TransformedQuery:
 # --- Intent -----------------------------------------------------------------------------------
 
 
-_RULES = rules().questions
-
-
 def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
     """Match any of the expressions, as whole words."""
     return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
 
 
-# Matched against `_folded` text.
-_IDIOMS = _whole_words(_RULES.idioms)
-# Tried in this order. Property 17.
-_KEYWORDS = {Intent(name): _whole_words(words) for name, words in _RULES.intents.items()}
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """The rules of a language as regular expressions.
+
+    Attributes:
+        idioms: Matched against `_folded` text, as are the keywords.
+        keywords: Tried in this order. Property 17.
+        tags: Tag questions, which only ask for confirmation of what was said before.
+        coordination: None in a language without rules for it.
+    """
+
+    idioms: re.Pattern[str]
+    keywords: dict[Intent, re.Pattern[str]]
+    border: re.Pattern[str]
+    tags: frozenset[str]
+    coordination: "_Coordination | None"
 
 
-def classify(query: str) -> Intent:
+@cache
+def _patterns(language: str) -> _Patterns:
+    found = question_rules(language)
+    return _Patterns(
+        idioms=_whole_words(found.idioms),
+        keywords={Intent(name): _whole_words(words) for name, words in found.intents.items()},
+        border=_border(found.joiners),
+        tags=frozenset(found.tags),
+        coordination=_coordination(found.joiners, found.coordinated) if found.coordinated else None,
+    )
+
+
+def classify(query: str, language: str = "es") -> Intent:
     """Classify the intent of a question by its keywords.
 
     Keywords match as whole words, in any case, with or without accents, composed or not; "porque"
@@ -88,8 +111,9 @@ def classify(query: str) -> Intent:
     Property: 17.
     """
     # An idiom is replaced by a mark, so that the words around it do not form another expression.
-    text = _IDIOMS.sub("·", _folded(query))
-    matches = (intent for intent, keywords in _KEYWORDS.items() if keywords.search(text))
+    patterns = _patterns(language)
+    text = patterns.idioms.sub("·", _folded(query))
+    matches = (intent for intent, words in patterns.keywords.items() if words.search(text))
     return next(matches, Intent.ABSTRACT)
 
 
@@ -118,49 +142,64 @@ def _accents_optional(word: str) -> str:
     )
 
 
-_AND = f"(?:{'|'.join(_RULES.joiners['and'])})"
-_ALSO = f"(?:{'|'.join(map(_accents_optional, _RULES.joiners['also']))})"
 _END = r"(?![\w\u0300-\u036f])"
-_BORDER = re.compile(
-    rf"""
-      (?P<joiner> ; \s* (?: {_AND}{_END} (?: [\s,]+ {_ALSO}{_END} )? | {_ALSO}{_END} ) ,?
-                | (?<!\w) {_AND} [\s,]+ {_ALSO}{_END} ,? )
-    | (?P<closing> \? [?!]* )
-    | (?= ¿ )
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+
+
+def _border(joiners: Mapping[str, Sequence[str]]) -> re.Pattern[str]:
+    """Match what stands between two questions."""
+    and_ = f"(?:{'|'.join(joiners['and'])})"
+    also = f"(?:{'|'.join(map(_accents_optional, joiners['also']))})"
+    return re.compile(
+        rf"""
+          (?P<joiner> ; \s* (?: {and_}{_END} (?: [\s,]+ {also}{_END} )? | {also}{_END} ) ,?
+                    | (?<!\w) {and_} [\s,]+ {also}{_END} ,? )
+        | (?P<closing> \? [?!]* )
+        | (?= ¿ )
+        """,
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
 _DANGLING = " \t\r\n\u00a0,;:-–—"
 _MARKS = _DANGLING + "¿?¡!."
-# Tag questions, which only ask for confirmation of what was said before.
-_TAGS = frozenset(_RULES.tags)
 
 
-def decompose(query: str) -> tuple[str, ...]:
+def decompose(query: str, language: str = "es") -> tuple[str, ...]:
     """Find the distinct sub-questions of a question.
 
     Each ends with its own question mark, or they are joined by "y también", "y además" or "; y".
-    Text between questions (a greeting, "¿verdad?") is not a question.
+    Text between questions (a greeting, "¿verdad?") is not a question. One that remains is cut where
+    another interrogative begins: "¿Cuánto costó la lavadora y por qué se rompió?".
 
     Returns:
         Two to `MAX_SUB_QUERIES` pieces of the query, verbatim, in order, each with a letter or
-        digit and no two equal when normalised; or none.
+        digit and no two equal when normalised; or none. What stands before "¿" is repeated before
+        each coordinated question, since it says what they are about.
 
     Property: 18.
     """
+    patterns = _patterns(language)
+    separate = _distinct(_questions(query, patterns.border), patterns.tags)
+    if separate or patterns.coordination is None:
+        return separate
+    further = _coordinated(query, patterns.coordination)
+    return _distinct(islice(further, MAX_SUB_QUERIES), patterns.tags)
+
+
+def _distinct(pieces: Iterable[str], tags: frozenset[str]) -> tuple[str, ...]:
     distinct: dict[str, str] = {}
-    for piece in _questions(query):
+    for piece in pieces:
         bare = normalize_query(piece).strip(_MARKS)
-        if any(map(str.isalnum, bare)) and bare not in _TAGS:
+        if any(map(str.isalnum, bare)) and bare not in tags:
             distinct.setdefault(bare, piece.strip(_DANGLING).strip())
     return tuple(distinct.values())[:MAX_SUB_QUERIES] if len(distinct) > 1 else ()
 
 
-def _questions(query: str) -> Iterator[str]:
+def _questions(query: str, borders: re.Pattern[str]) -> Iterator[str]:
     """Cut at the borders, and yield the pieces next to a question mark or a joiner."""
     text = _without_enclosed(query)
     start, joined = 0, False
-    for border in _BORDER.finditer(text):
+    for border in borders.finditer(text):
         end = border.end("closing") if border["closing"] else border.start()
         joins = border["joiner"] is not None
         if joined or joins or _has_mark(text[start:end]):
@@ -168,6 +207,84 @@ def _questions(query: str) -> Iterator[str]:
         start, joined = border.end(), joins
     if joined or _has_mark(text[start:]):
         yield query[start:]
+
+
+_TAIL_CHARS = 100
+"""Characters before a joint that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Coordination:
+    """How a further question begins that shares the question marks of the first.
+
+    Attributes:
+        joint: What stands between two questions, if the second begins as one.
+        subject: A subject whose two verbs make one question.
+        asking: An interrogative with what may stand before it.
+        without_verb: An interrogative with its noun, at the end of a text.
+    """
+
+    joint: re.Pattern[str]
+    subject: re.Pattern[str]
+    asking: re.Pattern[str]
+    without_verb: re.Pattern[str]
+
+
+def _coordination(
+    joiners: Mapping[str, Sequence[str]], coordinated: Mapping[str, Sequence[str]]
+) -> _Coordination:
+    and_ = f"(?:{'|'.join(joiners['and'])})"
+    words = {
+        kind: f"(?:{'|'.join(map(_accents_optional, each))})" for kind, each in coordinated.items()
+    }
+    asking = rf"(?:{words['before']}\s+){{0,2}}(?P<interrogative>{words['interrogatives']}{_END})"
+    past = rf"{words['pronouns']}\s+[^\W\d_]+{words['past']}{_END}"
+    yes_or_no = rf"(?P<yes_or_no>{words['adverbs']}\s+{past}|{past}(?=\s*(?:\?|\Z)))"
+    return _Coordination(
+        joint=re.compile(
+            rf"(?<![\s,])(?:(?P<and>[\s,]++{and_}[\s,]+)|,\s*+)(?={asking}\s|{yes_or_no})",
+            re.IGNORECASE,
+        ),
+        subject=re.compile(rf"(?<!\w){words['subjects']}{_END}", re.IGNORECASE),
+        asking=re.compile(rf"(?<!\w){asking}", re.IGNORECASE),
+        without_verb=re.compile(rf"(?<!\w){asking}(?:\s+{words['nouns']})?\Z", re.IGNORECASE),
+    )
+
+
+def _coordinated(query: str, coordination: _Coordination) -> Iterator[str]:
+    """Cut a single question where a further one begins."""
+    text = _without_enclosed(query)
+    opening = max(text.find("¿"), 0)
+    closing = text.find("?", opening)
+    end = closing + 1 if closing >= 0 else len(text)
+    topic = query[:opening].strip()
+    is_marked = text.startswith("¿", opening)
+    first = coordination.asking.search(text, opening, end)
+    start = opening
+    for joint in coordination.joint.finditer(text, opening, end):
+        asked = is_marked or (first is not None and first.end() <= joint.start())
+        if asked and _joins_questions(text, start, joint, coordination):
+            yield f"{topic} {query[start : joint.start()]}"
+            start = joint.end()
+    yield f"{topic} {query[start:end]}"
+
+
+def _joins_questions(
+    text: str, start: int, joint: re.Match[str], coordination: _Coordination
+) -> bool:
+    """Whether the words before a joint can be a question, and those after it ask another."""
+    tail = text[max(start, joint.start() - _TAIL_CHARS) : joint.start()]
+    if coordination.without_verb.search(tail):
+        return False
+    if joint["yes_or_no"]:
+        return joint["and"] is not None and not coordination.subject.search(tail)
+    return _is_accented(joint["interrogative"]) or (
+        bool(joint["and"]) and not _is_accented(text[:MAX_QUERY_CHARS])
+    )
+
+
+def _is_accented(text: str) -> bool:
+    return "\u0301" in unicodedata.normalize("NFD", text)
 
 
 def _without_enclosed(query: str) -> str:
@@ -178,3 +295,24 @@ def _without_enclosed(query: str) -> str:
 
 def _has_mark(text: str) -> bool:
     return "?" in text or "¿" in text
+
+
+# --- Words ------------------------------------------------------------------------------------
+
+_INTERROGATIVE_WORD = re.compile(
+    "|".join(
+        rf"(?<!\w){_accents_optional(word)}{_END}"
+        for word in rules().questions.coordinated["interrogatives"]
+    ),
+    re.IGNORECASE,
+)
+"""In the language of the notes, since the words of notes are what is searched."""
+
+
+def searched_words(query: str) -> str:
+    """Return a question without its interrogatives, unless there is nothing else in it.
+
+    They say what kind of answer is wanted, and share stems with other words: "cómo" with "comer".
+    """
+    rest = _INTERROGATIVE_WORD.sub(" ", query)
+    return rest if any(map(str.isalnum, rest)) else query

@@ -21,8 +21,10 @@ class RankedList(StrEnum):
 
     SEMANTIC = "semantic"
     CONTEXTUAL = "semantic_contextual"
+    WINDOWS = "windows"
     FULLTEXT = "fulltext"
     NOTES_SEMANTIC = "notes_semantic"
+    NOTES_WINDOWS = "notes_windows"
     NOTES_FULLTEXT = "notes_fulltext"
 
 
@@ -30,6 +32,7 @@ class RetrieverName(StrEnum):
     """The names of retrievers in configurations; a new one has an entry in `KINDS`."""
 
     SEMANTIC = "semantic"
+    WINDOWS = "windows"
     FULLTEXT = "fulltext"
 
 
@@ -41,7 +44,8 @@ class RetrieverKind:
         searches_by: By vectors or by words; a strategy may use only one of the two.
         stand_ins: Retrievers to use if it fails, unless one of them was used anyway.
         lists: Its ranked lists, by what they rank.
-        unavailable: What the user reads if it fails; None if only `degraded` reports it.
+        unavailable: What the user reads if it fails and no other one that searches by the same
+            worked; None if only `degraded` reports it.
     """
 
     searches_by: Literal["vectors", "words"]
@@ -59,6 +63,12 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
             RankedList.CONTEXTUAL: "chunks",
             RankedList.NOTES_SEMANTIC: "notes",
         },
+        unavailable=Message.SEMANTIC_UNAVAILABLE,
+    ),
+    RetrieverName.WINDOWS: RetrieverKind(
+        searches_by="vectors",
+        stand_ins=(RetrieverName.SEMANTIC,),
+        lists={RankedList.WINDOWS: "chunks", RankedList.NOTES_WINDOWS: "notes"},
         unavailable=Message.SEMANTIC_UNAVAILABLE,
     ),
     RetrieverName.FULLTEXT: RetrieverKind(

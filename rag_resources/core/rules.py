@@ -1,22 +1,33 @@
 """The language data that the core uses: one class per file of `languages/es/rules`.
 
+The notes are Spanish, so their rules are. A question may be in any language of `languages`.
+
 The core reads no files. `languages` binds the data when the package is imported, before the modules
 that use them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _bound: list["Rules"] = []
+_questions: dict[str, "QuestionRules"] = {}
+_words: dict[str, "WordRules"] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceRules:
-    """Where sentences and clauses end; `opening` and `closing` are kinds of abbreviations."""
+    """Where sentences and clauses end; `opening` and `closing` are kinds of abbreviations.
+
+    Attributes:
+        lettered: Nouns that a capital letter may follow as a label, as in "plan B".
+        starters: Words that begin sentences and no names, in small letters.
+    """
 
     opening: list[str]
     closing: list[str]
+    lettered: list[str]
+    starters: list[str]
     small_letters: str
     conjunctions: list[str]
 
@@ -50,17 +61,20 @@ class QuestionRules:
     Attributes:
         joiners: Conjunctions ("and") and adverbs ("also") between two questions.
         intents: Regular expressions by intent, in the order in which they are tried.
+        coordinated: How a further question begins that shares the question marks of the first;
+            empty in a language without rules for it.
     """
 
     idioms: list[str]
     joiners: dict[str, list[str]]
     tags: list[str]
     intents: dict[str, list[str]]
+    coordinated: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules of a language."""
+    """All rules of the language of the notes."""
 
     sentences: SentenceRules
     prefix: PrefixRules
@@ -68,11 +82,17 @@ class Rules:
     questions: QuestionRules
 
 
-def bind(files: Mapping[str, Mapping[str, Any]]) -> None:
+def bind(
+    files: Mapping[str, Mapping[str, Any]],
+    questions: Mapping[str, Mapping[str, Any]],
+    words: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Set the rules; `languages` does this when `rag_resources` is imported.
 
     Args:
-        files: The content of each file, by its name without `.toml`.
+        files: The content of each file of the notes' language, by its name without `.toml`.
+        questions: The content of `questions.toml`, by language.
+        words: The content of `words.toml`, by language.
 
     Raises:
         TypeError: A file or a key is missing, or one is unknown.
@@ -84,8 +104,22 @@ def bind(files: Mapping[str, Mapping[str, Any]]) -> None:
         "questions": QuestionRules,
     }
     _bound[:] = [Rules(**{name: kinds[name](**data) for name, data in files.items()})]
+    _questions.clear()
+    _questions.update({language: QuestionRules(**data) for language, data in questions.items()})
+    _words.clear()
+    _words.update({language: WordRules(**data) for language, data in words.items()})
 
 
 def rules() -> Rules:
-    """Return the rules in use."""
+    """Return the rules of the notes' language."""
     return _bound[0]
+
+
+def question_rules(language: str) -> QuestionRules:
+    """Return the rules of questions in a language."""
+    return _questions[language]
+
+
+def word_rules(language: str) -> WordRules:
+    """Return the words that say nothing, and the number words, of a language."""
+    return _words[language]

@@ -8,7 +8,10 @@ in `core.messages`, the wording is in `languages`.
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from string import Formatter
 from typing import Any
+
+_LIKE_STR_FORMAT = Formatter()
 
 JOINED = "JOINED"
 """The code of several joined texts; its values are `separator` and `items`."""
@@ -54,28 +57,32 @@ def joined(separator: str, texts: Iterable[str]) -> Text:
     return Text(separator.join(items), JOINED, {"separator": separator, "items": items})
 
 
-def reworded(text: str, wording: Mapping[str, str]) -> str:
+def reworded(text: str, wording: Mapping[str, str], formatter: Formatter = _LIKE_STR_FORMAT) -> str:
     """Render a text with another wording.
 
     Args:
         text: Returned unchanged if it is an ordinary string, or its code has no wording.
         wording: Templates by code. They are also used for texts among the values.
+        formatter: Fills in the templates.
     """
     if not isinstance(text, Text):
         return text
-    values = {name: _reworded_value(value, wording) for name, value in text.values.items()}
+    values = {
+        name: _reworded_value(value, wording, formatter) for name, value in text.values.items()
+    }
     if text.code == JOINED:
         return str(values["separator"]).join(values["items"])
-    if isinstance(text, Template):
-        return wording.get(text.code, str(text))
-    return wording[text.code].format(**values) if text.code in wording else str(text)
+    if text.code not in wording:
+        return str(text)
+    template = wording[text.code]
+    return template if isinstance(text, Template) else formatter.vformat(template, (), values)
 
 
-def _reworded_value(value: Any, wording: Mapping[str, str]) -> Any:
+def _reworded_value(value: Any, wording: Mapping[str, str], formatter: Formatter) -> Any:
     if isinstance(value, str):
-        return reworded(value, wording)
+        return reworded(value, wording, formatter)
     if isinstance(value, list | tuple):
-        return type(value)(_reworded_value(item, wording) for item in value)
+        return type(value)(_reworded_value(item, wording, formatter) for item in value)
     return value
 
 

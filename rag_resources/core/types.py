@@ -1,7 +1,7 @@
 """The value types shared by the layers; configuration types are in `core.configuration`."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -144,6 +144,8 @@ class RetrievalResult:
         rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
+        matched_window: Offsets in the note of the few sentences that matched best; None if no
+            windows were searched.
     """
 
     chunk_id: UUID
@@ -160,6 +162,7 @@ class RetrievalResult:
     rerank_score: float | None = None
     start_char: int = 0
     place: DocumentPlace | None = None
+    matched_window: tuple[int, int] | None = None
 
     @property
     def end_char(self) -> int:
@@ -169,9 +172,10 @@ class RetrievalResult:
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store.
 
-        The metadata has a `place` only if the passage has one.
+        The metadata has a `place` and a `matchedWindow` only if the passage has them.
         """
         place = {"place": self.place.to_json()} if self.place else {}
+        window = {"matchedWindow": list(self.matched_window)} if self.matched_window else {}
         return {
             "chunkId": str(self.chunk_id),
             "noteId": str(self.note_id),
@@ -190,6 +194,7 @@ class RetrievalResult:
                 "rerankScore": self.rerank_score,
                 "causalPath": None,  # Part of the documented form; there is no graph yet.
                 **place,
+                **window,
             },
         }
 
@@ -202,9 +207,9 @@ class RetrievalResponse:
         stages: Milliseconds per stage, in order.
         transformed: What was searched besides the question.
         degraded: Stages that failed or were skipped.
-        messages: Messages to the user, in Spanish.
-        error: Why nothing could be searched, in Spanish; it is one of the messages too. None if
-            something was searched, even if nothing was found.
+        messages: Messages to the user.
+        error: Why nothing could be searched; it is one of the messages too. None if something was
+            searched, even if nothing was found.
         cached: Whether it comes from the cache.
     """
 
@@ -219,6 +224,11 @@ class RetrievalResponse:
     messages: tuple[str, ...] = ()
     error: str | None = None
     cached: bool = False
+
+    def reworded(self, render: Callable[[str], str]) -> "RetrievalResponse":
+        """Return the response with its messages and its error in other words."""
+        error = None if self.error is None else render(self.error)
+        return replace(self, messages=tuple(map(render, self.messages)), error=error)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store."""
@@ -256,6 +266,7 @@ class ModelInfo:
         digest: Identifies the weights and the prefixes; if it changes, vectors change.
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
+        cosine_range: The cosines that a score of 0 and of 1 on the fixed scale stand for.
     """
 
     name: str
@@ -264,3 +275,4 @@ class ModelInfo:
     digest: str
     similarity_threshold: float
     max_sequence_tokens: int
+    cosine_range: tuple[float, float] = (0.0, 1.0)

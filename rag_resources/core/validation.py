@@ -52,7 +52,7 @@ def _describe(detail: ErrorDetails) -> str:
     path = ".".join(steps) or "."
     context = dict(detail.get("ctx", {}))
     if "expected" in context:  # pydantic lists the choices in English
-        context["expected"] = context["expected"].replace(" or ", " o ")
+        context["expected"] = _choices(context["expected"])
     template = _PROBLEMS.get(detail["type"])
     if detail["type"] == "value_error":
         reason = context["error"].args[0]  # as a text, which `str` of the error is not
@@ -61,6 +61,11 @@ def _describe(detail: ErrorDetails) -> str:
     else:
         reason = Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
     return joined(": ", (path, reason))
+
+
+def _choices(listed: str) -> str:
+    others, separator, last = listed.rpartition(" or ")
+    return Message.PROBLEM_CHOICES.format(others=others, last=last) if separator else listed
 
 
 _PROBLEMS: Mapping[str, Template] = {

@@ -1,14 +1,16 @@
-"""Compares two Spanish texts by stems of content words, numbers, names and negations.
+"""Compares two texts by stems of content words, numbers, names and negations.
 
 This is for short texts, without a model; search uses PostgreSQL's stemming and BM25. The word lists
-are in `languages/es/rules/words.toml`.
+are in `languages/*/rules/words.toml`.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 
-from rag_resources.core.rules import rules
+from rag_resources.core.rules import word_rules
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -18,12 +20,22 @@ _FIGURE = re.compile(r"\w")
 _OPENING = " ¿¡«\"'“("
 
 
-_RULES = rules().words
-_STOP_WORDS = frozenset(_RULES.stop.split())
-_NEGATIONS = frozenset(_RULES.negations.split())
-_UNITS = {word: str(number) for number, word in enumerate(_RULES.numbers.split(), start=2)}
-_TENS = {word: str(10 * number) for number, word in enumerate(_RULES.tens.split(), start=3)}
-_NUMBER_WORDS = _UNITS | _TENS
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a language that are not compared, and the values of its number words."""
+
+    silent: frozenset[str]
+    negations: frozenset[str]
+    numbers: Mapping[str, str]
+
+
+@cache
+def _words(language: str) -> _Words:
+    found = word_rules(language)
+    units = {word: str(number) for number, word in enumerate(found.numbers.split(), start=2)}
+    tens = {word: str(10 * number) for number, word in enumerate(found.tens.split(), start=3)}
+    negations = frozenset(found.negations.split())
+    return _Words(negations | frozenset(found.stop.split()), negations, units | tens)
 
 
 def fold(text: str) -> str:
@@ -47,23 +59,24 @@ def stem(word: str) -> str:
     return word[:-1] if word.endswith(("o", "a", "e")) else word
 
 
-def content(text: str) -> frozenset[str]:
-    """Return the content words of a text: its numbers, and the stems of all but stop words."""
-    stems = (
-        stem(word)
-        for word in word_set(text)
-        if len(word) > 1 and word not in _STOP_WORDS and word not in _NEGATIONS
-    )
-    return frozenset((*stems, *numbers(text)))
+def content(text: str, language: str = "es") -> frozenset[str]:
+    """Return the content words of a text: its numbers, and the stems of all but stop words.
+
+    Stems are made as in Spanish in any language, to be compared with those of the notes.
+    """
+    silent = _words(language).silent
+    stems = (stem(word) for word in word_set(text) if len(word) > 1 and word not in silent)
+    return frozenset((*stems, *numbers(text, language)))
 
 
-def numbers(text: str) -> frozenset[str]:
+def numbers(text: str, language: str = "es") -> frozenset[str]:
     """Return the numbers of a text, in digits or in words from two to twenty and whole tens.
 
     They are normalised: "1.780", "1780" and "1780,0" are equal. A date or time gives its parts.
     """
     digits = (part for match in _NUMBER.findall(text) for part in _parts(match))
-    words = (_NUMBER_WORDS[word] for word in word_set(text) & _NUMBER_WORDS.keys())
+    values = _words(language).numbers
+    words = (values[word] for word in word_set(text) & values.keys())
     return frozenset((*digits, *words))
 
 
@@ -92,7 +105,7 @@ def word_set(text: str) -> frozenset[str]:
 
 def is_negated(text: str) -> bool:
     """Whether a text contains a negation."""
-    return not _NEGATIONS.isdisjoint(word_set(text))
+    return not _words("es").negations.isdisjoint(word_set(text))
 
 
 def share(wanted: Iterable[str], found: frozenset[str]) -> float:

@@ -14,6 +14,9 @@ MAX_UNFOLDED_CHARS = 1_000_000
 """Most characters of all scalars together; those of an alias count each time it is used."""
 
 
+MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
 class _Loader(yaml.SafeLoader):
     """A safe loader that reads a date that does not exist, such as 2024-02-30, as a text."""
 
@@ -50,6 +53,41 @@ def load_yaml(text: str, *, prepare: Callable[[yaml.Node], None] = lambda _: Non
         return loader.construct_document(root)
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise yaml.YAMLError(Message.YAML_LIMITS) from error
+
+
+class DuplicateKeyError(yaml.MarkedYAMLError):
+    """A key stands twice in one mapping.
+
+    Attributes:
+        key: As it is written.
+        line: Of its second place, from 1.
+    """
+
+    def __init__(self, key: str, mark: yaml.Mark) -> None:
+        super().__init__(problem=key, problem_mark=mark)
+        self.key = key
+        self.line = mark.line + 1
+
+
+def refuse_duplicate_keys(node: yaml.Node) -> None:
+    """Check that no key stands twice in one mapping, where the last one would win unseen.
+
+    For `prepare` of `load_yaml`.
+
+    Raises:
+        DuplicateKeyError: At the first one.
+    """
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            refuse_duplicate_keys(item)
+    elif isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen and key.tag != MERGE_TAG:
+                    raise DuplicateKeyError(key.value, key.start_mark)
+                seen.add(key.value)
+            refuse_duplicate_keys(value)
 
 
 def _unfolded_chars(node: yaml.Node, known: dict[int, int]) -> int:

@@ -67,10 +67,11 @@ def with_brief_locks(
     def attempt() -> int:
         try:
             with connection.transaction():
+                before = queries().lock_timeout(connection)
                 limit = f"{LOCK_TIMEOUT_MS}ms"
                 queries().set_transaction(connection, name="lock_timeout", value=limit)
                 work()
-                queries().lift_lock_timeout(connection)
+                queries().set_transaction(connection, name="lock_timeout", value=before)
         except psycopg.errors.LockNotAvailable:
             return 1
         return 0

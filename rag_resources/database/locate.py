@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from rag_resources.core.texts import Text
+from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, parse_url
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import check_schema
@@ -41,8 +43,25 @@ def dagster_url(settings: Settings) -> str:
     return f"postgresql+psycopg2://{place}"
 
 
+def check_dagster_url(settings: Settings) -> None:
+    """Check that Dagster's own storage can be reached, if the settings name it.
+
+    Dagster itself would retry for 20 seconds, and log each attempt in English.
+
+    Raises:
+        DatabaseUnavailableError: It cannot; the message says why.
+    """
+    if settings.dagster_pg_url:
+        place = dagster_url(settings).partition("://")[2]
+        connect(f"postgresql://{place}", variable="DAGSTER_PG_URL").close()
+
+
 def open_database(
-    settings: Settings, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+    settings: Settings,
+    *,
+    min_connections: int = 1,
+    guard: Callable[[], None] = lambda: None,
+    on_wait: Callable[[Text], None] = log_wait,
 ) -> Database:
     """Return an open pool over the application's database; the schema is checked, not migrated.
 
@@ -50,6 +69,7 @@ def open_database(
         settings: Which database.
         min_connections: See `Database`.
         guard: See `Database`.
+        on_wait: See `Database`.
 
     Raises:
         SchemaMismatchError: Its schema is not that of this product version.
@@ -58,7 +78,7 @@ def open_database(
     url = database_url(settings)
     with connect(url) as connection:
         check_schema(connection)
-    return Database(url, min_connections=min_connections, guard=guard).open()
+    return Database(url, min_connections=min_connections, guard=guard, on_wait=on_wait).open()
 
 
 def _embedded_url(settings: Settings, name: str) -> str:

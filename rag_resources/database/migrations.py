@@ -9,6 +9,7 @@ from yoyo import get_backend, read_migrations
 
 from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailableError
 from rag_resources.core.messages import Message
+from rag_resources.database.faults import database_fault, first_line
 from rag_resources.database.queries import SQL, queries
 from rag_resources.database.schema import check_can_migrate
 
@@ -63,31 +64,37 @@ def migrate(dsn: str) -> list[str]:
             ) from error
 
 
-def connect(dsn: str) -> Connection:
+def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
     """Open one connection outside any pool.
+
+    Args:
+        dsn: `postgresql://…`
+        variable: The environment variable it comes from, for the error.
 
     Raises:
         DatabaseUnavailableError: The URL is invalid, or the server does not answer or refuses
             the credentials.
     """
-    parts = parse_url(dsn)
+    parts = parse_url(dsn, variable=variable)
     try:
         return psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
     except psycopg.OperationalError as error:
+        if fault := database_fault(error):
+            raise fault from error
         said = str(error)
         if "authentication failed" in said or "no password supplied" in said:
-            message = Message.DATABASE_LOGIN_REFUSED.format(user=parts.get("user", ""))
+            message = Message.DATABASE_LOGIN_REFUSED.format(
+                user=parts.get("user", ""), variable=variable
+            )
         elif "database" in said and "does not exist" in said:
-            message = Message.DATABASE_MISSING.format(database=parts.get("dbname", ""))
+            message = Message.DATABASE_MISSING.format(
+                database=parts.get("dbname", ""), variable=variable
+            )
         else:
-            message = Message.DATABASE_UNREACHABLE.format(reason=first_line(error))
+            message = Message.DATABASE_UNREACHABLE.format(
+                reason=first_line(error), variable=variable
+            )
         raise DatabaseUnavailableError(message) from error
-
-
-def first_line(error: psycopg.Error) -> str:
-    """Return the first line of PostgreSQL's message, without the statement or credentials."""
-    text = (error.diag.message_primary or str(error)).strip()
-    return text.splitlines()[0] if text else type(error).__name__
 
 
 def parse_url(dsn: str, *, variable: str = "DATABASE_URL") -> dict[str, Any]:

@@ -18,10 +18,17 @@ from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import DatabaseError, DatabaseTimeoutError, DatabaseUnavailableError
+from rag_resources.core.errors import (
+    DatabaseLockedError,
+    DatabaseTimeoutError,
+    DatabaseUnavailableError,
+)
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
 from rag_resources.database.connection import LimitedConnection, LimitedCursor
-from rag_resources.database.migrations import CONNECT_TIMEOUT_S, first_line
+from rag_resources.database.faults import database_fault, first_line, is_refusal
+from rag_resources.database.lock_watch import LockWatch, log_wait
+from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
 from rag_resources.database.queries import queries
 
 Connection = psycopg.Connection[Any]
@@ -33,6 +40,8 @@ CHECK_TIMEOUT_MS = 500
 """A pooled connection that takes longer than this to answer a trivial query is replaced."""
 
 STATEMENT_TIMEOUT_MS = 600_000
+LOCK_TIMEOUT = "30s"
+"""Longest wait of a statement for another session's lock, unless its deadline is earlier."""
 
 _SESSION = {
     # At least the largest LIMIT of an index scan: HNSW returns no more rows than this.
@@ -90,11 +99,19 @@ class Database:
         min_connections: Connections kept open: 5 in a server, fewer in a run.
         guard: Called before a connection is lent; raises if none may be lent any more, as
             `RunLock.check` does.
+        on_wait: Called when a statement waits for the lock of another session, with a description
+            of that session.
     """
 
     def __init__(
-        self, dsn: str, *, min_connections: int = 1, guard: Callable[[], None] = lambda: None
+        self,
+        dsn: str,
+        *,
+        min_connections: int = 1,
+        guard: Callable[[], None] = lambda: None,
+        on_wait: Callable[[Text], None] = log_wait,
     ) -> None:
+        self._dsn = dsn
         self._guard = guard
         self._pool = ConnectionPool(
             dsn,
@@ -118,22 +135,27 @@ class Database:
         # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
         # a connection is returned.
         self._waiting: set[int] = set()
+        self._lock_watch = LockWatch(dsn, lambda: self._lent, on_wait)
 
     def open(self) -> "Database":
         """Open the pool.
 
         Raises:
-            DatabaseUnavailableError: No connection within the time to connect.
+            DatabaseUnavailableError: No connection within the time to connect; the message says
+                why, if PostgreSQL does.
         """
         try:
             self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
         except PoolTimeout as error:
             self._pool.close()
+            connect(self._dsn).close()  # The pool keeps the reason to itself; this raises it.
             raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+        self._lock_watch.start()
         return self
 
     def close(self) -> None:
         """Close every connection."""
+        self._lock_watch.stop()
         self._pool.close()
 
     def __enter__(self) -> "Database":
@@ -155,7 +177,9 @@ class Database:
             DatabaseUnavailableError: No connection in time, or it was lost.
             DatabaseTimeoutError: The deadline passed while a statement ran or while all
                 connections were lent; or a statement was cancelled.
-            DatabaseError: The disk of the database is full.
+            DatabaseLockedError: Another session kept a lock for longer than `LOCK_TIMEOUT`.
+            DatabaseError: The disk of the database is full, or the database is read-only.
+            psycopg.Error: PostgreSQL refused what was to be written.
         """
         try:
             connection = self._acquire(deadline)
@@ -164,17 +188,19 @@ class Database:
                 self._guard()
                 with connection:
                     yield connection
+            except psycopg.errors.LockNotAvailable as error:
+                holder = self._lock_watch.holder(connection) or Message.LOCK_HOLDER_UNKNOWN
+                raise DatabaseLockedError(Message.DATABASE_LOCKED.format(holder=holder)) from error
             finally:
                 self._return(connection)
-        except psycopg.errors.DiskFull as error:
-            raise DatabaseError(Message.DATABASE_DISK_FULL) from error
-        except psycopg.errors.QueryCanceled as error:
-            raise DatabaseTimeoutError(Message.STATEMENT_CANCELLED) from error
         except (
             psycopg.OperationalError,
             psycopg.errors.IdleInTransactionSessionTimeout,
+            psycopg.errors.ReadOnlySqlTransaction,
         ) as error:
-            raise DatabaseUnavailableError(
+            if is_refusal(error):
+                raise
+            raise database_fault(error) or DatabaseUnavailableError(
                 Message.CONNECTION_ERROR, reason=first_line(error)
             ) from error
 
@@ -286,4 +312,5 @@ def _configure(connection: LimitedConnection) -> None:
     connection.autocommit = True
     for name, value in _SESSION.items():
         queries().set_session(connection, name=name, value=value)
+    queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
     register_vector(connection)

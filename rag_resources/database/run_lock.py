@@ -14,7 +14,8 @@ from psycopg.conninfo import make_conninfo
 
 from rag_resources.core.errors import DatabaseUnavailableError, RunLostError
 from rag_resources.core.messages import Message
-from rag_resources.database.migrations import CONNECT_TIMEOUT_S, first_line
+from rag_resources.database.faults import first_line
+from rag_resources.database.migrations import CONNECT_TIMEOUT_S
 from rag_resources.database.queries import queries
 
 # A server that lost its client releases the lock within 20 s; a client notices as quickly.

@@ -26,6 +26,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.account import choose_place, make_folder, server_account
 from rag_resources.database.binaries import Binaries, usable_binaries
 from rag_resources.database.cluster import ROLE, Cluster, advice
+from rag_resources.database.faults import database_fault
 from rag_resources.database.ports import HOST, becomes_free, choose_port
 from rag_resources.database.queries import queries, statement
 from rag_resources.database.record import ServerRecord, read_record, state_folder
@@ -202,6 +203,8 @@ class EmbeddedServer:
                 )
             ) from error
         except psycopg.OperationalError as error:
+            if fault := database_fault(error):
+                raise fault from error
             port = self.status().port
             raise EmbeddedServerError(
                 Message.SERVER_NOT_RUNNING.format(port=port), database=database, port=port
@@ -273,7 +276,8 @@ class EmbeddedServer:
                 return bool(queries().answers(connection) == 1)
         except psycopg.OperationalError as error:
             problem = str(error)
-        if "too many clients" in problem or "connection slots are reserved" in problem:
+            fault = database_fault(error)
+        if fault and fault.message == Message.DATABASE_CONNECTIONS_TAKEN:
             return True
         if "password authentication failed" in problem and cluster.says_ready():
             raise EmbeddedServerError(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.attribution import ConfigChange, Flip, config_changes, flips
 from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
@@ -22,7 +23,7 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
-from rag_resources.store.evaluations import fetch_evaluation
+from rag_resources.store.evaluations import fetch_evaluation, latest_evaluation
 from rag_resources.store.promotions import current_promotion
 
 
@@ -111,24 +112,40 @@ def compare_evaluations(
 def compare_with_serving(
     connection: Connection, evaluation: StoredEvaluation
 ) -> EvaluationComparison | None:
-    """Compare an evaluation with the one on which the serving configuration was promoted.
+    """Compare an evaluation with that of the serving configuration; see `evaluation_of_serving`.
 
     Only the questions that both share are compared.
 
     Returns:
-        None if nothing serves, or it was never evaluated, or this is that evaluation, or the two
-        share no question.
+        None if what serves was never evaluated, or this is that evaluation, or the two share no
+        question.
     """
-    promotion = current_promotion(connection)
-    if promotion is None or promotion.evaluation_id in (None, evaluation.evaluation_id):
-        return None
-    serving = fetch_evaluation(connection, promotion.evaluation_id)
-    if serving is None:
+    serving = evaluation_of_serving(connection)
+    if serving is None or serving.evaluation_id == evaluation.evaluation_id:
         return None
     try:
         return compare_evaluations(connection, serving, evaluation, common_only=True)
     except InvalidParameterError:
         return None
+
+
+def evaluation_of_serving(connection: Connection) -> StoredEvaluation | None:
+    """Return the evaluation that stands for what serves; None if it was never evaluated.
+
+    It is the one that the serving configuration was promoted on, or a newer one if that did not
+    measure what users get; before the first promotion, the latest of the default configuration.
+    """
+    promotion = current_promotion(connection)
+    if promotion is None:
+        return latest_evaluation(connection, DEFAULT_CONFIGURATION)
+    if promotion.evaluation_id is None:
+        return None
+    promoted = fetch_evaluation(connection, promotion.evaluation_id)
+    if promoted is None or promoted.served_hit_rate is not None:
+        return promoted
+    newer = latest_evaluation(connection, promotion.configuration)
+    same = newer is not None and newer.config_hash == promotion.config_hash
+    return newer if same else promoted
 
 
 def query_metrics(questions: Questions) -> QueryMetrics:

@@ -65,6 +65,7 @@ def build_judging(
     embedder: Callable[[str], Embedder],
     language_model: LanguageModel | None,
     samples: int = 1,
+    language: str = "es",
 ) -> Judging | None:
     """Build the judging for a judge's name; None if no name is given.
 
@@ -75,13 +76,16 @@ def build_judging(
         embedder: Returns the embedder of a model, by name.
         language_model: None if none is configured.
         samples: How often the judge `llm` judges an answer.
+        language: Of the questions and of the answers.
 
     Raises:
         InvalidParameterError: The name is unknown, or needs a language model that is missing.
     """
     if not name:
         return None
-    answerer = LanguageModelAnswerer(language_model) if language_model else ExtractiveAnswerer()
+    answerer: Answerer = ExtractiveAnswerer(language)
+    if language_model:
+        answerer = LanguageModelAnswerer(language_model, language=language)
     concurrency = MAX_CALLS if language_model else 1
     if name == EmbeddedJudge.name:
         return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency)

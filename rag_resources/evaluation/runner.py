@@ -1,13 +1,14 @@
 """Runs the golden dataset through the pipeline. The metrics are computed in `core.evaluation`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError, RagError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
@@ -108,15 +109,35 @@ def evaluate(
     return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary(), versions)
 
 
+def find_hits(
+    pipeline: RetrievalPipeline,
+    config: RetrievalConfig,
+    entries: Sequence[GoldenEntry],
+    filters: RetrievalFilters,
+) -> dict[UUID, bool]:
+    """Return whether each golden question finds a relevant note among the first ten, by id."""
+    pipeline.warm_up(config)
+    _ask(pipeline, entries[0], config, filters=filters)
+    return {
+        entry.golden_id: _ask(pipeline, entry, config, filters=filters).judged.first_relevant_rank
+        is not None
+        for entry in entries
+        if entry.golden_id
+    }
+
+
 def _ask(
     pipeline: RetrievalPipeline,
     entry: GoldenEntry,
     config: RetrievalConfig,
     places: tuple[LocatedPlace, ...] = (),
+    filters: RetrievalFilters | None = None,
 ) -> QueryOutcome:
     started = time.perf_counter()
     try:
-        response = pipeline.retrieve(entry.query, config, distinct_notes=DEPTH, cached=False)
+        response = pipeline.retrieve(
+            entry.query, config, distinct_notes=DEPTH, filters=filters, cached=False
+        )
     except RagError as error:
         elapsed_ms = (time.perf_counter() - started) * 1000
         return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message, places=places)
@@ -127,6 +148,7 @@ def _ask(
         stages=response.stages,
         degraded=response.degraded,
         error=response.error,
+        # The ranking begins with what a user gets.
         context=response.results[: config.top_k.final],
         retrieved_passages=tuple(
             NoteRange(result.note_id, result.start_char, result.end_char)

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 
-from rag_resources.core.comparison import Comparison, Inferiority, NonInferiority, Verdict
-from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.gate import GateVerdict
+from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
+from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 
 
-def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = "") -> ReportTable:
+def comparison_table(
+    evaluations: Sequence[StoredEvaluation], gate: GateConfig, *, title: str = ""
+) -> ReportTable:
     """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k.
+
+    `@final` is what users get.
 
     The columns per passage appear if any evaluation was judged per passage.
     """
@@ -23,6 +27,7 @@ def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = ""
             Message.COLUMN_CONFIGURATION,
             *("@1", "@3", "@5", "@10"),
             Message.COLUMN_INTERVAL,
+            "@final",
             *("MRR", "nDCG@10", *passages, "p50/p95 ms"),
             Message.COLUMN_GATE,
         ),
@@ -34,11 +39,12 @@ def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = ""
                 f"{item.hit_rate_at_5:.3f}",
                 f"{item.hit_rate_at_10:.3f}",
                 f"{item.hit_rate_at_10_low:.3f}–{item.hit_rate_at_10_high:.3f}",
+                rate_in_words(item.served_hit_rate),
                 f"{item.mrr:.3f}",
                 f"{item.ndcg_at_10:.3f}",
                 *(_passage_cells(item) if by_passage else ()),
                 f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
-                GATE_WORDS[item.gate],
+                GATE_WORDS[judge_stored(item, gate).state],
             )
             for item in ordered
         ),
@@ -46,15 +52,19 @@ def comparison_table(evaluations: Sequence[StoredEvaluation], *, title: str = ""
 
 
 def _passage_cells(item: StoredEvaluation) -> tuple[str, str]:
-    rate, mrr = item.passage_hit_rate_at_10, item.passage_mrr
-    return "–" if rate is None else f"{rate:.3f}", "–" if mrr is None else f"{mrr:.3f}"
+    return rate_in_words(item.passage_hit_rate_at_10), rate_in_words(item.passage_mrr)
 
 
-def comparison_markdown(evaluations: Sequence[StoredEvaluation]) -> str:
+def rate_in_words(rate: float | None) -> str:
+    """Format a rate; what was not measured is a dash."""
+    return "–" if rate is None else f"{rate:.3f}"
+
+
+def comparison_markdown(evaluations: Sequence[StoredEvaluation], gate: GateConfig) -> str:
     """Return the table in Markdown."""
     if not evaluations:
         return Message.NO_EVALUATIONS
-    return comparison_table(evaluations).markdown()
+    return comparison_table(evaluations, gate).markdown()
 
 
 GATE_WORDS = {
@@ -97,10 +107,13 @@ def p_value_in_words(p_value: float) -> str:
     return f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001"
 
 
-def inferiority_in_words(judged: NonInferiority) -> str:
-    """Say whether a hit rate fell by more than the margin allows."""
+def inferiority_in_words(judged: NonInferiority, metric: str = HITS) -> str:
+    """Say whether a hit rate fell, and whether by more than the margin allows."""
     return _INFERIORITY_WORDS[judged.state].format(
-        points=100 * judged.margin, low=judged.interval.low, high=judged.interval.high
+        metric=METRIC_WORDS[metric],
+        points=100 * judged.margin,
+        low=judged.interval.low,
+        high=judged.interval.high,
     )
 
 

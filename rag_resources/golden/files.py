@@ -26,6 +26,7 @@ from rag_resources.store.golden import (
 )
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import find_note, note_content, note_id
+from rag_resources.store.tombstones import deleted_names
 
 SQUAD_DIFFICULTY = 3
 """SQuAD has no difficulty: every question gets the middle one."""
@@ -55,6 +56,8 @@ def import_golden(
 ) -> GoldenImport:
     """Import a whole file, or nothing if any entry is invalid. Same errors as `read_golden`.
 
+    Entries that name a deleted note are left out: what is stored of them stays.
+
     Args:
         database: Open.
         path: A JSON file.
@@ -65,10 +68,48 @@ def import_golden(
     """
     raw = _load(path)
     with database.transaction() as connection:
-        entries = _parse(connection, raw, path, tenant)
-        origin = f"{path.name} ({run_id})" if run_id else path.name
-        source = str(path.resolve())
-        return import_entries(connection, entries, source=source, replace=replace, origin=origin)
+        raw, orphaned = _without_deleted_notes(connection, raw, tenant)
+        entries = _parse(connection, raw, path, tenant, may_be_empty=bool(orphaned))
+        return import_entries(
+            connection,
+            entries,
+            source=str(path.resolve()),
+            orphaned=orphaned,
+            replace=replace,
+            origin=f"{path.name} ({run_id})" if run_id else path.name,
+        )
+
+
+def import_squad(
+    database: Database,
+    dataset: SquadDataset,
+    path: Path,
+    *,
+    tenant: str,
+    source: str,
+    replace: bool = False,
+) -> int:
+    """Import the questions of a SQuAD file whose notes are stored, and return how many.
+
+    Args:
+        database: Open.
+        dataset: Read from the file; if it has no questions, nothing changes.
+        path: The file.
+        tenant: Whose notes the questions refer to.
+        source: The source of the notes.
+        replace: As `import_golden`.
+    """
+    entries = squad_entries(dataset, tenant=tenant, source=source)
+    if entries:
+        with database.transaction() as connection:
+            import_entries(
+                connection,
+                entries,
+                source=str(path.resolve()),
+                replace=replace,
+                origin=path.name,
+            )
+    return len(entries)
 
 
 def restore_golden(database: Database, moment: str) -> list[GoldenChange]:
@@ -146,14 +187,34 @@ def squad_entries(dataset: SquadDataset, *, tenant: str, source: str) -> list[Go
     ]
 
 
-def _parse(connection: Connection, raw: Any, path: Path, tenant: str) -> list[GoldenEntry]:
+def _without_deleted_notes(connection: Connection, raw: Any, tenant: str) -> tuple[Any, list[str]]:
+    """Remove the rows that name a deleted note; return the others, and the removed questions."""
+    rows = raw.get("entries") if isinstance(raw, dict) else raw
+    gone = deleted_names(connection, tenant=tenant)
+    if not gone or not isinstance(rows, list):
+        return raw, []
+    orphaned = [row for row in rows if _names(row) & gone]
+    return [row for row in rows if row not in orphaned], [row["query"] for row in orphaned]
+
+
+def _names(row: Any) -> set[str]:
+    """Return the names of an entry's notes; none if it is not an entry."""
+    if not isinstance(row, dict) or not isinstance(row.get("query"), str):
+        return set()
+    names = row.get("relevantNoteIds") or row.get("relevantNotes")
+    return {str(name) for name in names} if isinstance(names, list) else set()
+
+
+def _parse(
+    connection: Connection, raw: Any, path: Path, tenant: str, *, may_be_empty: bool = False
+) -> list[GoldenEntry]:
     entries = parse_golden(
         raw,
         origin=str(path),
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
-    if not entries:  # importing no entries would delete all others
+    if not entries and not may_be_empty:  # importing no entries would delete all others
         raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
     return entries
 

@@ -12,11 +12,11 @@ from rag_resources.core.chunking import chunk_note
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_prefix, contextual_topics, summarize
-from rag_resources.core.errors import DatabaseUnavailableError, IndexingError
+from rag_resources.core.errors import IndexingError
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import Chunk, Note, TimeWindow
 from rag_resources.database.claims import until_none_is_left
-from rag_resources.database.migrations import first_line
+from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Database
 from rag_resources.store import chunks as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
@@ -140,9 +140,9 @@ def _chunk(
             chunks = {note.note_id: build_chunks(note, config) for note in notes}
             store.replace_chunks(connection, chunks, chunking_hash=version)
             clear_failures(connection, "chunk", list(chunks))
-    except DatabaseUnavailableError:
-        raise
-    except (IndexingError, psycopg.DataError, psycopg.IntegrityError) as error:
+    except (IndexingError, psycopg.Error) as error:
+        if isinstance(error, psycopg.Error) and not is_refusal(error):
+            raise
         if len(note_ids) > 1:
             return _chunk_apart(database, config, version, note_ids)
         reason = first_line(error) if isinstance(error, psycopg.Error) else error.message

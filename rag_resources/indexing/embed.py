@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+import psycopg
 from pgvector import HalfVector
 
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.errors import ModelMissingError, ProviderError, ProviderUnavailableError
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.claims import until_none_is_left
+from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.providers.protocols import Embedder
@@ -63,13 +65,47 @@ class EmbedReport:
         return {failure.note_id for failure in self.failed}
 
 
-class _Batch(NamedTuple):
+class EmbeddedBatch(NamedTuple):
     """The outcome of a batch; `unfinished` are notes that are being deleted."""
 
     report: EmbedReport
-    claimed: int
     unfinished: set[UUID]
-    oldest: datetime
+
+
+class Queued(Protocol):
+    """A note that waits for vectors."""
+
+    @property
+    def note_id(self) -> UUID:
+        """Its id."""
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was written; batches start with the newest."""
+
+
+Note = TypeVar("Note", bound=Queued)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue(Generic[Note]):
+    """The notes that wait for one kind of vectors.
+
+    Attributes:
+        stage: Under which failures are recorded.
+        batch_notes: Most notes of a transaction.
+        claim: Locks the newest unclaimed notes of a window until commit; see `store.embeddings`.
+        count: Counts the notes of a window, claimed or not.
+    """
+
+    stage: str
+    batch_notes: int
+    claim: Callable[..., Sequence[Note]]
+    count: Callable[..., int]
+
+
+_CHUNKS = Queue("embed_chunk", BATCH_NOTES, store.claim_pending, store.count_pending)
+_NOTES = Queue("embed_note", BATCH_NOTES, store.claim_note_texts, store.count_notes_to_embed)
 
 
 def embed_chunks(
@@ -91,22 +127,15 @@ def embed_chunks(
     """
     model = embedder.info.name
 
-    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
-        keep_model(connection, model)
-        claimed = store.claim_pending(
-            connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
-        )
-        return _embed_claimed(connection, embedder, claimed) if claimed else None
+    def embed(connection: Connection, notes: Sequence[PendingNote]) -> EmbeddedBatch:
+        return _embed_claimed(connection, embedder, notes)
 
-    def count_left(connection: Connection, refused: set[UUID]) -> int:
-        return store.count_pending(connection, model, window, skipped=refused)
-
-    return _take_all(database, window, take, count_left, progress)
+    return embed_all(database, _CHUNKS, model, window, embed, progress)
 
 
 def _embed_claimed(
     connection: Connection, embedder: Embedder, notes: Sequence[PendingNote]
-) -> _Batch:
+) -> EmbeddedBatch:
     """Embed the chunks of claimed notes."""
     model = embedder.info.name
     claimed = [note.note_id for note in notes]
@@ -138,7 +167,7 @@ def _embed_claimed(
         reused=len(known),
         failed=failures,
     )
-    return _Batch(report, len(claimed), set(claimed) - set(completed), notes[-1].created_at)
+    return EmbeddedBatch(report, set(claimed) - set(completed))
 
 
 def embed_notes(
@@ -147,22 +176,15 @@ def embed_notes(
     """Embed the notes of a window as a whole; otherwise like `embed_chunks`."""
     model = embedder.info.name
 
-    def take(connection: Connection, rest: TimeWindow, skipped: set[UUID]) -> _Batch | None:
-        keep_model(connection, model)
-        notes = store.claim_note_texts(
-            connection, model, rest, skipped=skipped, batch_size=BATCH_NOTES
-        )
-        return _embed_note_texts(connection, embedder, notes) if notes else None
+    def embed(connection: Connection, notes: Sequence[NoteText]) -> EmbeddedBatch:
+        return _embed_note_texts(connection, embedder, notes)
 
-    def count_left(connection: Connection, refused: set[UUID]) -> int:
-        return store.count_notes_to_embed(connection, model, window, skipped=refused)
-
-    return _take_all(database, window, take, count_left, progress)
+    return embed_all(database, _NOTES, model, window, embed, progress)
 
 
 def _embed_note_texts(
     connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
-) -> _Batch:
+) -> EmbeddedBatch:
     """Embed claimed notes as a whole."""
     model = embedder.info.name
     made, errors = embed_each(
@@ -187,43 +209,70 @@ def _embed_note_texts(
         notes=len(written), vectors=len(written), embedded=len(made), failed=failures
     )
     unfinished = {note.note_id for note in ready} - set(written)
-    return _Batch(report, len(notes), unfinished, notes[-1].created_at)
+    return EmbeddedBatch(report, unfinished)
 
 
-def _take_all(
+def embed_all(
     database: Database,
+    queue: Queue[Note],
+    model: str,
     window: TimeWindow,
-    take: Callable[[Connection, TimeWindow, set[UUID]], _Batch | None],
-    count_left: Callable[[Connection, set[UUID]], int],
+    embed: Callable[[Connection, Sequence[Note]], EmbeddedBatch],
     progress: Progress,
 ) -> EmbedReport:
     """Embed batch after batch, each in a transaction, until no run has any left.
 
+    If PostgreSQL refuses what a batch would write, its notes are embedded one by one, so that the
+    bad one is found and recorded.
+
     Args:
         database: Open.
+        queue: The notes.
+        model: Registered.
         window: Range of the notes' creation times.
-        take: Claims and embeds the newest notes of a window, except the given ones; None if all are
-            claimed.
-        count_left: Counts the remaining notes, except the given ones, whether claimed or not.
+        embed: Embeds claimed notes and writes their vectors.
         progress: Called with the number of notes of each batch.
     """
     report = EmbedReport()
 
-    def take_free() -> int:
+    def embed_free() -> int:
         unfinished: set[UUID] = set()
         rest = window
+        alone = 0  # How many notes still to embed one by one.
         while True:
             with database.bulk() as connection:
-                batch = take(connection, rest, unfinished | report.refused)
-                if batch is None:
-                    return count_left(connection, report.refused)
+                keep_model(connection, model)
+                claimed = queue.claim(
+                    connection,
+                    model,
+                    rest,
+                    skipped=unfinished | report.refused,
+                    batch_size=1 if alone else queue.batch_notes,
+                )
+                if not claimed:
+                    return queue.count(connection, model, window, skipped=report.refused)
+                try:
+                    with connection.transaction():
+                        batch = embed(connection, claimed)
+                except psycopg.Error as error:
+                    if not is_refusal(error):
+                        raise
+                    if len(claimed) > 1:
+                        alone = len(claimed)
+                        continue
+                    failure = Failure(
+                        queue.stage, claimed[0].note_id, first_line(error), model=model
+                    )
+                    record_failure(connection, failure)
+                    batch = EmbeddedBatch(EmbedReport(failed=[failure]), set())
+            alone = max(0, alone - 1)
             unfinished |= batch.unfinished
             # Otherwise every batch would scan all finished notes of a large window.
-            rest = TimeWindow(window.start, batch.oldest + _INSTANT)
+            rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
             report.add(batch.report)
-            progress(batch.claimed)
+            progress(len(claimed))
 
-    until_none_is_left(take_free)
+    until_none_is_left(embed_free)
     return report
 
 

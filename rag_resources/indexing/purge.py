@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from rag_resources.database.pool import Database
 from rag_resources.store.chunks import update_statistics
-from rag_resources.store.notes import count_expired, purge_expired
+from rag_resources.store.notes import claim_expired, count_expired
+from rag_resources.store.tombstones import Deletion, bury_notes, forget_expired, lock_deletions
 
 BATCH_NOTES = 100
 
@@ -25,8 +26,9 @@ class PurgeReport:
 def purge(database: Database, *, grace_hours: int) -> PurgeReport:
     """Delete the notes whose grace period after expiry is over, one transaction per batch.
 
-    If killed, every note is either whole or gone, and the next call deletes the rest. The words
-    of deleted notes are also removed from the full-text statistics.
+    If killed, every note is either whole or gone, and the next call deletes the rest. Of a purged
+    note only a tombstone without its text stays, which keeps its source from bringing it back. The
+    words of deleted notes are also removed from the full-text statistics.
 
     Args:
         database: Open.
@@ -39,10 +41,13 @@ def purge(database: Database, *, grace_hours: int) -> PurgeReport:
     while batch := _purge_batch(database, grace_hours):
         deleted += batch
     with database.transaction() as connection:
+        forget_expired(connection, grace_hours=grace_hours)
         update_statistics(connection)
         return PurgeReport(deleted, count_expired(connection, grace_hours=grace_hours))
 
 
 def _purge_batch(database: Database, grace_hours: int) -> int:
     with database.transaction() as connection:
-        return len(purge_expired(connection, grace_hours=grace_hours, batch_size=BATCH_NOTES))
+        lock_deletions(connection)
+        expired = claim_expired(connection, grace_hours=grace_hours, batch_size=BATCH_NOTES)
+        return len(bury_notes(connection, expired, kind=Deletion.PURGED))

@@ -1,18 +1,26 @@
 """Verifies what indexing wrote: chunks against their notes, vectors against the model."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from rag_resources.core.contextual import contextual_text
-from rag_resources.core.types import TimeWindow
+from rag_resources.core.migration_gate import VectorState
+from rag_resources.core.types import TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store.chunks import BrokenNote, ChunkSpans, find_broken, stream_spans
-from rag_resources.store.embeddings import sample_vectors
+from rag_resources.store.embeddings import (
+    EmbeddedSample,
+    count_gaps,
+    count_wrong_norms,
+    sample_vectors,
+)
 
-MIN_COSINE = 0.999
-"""Vectors are stored as halfvec; its rounding alone leaves a cosine above 0.9999."""
+SAMPLE = 4
+"""Texts of every month that are embedded again, each with both of its vectors."""
 
-SAMPLE = 8
 MOST_BROKEN = 100
 
 
@@ -42,20 +50,31 @@ def _covers(note: ChunkSpans) -> bool:
     return not note.content[position:].strip()
 
 
-def lowest_cosine(database: Database, embedder: Embedder) -> float | None:
-    """Compare stored vectors, made in batches, with those of the same texts embedded singly.
+def verify_vectors(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
+    """Compare stored vectors of a window with those of the same texts, embedded singly now.
 
-    Returns:
-        The lowest cosine of a small fixed sample; None if no vector is stored.
+    A few texts of every month, the same every time, tell vectors that are not the model's; they
+    do not find a single bad one. The lengths of all vectors are read.
     """
+    info = embedder.info
     with database.transaction() as connection:
-        sample = sample_vectors(connection, embedder.info.name, limit=SAMPLE)
+        wrong_norms = count_wrong_norms(connection, info.name, window)
+        wrong_dimension = count_gaps(connection, info, window).wrong_dimension
+        sample = sample_vectors(connection, info.name, window, per_month=SAMPLE)
+    lowest = None if wrong_dimension else _lowest_cosine(embedder, sample)
+    return VectorState(len(sample), lowest, wrong_norms, wrong_dimension)
+
+
+def _lowest_cosine(embedder: Embedder, sample: Sequence[EmbeddedSample]) -> float | None:
     if not sample:
         return None
     pairs = [(item.content, item.embedding) for item in sample] + [
         (contextual_text(item.context, item.content), item.contextual_embedding) for item in sample
     ]
-    return min(
-        float(np.dot(stored / np.linalg.norm(stored), embedder.embed_passages([text])[0]))
-        for text, stored in pairs
-    )
+    return min(_cosine(stored, embedder.embed_passages([text])[0]) for text, stored in pairs)
+
+
+def _cosine(stored: Vectors, made: Vectors) -> float:
+    """The cosine of two vectors; -1 if the stored one has no direction."""
+    length = float(np.linalg.norm(stored))
+    return float(np.dot(stored, made)) / length if math.isfinite(length) and length > 0 else -1.0

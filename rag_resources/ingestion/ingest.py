@@ -7,15 +7,25 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TypeVar
 
+from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.store.notes import Upsert, upsert_notes
+from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
 BATCH_RECORDS = 200
 NAMED_REJECTIONS = 1_000
-"""Rejected records kept with their reasons; more are only counted."""
+"""Rejected records kept with their reasons, and those left out; more are only counted."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record of a deleted note: its external id, and why it was left out, in Spanish."""
+
+    external_id: str
+    reason: str
 
 
 @dataclass
@@ -26,12 +36,16 @@ class IngestReport:
         by_month: Counts of `Upsert` values by `YYYY-MM` (UTC).
         rejected: Rejected records with their reasons, the first `NAMED_REJECTIONS`.
         rejected_count: Number of all rejected records.
+        left_out: Records of deleted notes with the reasons, the first `NAMED_REJECTIONS`.
+        left_out_count: Number of all records of deleted notes.
         elsewhere: Records of partitions that this run does not process.
     """
 
     by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
     rejected: list[RejectedRecord] = field(default_factory=list)
     rejected_count: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    left_out_count: int = 0
     elsewhere: int = 0
 
     @property
@@ -55,6 +69,8 @@ def ingest(
 ) -> IngestReport:
     """Write records in batches of one transaction each.
 
+    A record of a deleted note is left out as long as its content is that of the deleted note.
+
     Args:
         database: Open.
         records: From `iter_source`; read once as a stream.
@@ -66,17 +82,35 @@ def ingest(
     Raises:
         DatabaseUnavailableError: The connection was lost; what was committed stays.
 
-    Properties: 40, 41.
+    Properties: 40, 41, 60.
     """
     report = IngestReport()
     for batch in _batches(_wanted(records, keep, report), BATCH_RECORDS):
         with database.bulk() as connection:
-            outcomes = upsert_notes(connection, batch, tenant=tenant, source=source)
-        for record, outcome in zip(batch, outcomes, strict=True):
+            tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
+            found = list(zip(batch, tombstones, strict=True))
+            wanted = [record for record, tombstone in found if tombstone is None]
+            outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
+        for record, outcome in zip(wanted, outcomes, strict=True):
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
+        for record, tombstone in found:
+            if tombstone is not None:
+                _leave_out(report, record, tombstone)
         progress(len(batch))
     return report
+
+
+def _leave_out(report: IngestReport, record: NoteRecord, tombstone: Tombstone) -> None:
+    report.left_out_count += 1
+    if len(report.left_out) >= NAMED_REJECTIONS:
+        return
+    purged = tombstone.kind is Deletion.PURGED
+    message = Message.LEFT_OUT_PURGED if purged else Message.LEFT_OUT_DELETED
+    reason = message.format(date=tombstone.deleted_at.astimezone(UTC))
+    if tombstone.reason:
+        reason += Message.LEFT_OUT_REASON.format(reason=tombstone.reason)
+    report.left_out.append(LeftOut(record.external_id, reason))
 
 
 def _wanted(

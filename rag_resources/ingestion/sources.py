@@ -47,8 +47,9 @@ def iter_source(
 
     Folders are walked in order of names. Hidden files, files of other formats, and links to what
     the walk finds anyway are skipped. A link that leads out of the folder is rejected, unless the
-    options follow it. A bad record or file is yielded as a rejection and reading goes on. Of two
-    records with the same external id the second is rejected.
+    options follow it; one to a folder that contains it always is. A bad record or file is yielded
+    as a rejection and reading goes on. Of two records with the same external id the second is
+    rejected.
 
     Args:
         path: The folder or file.
@@ -114,9 +115,9 @@ def _read_folder(
         try:
             if _is_redundant_link(path, real_root):
                 continue
-            if not options.follows_links and leads_out(path, real_root):
+            if refusal := _refusal(path, real_root, options):
                 if path.is_dir() or _reader(path):
-                    yield RejectedRecord(printable(name), Message.RECORD_LINK_OUT)
+                    yield RejectedRecord(printable(name), refusal)
                 continue
             if not path.is_dir():
                 yield from _read_file(path, name, options)
@@ -148,7 +149,7 @@ def _is_redundant_link(path: Path, real_root: Path) -> bool:
         target = path.resolve()
     except RuntimeError:
         return True
-    if real_root.is_relative_to(target):
+    if target == real_root:
         return True
     if not target.is_relative_to(real_root):
         return False
@@ -156,9 +157,13 @@ def _is_redundant_link(path: Path, real_root: Path) -> bool:
     return target.exists() and not any(part.startswith(".") for part in parts)
 
 
-def leads_out(path: Path, real_root: Path) -> bool:
-    """Whether a path is a link to a place outside the folder with this real path."""
-    return path.is_symlink() and not path.resolve().is_relative_to(real_root)
+def _refusal(path: Path, real_root: Path, options: SourceOptions) -> str:
+    """Return why a link out of the folder is not followed; empty if it is, or for other paths."""
+    if not path.is_symlink() or (target := path.resolve()).is_relative_to(real_root):
+        return ""
+    if real_root.is_relative_to(target):
+        return Message.RECORD_LINK_UP
+    return "" if options.follows_links else Message.RECORD_LINK_OUT
 
 
 def _read_file(

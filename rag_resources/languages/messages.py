@@ -5,6 +5,8 @@ from functools import cache
 from typing import Any
 
 from rag_resources.core import messages
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.quoting import shown
 from rag_resources.core.texts import from_stored, reworded
 from rag_resources.languages.files import LANGUAGES, names, read
 
@@ -38,7 +40,23 @@ def render(text: str, language: str) -> str:
         language: One of `LANGUAGES`, also with a region, as `fr-CA`; Spanish for any other.
     """
     base = language.replace("_", "-").split("-")[0].lower()
-    return reworded(text, wording(base)) if base in LANGUAGES else str(text)
+    if base not in LANGUAGES:
+        return str(text)
+    from rag_resources.languages.formats import ReaderFormatter  # Most processes need no Babel.
+
+    return reworded(text, wording(base), ReaderFormatter(base))
+
+
+def check_language(language: str) -> None:
+    """Refuse a language that readers cannot be answered in.
+
+    Raises:
+        InvalidParameterError: It is not one of `LANGUAGES`.
+    """
+    if language not in LANGUAGES:
+        known = ", ".join(LANGUAGES)
+        message = messages.Message.LANGUAGE_UNKNOWN.format(value=shown(language), known=known)
+        raise InvalidParameterError(message, language=language)
 
 
 def restored(stored: Mapping[str, Any]) -> str:

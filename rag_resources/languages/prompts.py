@@ -1,4 +1,7 @@
-"""The prompts of language models: a file for each in `es/prompts`, versioned by its hash."""
+"""The prompts of language models: a file for each in `es/prompts`, versioned by its hash.
+
+Those about a question and its answer exist in every language, the others in Spanish.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -28,13 +31,17 @@ class Prompt:
 
 
 @cache
-def prompt(name: str) -> Prompt:
-    """Return a prompt in Spanish, the language of the notes."""
-    return Prompt(name, **read(LANGUAGES[0], f"prompts/{name}.toml"))
+def prompt(name: str, language: str = LANGUAGES[0]) -> Prompt:
+    """Return a prompt, by default in Spanish, the language of the notes."""
+    return Prompt(name, **read(language, f"prompts/{name}.toml"))
 
 
 @cache
 def prompts_version() -> str:
     """Return a version that identifies all prompts together."""
-    files = names(LANGUAGES[0], "prompts")
-    return canonical_hash([prompt(name.removesuffix(".toml")).version for name in files])
+    found = [
+        prompt(name.removesuffix(".toml"), language).version
+        for language in LANGUAGES
+        for name in names(language, "prompts")
+    ]
+    return canonical_hash(found)

@@ -1,4 +1,4 @@
-"""The Spanish rules that the core uses: sentences, words, questions, contextual prefix."""
+"""The rules that the core uses: Spanish for notes, and those of each language for questions."""
 
 from rag_resources.core import rules
 from rag_resources.languages.files import LANGUAGES, names, read
@@ -6,6 +6,10 @@ from rag_resources.languages.files import LANGUAGES, names, read
 
 def bind() -> None:
     """Pass the rules to the core."""
-    language = LANGUAGES[0]
-    files = names(language, "rules")
-    rules.bind({name.removesuffix(".toml"): read(language, f"rules/{name}") for name in files})
+    notes = LANGUAGES[0]
+    files = names(notes, "rules")
+    rules.bind(
+        {name.removesuffix(".toml"): read(notes, f"rules/{name}") for name in files},
+        {language: read(language, "rules/questions.toml") for language in LANGUAGES},
+        {language: read(language, "rules/words.toml") for language in LANGUAGES},
+    )

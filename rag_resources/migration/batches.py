@@ -1,15 +1,32 @@
-"""Records the quality after a migration's batch. The verdict is made in `core.quality_watch`."""
+"""Records the quality after a migration's batch. The verdict is made in `core.migration_gate`."""
 
-from rag_resources.core.quality_watch import BatchVerdict, judge_batch, level_of_look
+from rag_resources.core.configuration import parse_retrieval
+from rag_resources.core.migration_gate import (
+    Baseline,
+    BatchVerdict,
+    Pair,
+    VectorState,
+    judge_batch,
+    level_of_look,
+    refuse_batch,
+    serving_with,
+    without_windows,
+)
+from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.runner import Evaluation
+from rag_resources.evaluation.runner import Evaluation, find_hits
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.golden import list_golden
 from rag_resources.store.migration import (
     BatchQuality,
     BatchRun,
+    golden_of_period,
+    migrated_period,
     read_baseline,
     read_looks,
     write_batch,
 )
+from rag_resources.store.promotions import current_promotion
 
 
 def record_batch(
@@ -19,8 +36,10 @@ def record_batch(
     *,
     planned: int,
     floor: float,
+    vectors: VectorState | None = None,
+    pair: Pair | None = None,
 ) -> BatchVerdict:
-    """Judge the quality after a batch against what served before, and store it with the verdict.
+    """Judge the quality after a batch against what serves, and store it with the verdict.
 
     A second call in the same run replaces the row.
 
@@ -30,6 +49,8 @@ def record_batch(
         evaluation: Over all golden questions.
         planned: Number of batches in the whole migration, at least 1.
         floor: Lowest acceptable Hit_Rate@10.
+        vectors: Whether the batch's vectors are the model's; if not, nothing else counts.
+        pair: See `measure_pair`; None compares the evaluation with that of what serves.
     """
     per_query = evaluation.summary.per_query
     hits = {
@@ -48,8 +69,43 @@ def record_batch(
     )
     with database.transaction() as connection:
         looks = read_looks(connection, run)
-        baseline = read_baseline(connection, looks.started_at)
+        baseline = pair.serving if pair else read_baseline(connection)
         level = level_of_look(recorded=looks.recorded, planned=planned, spent=looks.spent)
-        verdict = judge_batch(hits, baseline, floor=floor, level=level)
+        verdict = refuse_batch(vectors) or judge_batch(
+            hits, baseline, floor=floor, level=level, compared=pair.hits if pair else None
+        )
         write_batch(connection, run, quality, verdict, baseline)
     return verdict
+
+
+def measure_pair(
+    database: Database, pipeline: RetrievalPipeline, model: str, window: TimeWindow
+) -> Pair | None:
+    """Ask what serves, and the same with another model, about the notes migrated to that model.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        model: The model of a batch.
+        window: The months of the batch.
+
+    Returns:
+        None if nothing was promoted, or what serves has this model itself, or no golden question
+        is about the notes migrated around the batch.
+    """
+    with database.transaction() as connection:
+        promotion = current_promotion(connection)
+        if promotion is None or promotion.model == model:
+            return None
+        period = migrated_period(connection, model, window)
+        asked = golden_of_period(connection, period)
+        entries = [entry for entry in list_golden(connection) if entry.golden_id in asked]
+    if not entries:
+        return None
+    serving = parse_retrieval(promotion.config, origin=promotion.configuration)
+    serving = without_windows(serving)
+    before, now = (
+        find_hits(pipeline, config, entries, period)
+        for config in (serving, serving_with(serving, model))
+    )
+    return Pair(Baseline(promotion.evaluation_id, promotion.configuration, before), now)

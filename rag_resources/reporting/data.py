@@ -9,10 +9,11 @@ from datetime import datetime
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion, Flip
-from rag_resources.core.comparison import Comparison, NonInferiority, Verdict, judge_inferiority
+from rag_resources.core.comparison import Comparison, HitChanges, NonInferiority, Verdict
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.gate import GateConfig, GateVerdict
+from rag_resources.core.gate import GateConfig
+from rag_resources.evaluation.gates import Gates
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.promotions import Promotion
 from rag_resources.store.report import EvaluationDetail, NoteOpening
@@ -35,12 +36,14 @@ class Contrast:
         queries: Questions in both, with the same relevant notes.
         left_out: Questions in only one of them, or with other relevant notes.
         flips: All flips, lost questions first.
+        served: Hits lost and gained among what users get; None if one did not measure that.
     """
 
     before: StoredEvaluation
     queries: int
     left_out: int
     flips: tuple[Flip, ...]
+    served: HitChanges | None = None
 
     @property
     def shown(self) -> tuple[Flip, ...]:
@@ -61,10 +64,12 @@ class Contrast:
         return len(self.flips) - self.lost
 
     def inferiority(self, margin: float) -> NonInferiority:
-        """Judge whether Hit_Rate@10 fell by no more than a margin."""
-        return judge_inferiority(
-            lost=self.lost, gained=self.gained, queries=self.queries, margin=margin
-        )
+        """Judge Hit_Rate@10; see `judge_inferiority`."""
+        return HitChanges(self.lost, self.gained, self.queries).inferiority(margin)
+
+    def served_inferiority(self, margin: float) -> NonInferiority | None:
+        """Judge the hit rate of what users get; None if one of the two did not measure it."""
+        return self.served.inferiority(margin) if self.served else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class ReportedConfiguration:
 
     Attributes:
         named: The configuration as it is now; None if its file is gone.
-        verdict: By the present gate.
+        gates: The verdicts of the present gates.
         refusal: Why it may not serve on this evaluation, in Spanish; None if it may.
         has_questions: Whether its questions are stored and not archived; only for leading ones.
         contrast: None if there is nothing to compare with.
@@ -82,7 +87,7 @@ class ReportedConfiguration:
     evaluation: StoredEvaluation
     detail: EvaluationDetail
     named: NamedConfiguration | None
-    verdict: GateVerdict
+    gates: Gates
     refusal: str | None
     has_questions: bool
     contrast: Contrast | None

@@ -87,7 +87,8 @@ def write_report(
 def hit_rates_plot(report: EvaluationReport) -> "Figure":
     """Draw the hit rates of the leading configurations; needs at least one evaluation."""
     return hit_rates_figure(
-        {item.name: item.verdict for item in report.leading}, threshold=report.gate.hit_rate_at_10
+        {item.name: item.gates.hit_rate for item in report.leading},
+        threshold=report.gate.hit_rate_at_10,
     )
 
 
@@ -172,8 +173,8 @@ def _facts(report: EvaluationReport) -> Iterator[tuple[str, str]]:
 
 def _hit_rates_svg(report: EvaluationReport) -> Markup:
     values = "; ".join(
-        f"{item.name} {item.verdict.hit_rate:.3f} "
-        f"({interval(item.verdict.interval.low, item.verdict.interval.high)})"
+        f"{item.name} {item.gates.hit_rate.hit_rate:.3f} "
+        f"({interval(item.gates.hit_rate.interval.low, item.gates.hit_rate.interval.high)})"
         for item in report.leading
     )
     description = Message.REPORT_HIT_RATES_DESCRIPTION.format(

@@ -9,13 +9,15 @@ from itertools import combinations
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion, flips
-from rag_resources.core.comparison import compare_pairs
+from rag_resources.core.comparison import compare_pairs, hit_changes
 from rag_resources.core.configuration import NamedConfiguration
-from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Connection, Database
-from rag_resources.evaluation.comparison import comparable, query_metrics
+from rag_resources.core.metrics import SERVED
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.comparison import comparable, evaluation_of_serving, query_metrics
+from rag_resources.evaluation.gates import Against, judge_gates
 from rag_resources.reporting.data import (
     SHOWN_NEWCOMERS,
     SHOWN_UNFOUND,
@@ -24,9 +26,8 @@ from rag_resources.reporting.data import (
     EvaluationReport,
     ReportedConfiguration,
 )
-from rag_resources.serving.promotion import Against, refusal
+from rag_resources.serving.promotion import refusal
 from rag_resources.store.comparison import Questions, evaluated_questions
-from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.migration import list_batches
 from rag_resources.store.promotions import Promotion, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
@@ -59,24 +60,29 @@ def read_report(
         ordered = sorted(status.evaluations, key=_best_first)
         leading = _leading(ordered, status.promotion)
         history = history_of(connection, [item.configuration for item in leading], limit=HISTORY)
-        befores = _befores(connection, leading, history, status.promotion)
+        serving = evaluation_of_serving(connection)
+        befores = _befores(leading, history, serving)
         questions = evaluated_questions(
             connection, {item.evaluation_id for item in (*leading, *befores.values())}
         )
         contrasts = _contrasts(leading, befores, questions)
 
+        gates = {
+            item.evaluation_id: judge_gates(
+                item, gate, _against(contrasts.get(item.evaluation_id), serving, gate)
+            )
+            for item in ordered
+        }
+
         def refused(item: StoredEvaluation) -> str | None:
             named = configurations.get(item.configuration)
             if named is None:
                 return Message.REPORT_CONFIGURATION_GONE
-            against = _against(contrasts.get(item.evaluation_id), status.promotion, gate)
             return refusal(
                 connection,
                 named,
-                item,
+                gates[item.evaluation_id],
                 now=present.versions(named.retrieval),
-                gate=gate,
-                against=against,
                 by_itself=True,
             )
 
@@ -86,7 +92,7 @@ def read_report(
                 evaluation=item,
                 detail=details[item.evaluation_id],
                 named=configurations.get(item.configuration),
-                verdict=judge_stored(item, gate),
+                gates=gates[item.evaluation_id],
                 refusal=refused(item),
                 has_questions=bool(questions.get(item.evaluation_id)),
                 contrast=contrasts.get(item.evaluation_id),
@@ -115,14 +121,18 @@ def read_report(
 
 
 def _against(
-    contrast: Contrast | None, promotion: Promotion | None, gate: GateConfig
+    contrast: Contrast | None, serving: StoredEvaluation | None, gate: GateConfig
 ) -> Against | None:
     """Return the comparison with the serving configuration; None if it is with another one."""
-    if contrast is None or promotion is None:
+    if contrast is None or serving is None:
         return None
-    if contrast.before.evaluation_id != promotion.evaluation_id:
+    if contrast.before.evaluation_id != serving.evaluation_id:
         return None
-    return Against(contrast.before.configuration, contrast.inferiority(gate.margin))
+    return Against(
+        contrast.before.configuration,
+        contrast.inferiority(gate.margin),
+        contrast.served_inferiority(gate.margin),
+    )
 
 
 def _best_first(evaluation: StoredEvaluation) -> tuple[float, float, str]:
@@ -142,15 +152,11 @@ def _leading(
 
 
 def _befores(
-    connection: Connection,
     leading: Sequence[StoredEvaluation],
     history: Sequence[StoredEvaluation],
-    promotion: Promotion | None,
+    serving: StoredEvaluation | None,
 ) -> dict[UUID, StoredEvaluation]:
     """Return what each is compared with, by id: what serves, or else its own predecessor."""
-    serving = None
-    if promotion and promotion.evaluation_id:
-        serving = fetch_evaluation(connection, promotion.evaluation_id)
     befores = {}
     for item in leading:
         before = serving
@@ -180,7 +186,8 @@ def _contrasts(
         common = len(first.keys() & second.keys())
         if common:
             left_out = len(known.keys() | asked.keys()) - common
-            found[key] = Contrast(before, common, left_out, tuple(flips(first, second)))
+            served = hit_changes(query_metrics(first), query_metrics(second), SERVED)
+            found[key] = Contrast(before, common, left_out, tuple(flips(first, second)), served)
     return found
 
 

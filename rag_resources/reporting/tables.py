@@ -12,6 +12,7 @@ from rag_resources.core.configuration import Role
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateState, wilson_interval
 from rag_resources.core.messages import METRIC_WORDS, Message
+from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
     VERDICT_WORDS,
@@ -73,7 +74,7 @@ def configurations_table(report: EvaluationReport) -> PageTable:
     """
     columns: tuple[str, ...] = (
         *("Hit_Rate@1", "Hit_Rate@3", "Hit_Rate@5", "Hit_Rate@10"),
-        *("MRR", "nDCG@10", "p50 ms", "p95 ms"),
+        *(METRIC_WORDS[SERVED], "MRR", "nDCG@10", "p50 ms", "p95 ms"),
     )
     by_passage = any(item.evaluation.passage_queries for item in report.configurations)
     if by_passage:
@@ -181,6 +182,9 @@ def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> l
         ),
         inferiority_in_words(contrast.inferiority(report.gate.margin)),
     ]
+    served = contrast.served_inferiority(report.gate.margin)
+    if served:
+        said.append(inferiority_in_words(served, SERVED))
     if contrast.left_out:
         said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=contrast.left_out))
     return said
@@ -193,7 +197,7 @@ def interval(low: float, high: float) -> str:
 
 def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) -> tuple[Cell, ...]:
     own = item.evaluation
-    mark, tone = _GATE_MARKS[item.verdict.state]
+    mark, tone = _GATE_MARKS[item.gates.hit_rate.state]
     rates = (own.hit_rate_at_1, own.hit_rate_at_3, own.hit_rate_at_5, own.hit_rate_at_10)
     values = (
         f"{own.mrr:.3f}",
@@ -203,8 +207,11 @@ def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) ->
     )
     return (
         Cell(item.name, tuple(_circumstances(report, item))),
-        Cell(f"{mark} {GATE_WORDS[item.verdict.state]}", tone=tone),
+        Cell(f"{mark} {GATE_WORDS[item.gates.hit_rate.state]}", tone=tone),
         *(_hit_rate(rate, own.total_queries) for rate in rates),
+        Cell(ABSENT)
+        if own.served_hit_rate is None
+        else _hit_rate(own.served_hit_rate, own.total_queries),
         *map(Cell, values),
     )
 
@@ -242,22 +249,26 @@ def _hit_rate(rate: float, queries: int) -> Cell:
 
 
 def _hit_rate_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
-    mark, tone = _GATE_MARKS[item.verdict.state]
-    said = gate_in_words(item.verdict, item.evaluation.total_queries)
+    mark, tone = _GATE_MARKS[item.gates.hit_rate.state]
+    said = gate_in_words(item.gates.hit_rate, item.evaluation.total_queries)
     return Cell(f"{mark} {said}", _warning(report.gate.hit_rate_blocks), tone)
 
 
 def _latency_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     p95, limit = item.evaluation.latency_p95_ms, report.gate.latency_p95_ms
     blocks = _warning(report.gate.latency_blocks)
-    if p95 < limit:
+    if item.gates.latency is GateState.PASS:
         return Cell(f"✓ {Message.REPORT_UNDER_LIMIT.format(p95=p95, limit=limit)}", blocks, "good")
     return Cell(f"✗ {Message.REPORT_OVER_LIMIT.format(p95=p95, limit=limit)}", blocks, "bad")
 
 
 def _against(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     first, *others = against_in_words(report, item)
-    return Cell(first, (*others, *_warning(report.gate.regression_blocks)))
+    details = (*others, *_warning(report.gate.regression_blocks))
+    if item.gates.against is None:
+        return Cell(first, details)
+    mark, tone = _GATE_MARKS[item.gates.regression]
+    return Cell(f"{mark} {first}", details, tone)
 
 
 def _warning(blocks: bool) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from rag_resources.core.configuration import canonical_hash
-from rag_resources.core.text import Span, content_sha256, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span, content_sha256
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.providers.cache import (
     ANSWERS,
@@ -120,6 +121,7 @@ def query_key(request: Request, version: IndexVersion, models: Mapping[str, str]
         "next_expiry": version.next_expiry,
         "tenant": request.tenant,
         "query": request.query,
+        "language": request.language,
         "config": request.config.model_dump(mode="json"),
         "filters": request.filters.model_dump(),
         "top_k": request.top_k,

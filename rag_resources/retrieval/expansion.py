@@ -39,14 +39,30 @@ def results(
     chunks: Sequence[ScoredChunk],
     passages: Mapping[UUID, Passage],
     windows: Mapping[UUID, Span],
+    matched: Mapping[UUID, Span],
 ) -> tuple[RetrievalResult, ...]:
-    """Build the results; a passage without a window is returned as it is. Property 5."""
+    """Put together what is answered. Property 5.
+
+    Args:
+        chunks: In the order of the results.
+        passages: By chunk id.
+        windows: Each widened, in its note, by chunk id; one without stands alone.
+        matched: The sentences that matched best, in the chunk, by chunk id.
+    """
     return tuple(
-        _result(chunk, passages[chunk.chunk_id], windows.get(chunk.chunk_id)) for chunk in chunks
+        _result(
+            chunk,
+            passages[chunk.chunk_id],
+            windows.get(chunk.chunk_id),
+            matched.get(chunk.chunk_id),
+        )
+        for chunk in chunks
     )
 
 
-def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> RetrievalResult:
+def _result(
+    item: ScoredChunk, passage: Passage, window: Span | None, matched: Span | None
+) -> RetrievalResult:
     chunk, note = passage.chunk, passage.note
     shown = window or _span(passage)
     return RetrievalResult(
@@ -64,6 +80,9 @@ def _result(item: ScoredChunk, passage: Passage, window: Span | None) -> Retriev
         created_at=note.created_at,
         start_char=chunk.start_char,
         place=passage.place,
+        matched_window=(chunk.start_char + matched.start, chunk.start_char + matched.end)
+        if matched
+        else None,
     )
 
 

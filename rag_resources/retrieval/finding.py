@@ -79,7 +79,8 @@ class Finder:
         """Run each retriever on its own, then the stand-ins of those that failed."""
         attempts = _Attempts()
         self._try(search, names, attempts)
-        self._try(search, attempts.stand_ins(), attempts)
+        while stand_ins := attempts.stand_ins():
+            self._try(search, stand_ins, attempts)
         if not attempts.rankings:
             # An open breaker skips a dependency while others can serve; nothing else can serve now.
             self._try(search, attempts.refused(), attempts, insist=True)

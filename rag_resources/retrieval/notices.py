@@ -13,6 +13,7 @@ from rag_resources.core.errors import (
 from rag_resources.core.messages import Message
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.retrievers import KINDS, RetrieverName
+from rag_resources.core.texts import joined
 
 # If one of these fails, results may be missing. The other stages only affect order or display.
 _SEARCHING = ("embed", *RetrieverName)
@@ -24,7 +25,7 @@ def messages(
     error: str | None,
     failures: Mapping[str, BaseException],
 ) -> tuple[str, ...]:
-    """Say in Spanish what is missing and why, and what can be done about it.
+    """Say what is missing and why, and what can be done about it.
 
     Args:
         wanted: The retrievers that the configuration asks for.
@@ -38,7 +39,10 @@ def messages(
     if error:
         return (error, *told)
     missing = [
-        notice for name in wanted if name not in worked if (notice := KINDS[name].unavailable)
+        notice
+        for name in wanted
+        if name not in worked and not _searched_alike(name, worked)
+        if (notice := KINDS[name].unavailable)
     ]
     if missing:
         told.insert(0, missing[0])
@@ -50,6 +54,11 @@ def messages(
     return tuple(told)
 
 
+def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> bool:
+    """Whether another retriever that searches as this one does answered."""
+    return any(KINDS[other].searches_by == KINDS[name].searches_by for other in worked)
+
+
 def place_in_words(place: DocumentPlace) -> str:
     """Say on which page, or in which cells, and under which headings a passage stands."""
     parts = [
@@ -58,6 +67,5 @@ def place_in_words(place: DocumentPlace) -> str:
         else Message.PLACE_CELLS.format(sheet=each.sheet, cells=", ".join(each.cells))
         for each in place.places
     ]
-    return " · ".join(
-        (", ".join(parts), *([" › ".join(place.heading_path)] if place.heading_path else []))
-    )
+    headings = [" › ".join(place.heading_path)] if place.heading_path else []
+    return joined(" · ", (joined(", ", parts), *headings))

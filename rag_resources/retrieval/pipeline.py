@@ -26,8 +26,8 @@ from rag_resources.core.messages import Message
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import KINDS, RetrieverName
+from rag_resources.core.sentences import sentences as cut_sentences
 from rag_resources.core.text import Span
-from rag_resources.core.text import sentences as cut_sentences
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
 from rag_resources.database.pool import Database
 from rag_resources.languages.prompts import prompts_version
@@ -131,6 +131,7 @@ class RetrievalPipeline:
         tenant: str | None = None,
         deadline_ms: float = DEADLINE_MS,
         cached: bool = True,
+        language: str = "es",
     ) -> RetrievalResponse:
         """Find the passages that answer a question, as many as the working parts can find.
 
@@ -138,12 +139,14 @@ class RetrievalPipeline:
             query: Not blank, at most `MAX_QUERY_CHARS` characters.
             config: How to search.
             top_k: How many results; None takes the configuration's.
-            distinct_notes: For evaluations: return as many results as it takes to cover this many
-                distinct notes, instead of `top_k`.
+            distinct_notes: For evaluations: return further results too, as many as it takes to
+                cover this many distinct notes, within the depth that the configuration searches.
+                The first `top_k` are those that a user gets.
             filters: Conditions the notes must meet.
             tenant: Whose notes to search; None uses the pipeline's.
             deadline_ms: What is not done by then is left out and named in `degraded`.
             cached: Whether caches may be used. Evaluations measure without them.
+            language: Of the question, for the rules and prompts that read it.
 
         Returns:
             Results, best first by non-increasing score. With an `error` nothing could be searched.
@@ -165,6 +168,7 @@ class RetrievalPipeline:
             distinct_notes=distinct_notes,
             deadline=Deadline.after(deadline_ms, time.monotonic),
             cached=cached and self._caches is not None,
+            language=language,
         )
         stages = Stages(config_hash=config.config_hash, query=request.query)
         with span("retrieval", strategy=config.strategy.value, model=config.model):
@@ -225,7 +229,10 @@ class RetrievalPipeline:
         if found.vectors is not None:
             with stages.optional("diversity", component="vectors"):
                 chunks = maximal_marginal_relevance(
-                    chunks, found.vectors, request.config.diversity_weight
+                    chunks,
+                    found.vectors,
+                    request.config.diversity_weight,
+                    considered=max(request.config.top_k.reranking, request.top_k),
                 )
         kept = chunks[: request.count_needed(chunks)]
         return RetrievalResponse(
@@ -244,7 +251,7 @@ class RetrievalPipeline:
     def _transform(self, request: Request, stages: Stages) -> TransformedQuery:
         config = request.config.transformation
         with stages.run("transform"):
-            transformed = self._transformer.by_rules(request.query, config)
+            transformed = self._transformer.by_rules(request.query, config, request.language)
         if not self._transformer.wants_language_model(transformed, config):
             return transformed
         deadline = share(request.deadline, _SHARE_TRANSFORM)
@@ -254,7 +261,10 @@ class RetrievalPipeline:
             self._breakers[component].guard(blames(deadline)),
         ):
             return call_within(
-                deadline, lambda: self._transformer.refined(transformed, config, deadline=deadline)
+                deadline,
+                lambda: self._transformer.refined(
+                    transformed, config, deadline=deadline, language=request.language
+                ),
             )
         return transformed
 
@@ -328,7 +338,7 @@ class RetrievalPipeline:
                 request.config.context,
                 sentences,
             )
-        return results(kept, found.passages, windows)
+        return results(kept, found.passages, windows, found.matched)
 
     def _built_reranker(self, config: RetrievalConfig, embedder: Embedder) -> Reranker:
         return build_reranker(

@@ -22,9 +22,11 @@ class Request:
     Attributes:
         query: The question, without characters that a database or model cannot read.
         top_k: How many results.
-        distinct_notes: For evaluations: return as many results as it takes to cover this many
-            distinct notes, instead of `top_k`; 0 otherwise.
+        distinct_notes: For evaluations: return further results too, as many as it takes to cover
+            this many distinct notes, but none beyond the depth that the configuration searches
+            (`top_k.retrieval`); 0 otherwise.
         cached: Whether caches may be read and filled.
+        language: Of the question.
     """
 
     query: str
@@ -35,17 +37,21 @@ class Request:
     distinct_notes: int
     deadline: Deadline
     cached: bool
+    language: str = "es"
 
     def count_needed(self, chunks: Sequence[ScoredChunk]) -> int:
         """Return how many of the best chunks make up the results."""
-        if not self.distinct_notes:
-            return min(self.top_k, len(chunks))
+        returned = min(self.top_k, len(chunks))
+        return max(returned, self._count_ranked(chunks)) if self.distinct_notes else returned
+
+    def _count_ranked(self, chunks: Sequence[ScoredChunk]) -> int:
+        searched = chunks[: self.config.top_k.retrieval]
         seen = set()
-        for count, chunk in enumerate(chunks, start=1):
+        for count, chunk in enumerate(searched, start=1):
             seen.add(chunk.note_id)
             if len(seen) == self.distinct_notes:
                 return count
-        return len(chunks)
+        return len(searched)
 
 
 def check_query(query: str) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.messages import Message
-from rag_resources.core.text import count_tokens, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import count_tokens
 from rag_resources.providers.protocols import Embedder, Reranker, Vectors
 
 # An embedded model cannot be interrupted, so this many tokens are embedded between two checks of

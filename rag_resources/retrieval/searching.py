@@ -6,21 +6,20 @@ and the fusion in `core.fusion`. What happens when a statement fails is in `retr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse
-from rag_resources.core.retrievers import RetrieverName
+from rag_resources.core.fusion import fuse, on_scale
+from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList, RetrieverName
+from rag_resources.core.text import Span
 from rag_resources.core.types import Ranking, ScoredChunk, Vectors
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
+from rag_resources.store.candidate_scores import look_up_scores, match_windows
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
+from rag_resources.store.ranked_lists import ListRequest
 from rag_resources.store.search import SearchScope, plan_search, search
-
-MAX_POOL = 500
-"""Most candidates per list; no more are fetched to find further distinct notes."""
 
 # Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5
@@ -33,6 +32,7 @@ class Found:
     Attributes:
         chunks: Fused, best first; as many as re-ranking, diversity and the results need.
         passages: Of those chunks, by chunk id; a chunk deleted meanwhile has none.
+        matched: The sentences that matched best, as a span of the chunk, by chunk id.
         vectors: Of those chunks; None if nothing needs them or they cannot be fetched.
         worked: The retrievers that answered.
         failures: Why the others failed.
@@ -40,6 +40,7 @@ class Found:
 
     chunks: tuple[ScoredChunk, ...] = ()
     passages: Mapping[UUID, Passage] = field(default_factory=dict)
+    matched: Mapping[UUID, Span] = field(default_factory=dict)
     vectors: Mapping[UUID, Vectors] | None = None
     worked: tuple[RetrieverName, ...] = ()
     failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Search:
 
     def __init__(self, question: Question) -> None:
         self._question = question
+        self._requested: dict[tuple[RankedList, int], ListRequest] = {}
         self.request = question.request
         self.stages = question.stages
 
@@ -77,7 +79,7 @@ class Search:
         *,
         beside: Sequence[RetrieverName] = (),
     ) -> list[Ranking]:
-        """Fetch the lists of some retrievers, longer ones if too few distinct notes are found.
+        """Fetch the lists of some retrievers.
 
         Args:
             connection: In a snapshot.
@@ -99,13 +101,10 @@ class Search:
             )
             scope = scope.under(plan)
         lists = [item for name in names for item in RETRIEVERS[name].lists(self._question, plan)]
+        self._requested |= {(item.name, item.question): item for item in lists}
         pool = max(self.request.config.top_k.retrieval, self.request.top_k)
-        while True:
-            with self.stages.run("search"):
-                rankings = search(connection, lists, scope, pool=pool)
-            if self._enough(rankings, pool):
-                return rankings
-            pool = min(2 * pool, MAX_POOL)
+        with self.stages.run("search"):
+            return search(connection, lists, scope, pool=pool)
 
     def fetch(
         self,
@@ -115,18 +114,54 @@ class Search:
     ) -> Found:
         """Fuse the lists and fetch the passages of the best chunks."""
         config = self.request.config
+        scores = self._scores(connection, rankings) if config.fusion.method == "scaled" else None
         with self.stages.run("fuse"):
-            fused = fuse(rankings, config.fusion, config.retrievers, tie_break=config.tie_break)
+            fused = fuse(
+                rankings,
+                config.fusion,
+                config.retrievers,
+                scores=scores,
+                tie_break=config.tie_break,
+            )
             reordered = config.reranks or config.diversity_weight > 0
             considered = config.top_k.reranking if reordered else 0
             best = tuple(fused[: max(considered, self.request.count_needed(fused))])
         pairs = [(chunk.chunk_id, chunk.note_id) for chunk in best]
         with self.stages.run("fetch"):
             passages = fetch_passages(connection, pairs)
+            matched = self._matched(connection, best) if RetrieverName.WINDOWS in worked else {}
         vectors = self._result_vectors(connection, pairs) if config.diversity_weight > 0 else None
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
-        return Found(kept, passages, vectors, tuple(worked))
+        return Found(kept, passages, matched, vectors, tuple(worked))
+
+    def _scores(
+        self, connection: LimitedConnection, rankings: Sequence[Ranking]
+    ) -> list[dict[UUID, float]]:
+        """Look up what every candidate scores in every list, on the scale of the list."""
+        candidates: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
+        for ranking in rankings:
+            candidates[DOCUMENTS_OF[ranking.name]].update(
+                dict.fromkeys(candidate.chunk_id for candidate in ranking.candidates)
+            )
+        lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
+        with self.stages.run("scores"):
+            looked_up = look_up_scores(
+                connection, lists, {kind: list(ids) for kind, ids in candidates.items()}
+            )
+        return [
+            {key: on_scale(score, *_scale(item)) for key, score in found.items()}
+            for item, found in zip(lists, looked_up, strict=True)
+        ]
+
+    def _matched(
+        self, connection: LimitedConnection, chunks: Sequence[ScoredChunk]
+    ) -> Mapping[UUID, Span]:
+        """Find the sentences of chunks that match the question best, if windows were searched."""
+        request = self._requested.get((RankedList.WINDOWS, 0))  # None for whole notes.
+        if request is None or request.embedded is None or not chunks:
+            return {}
+        return match_windows(connection, request.embedded, [chunk.chunk_id for chunk in chunks])
 
     def _result_vectors(
         self, connection: LimitedConnection, pairs: Sequence[tuple[UUID, UUID]]
@@ -147,17 +182,16 @@ class Search:
     def _scope(self, *, searched: Sequence[RetrieverName]) -> SearchScope:
         config = self.request.config
         by_chunks = config.unit == "chunks"
-        # Full-text search also finds chunks that have no vectors yet.
-        models = [model for name in searched for model in RETRIEVERS[name].models(config)]
         return SearchScope(
             tenant=self.request.tenant,
             filters=self.request.filters,
-            chunk_model=models[0] if models and by_chunks else "",
+            # Words alone search chunks whose vectors are still to be made.
+            chunk_model=config.model if RetrieverName.SEMANTIC in searched and by_chunks else "",
+            window_model=config.model if RetrieverName.WINDOWS in searched and by_chunks else "",
             unchunked_only=by_chunks,
         )
 
-    def _enough(self, rankings: Sequence[Ranking], pool: int) -> bool:
-        """Whether enough distinct notes were found, or no more exist."""
-        found = {item.note_id for item in chain.from_iterable(r.candidates for r in rankings)}
-        full = any(len(ranking.candidates) >= pool for ranking in rankings)
-        return len(found) >= self.request.distinct_notes or not full or pool >= MAX_POOL
+
+def _scale(item: ListRequest) -> tuple[float, float]:
+    """The range that a list's scores are mapped from: the model's, or that of BM25 by its bound."""
+    return item.embedded.info.cosine_range if item.embedded else (0.0, 1.0)

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.query import Intent, TransformedQuery, classify, decompose
-from rag_resources.core.text import normalize_query, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import normalize_query
 from rag_resources.languages.prompts import prompt
 from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
@@ -50,12 +51,16 @@ class QueryTransformer:
         self._model = language_model
         self._now = now
 
-    def by_rules(self, query: str, config: TransformationConfig) -> TransformedQuery:
-        """Transform a question without a language model. Properties 15, 16, 17 and 18."""
+    def by_rules(
+        self, query: str, config: TransformationConfig, language: str = "es"
+    ) -> TransformedQuery:
+        """Transform a question, by the rules of its language. Properties 15, 16, 17 and 18."""
         return TransformedQuery(
             original=query,
-            intent=classify(query),
-            sub_queries=decompose(query) if config.enabled and config.decomposition else (),
+            intent=classify(query, language),
+            sub_queries=decompose(query, language)
+            if config.enabled and config.decomposition
+            else (),
             hypothetical_answer=None,
             transformed_at=self._now(),
         )
@@ -69,7 +74,12 @@ class QueryTransformer:
         return config.refine_intent or _wants_answer(transformed.intent, config)
 
     def refined(
-        self, transformed: TransformedQuery, config: TransformationConfig, *, deadline: Deadline
+        self,
+        transformed: TransformedQuery,
+        config: TransformationConfig,
+        *,
+        deadline: Deadline,
+        language: str = "es",
     ) -> TransformedQuery:
         """Let the language model set the intent and write a hypothetical answer, as configured.
 
@@ -89,17 +99,17 @@ class QueryTransformer:
         intent = transformed.intent
         if config.refine_intent:
             intent = self._model.answer(
-                f"{question}\n{prompt('intent').task}",
+                f"{question}\n{prompt('intent', language).task}",
                 IntentAnswer,
-                system=prompt("intent").system,
+                system=prompt("intent", language).system,
                 deadline=deadline,
             ).intent
         answer = None
         if _wants_answer(intent, config):
             written = self._model.answer(
-                f"{question}\n{prompt('hypothetical').task}",
+                f"{question}\n{prompt('hypothetical', language).task}",
                 HypotheticalAnswer,
-                system=prompt("hypothetical").system,
+                system=prompt("hypothetical", language).system,
                 deadline=deadline,
             ).answer
             answer = _searchable_answer(written, transformed.original)

@@ -1,4 +1,4 @@
-"""Decides which configuration may serve. The gate is in `core.gate`.
+"""Decides which configuration may serve. The gates are in `evaluation.gates`.
 
 Going back to an earlier configuration, whatever its gate says, is `serving.rollback`.
 """
@@ -6,24 +6,29 @@ Going back to an earlier configuration, whatever its gate says, is `serving.roll
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_resources.core.comparison import Inferiority, NonInferiority
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.errors import (
     GateNotPassedError,
     InvalidConfigurationError,
     MigrationHeldError,
 )
-from rag_resources.core.evaluation import StoredEvaluation, judge_stored
-from rag_resources.core.gate import GateConfig, GateState
+from rag_resources.core.evaluation import StoredEvaluation, best_to_serve
+from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
-from rag_resources.evaluation.comparison import compare_with_serving
-from rag_resources.evaluation.summary import inferiority_in_words
+from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import known_since
-from rag_resources.store.promotions import lock_promotions, promote, withdrawn_at
+from rag_resources.store.promotions import (
+    current_promotion,
+    is_withdrawn,
+    lock_promotions,
+    promote,
+    rolled_back_at,
+)
 from rag_resources.store.versions import read_present
 
 
@@ -34,14 +39,6 @@ class PromotionOutcome:
     evaluation: StoredEvaluation
     changed: bool
     refused: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Against:
-    """How an evaluation compares with the serving configuration, and that configuration's name."""
-
-    name: str
-    judged: NonInferiority
 
 
 def promote_best(
@@ -55,10 +52,11 @@ def promote_best(
     """Promote the named candidate, or the best one that passed its gate.
 
     The latest evaluation is read in the promoting transaction, so no caller can bypass a gate.
-    Best is highest Hit_Rate@10, then highest MRR, then lowest p95, then first name.
+    Which is best is decided by `best_to_serve`.
 
-    Only a person who names a candidate ends a rollback. Without a name, nothing is promoted while
-    the migration is rolled back, and a withdrawn candidate needs a newer evaluation.
+    Only a person who names a candidate ends a rollback or a withdrawal. Without a name, nothing is
+    promoted while the migration is rolled back, nothing that was withdrawn, and nothing on an
+    evaluation from before a rollback.
 
     Args:
         database: Open.
@@ -90,10 +88,8 @@ def promote_best(
             reason = refusal(
                 connection,
                 candidate,
-                evaluation,
+                read_gates(connection, evaluation, gate),
                 now=present.versions(candidate.retrieval),
-                gate=gate,
-                against=_against_serving(connection, evaluation, gate),
                 by_itself=name is None,
             )
             if reason:
@@ -102,8 +98,9 @@ def promote_best(
                 passed.append(evaluation)
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
+            reasons = reasons or Message.REFUSED_NO_CANDIDATES
             raise GateNotPassedError(Message.NOT_PROMOTED.format(reasons=reasons), **refused)
-        best = min(passed, key=_preference)
+        best = best_to_serve(passed, serving=_serving_hash(connection, configurations))
         changed = _promote(connection, best, configurations, run_id)
     return PromotionOutcome(best, changed, refused)
 
@@ -111,11 +108,9 @@ def promote_best(
 def refusal(
     connection: Connection,
     candidate: NamedConfiguration,
-    evaluation: StoredEvaluation,
+    gates: Gates,
     *,
     now: Versions,
-    gate: GateConfig,
-    against: Against | None,
     by_itself: bool,
 ) -> str | None:
     """Say in Spanish why a configuration may not serve on this evaluation; None if it may.
@@ -123,19 +118,37 @@ def refusal(
     Args:
         connection: Open.
         candidate: The configuration as it is now.
-        evaluation: An evaluation of the candidate.
+        gates: The verdicts on an evaluation of the candidate.
         now: The versions that a new evaluation of the candidate would have.
-        gate: What an evaluation must reach.
-        against: The comparison with the serving configuration; None if there is none.
         by_itself: Whether no person names the candidate; then a withdrawn one stays withdrawn.
     """
+    evaluation = gates.evaluation
     return (
         _staleness(evaluation.versions, now)
-        or _shortfall(evaluation, gate)
+        or _gap(evaluation)
+        or gates.shortfall
         or _retirement(connection, candidate, evaluation)
-        or _regression(against, gate)
+        or gates.loss
         or (_withdrawal(connection, evaluation) if by_itself else None)
     )
+
+
+def fallen(connection: Connection, gate: GateConfig) -> str | None:
+    """Say in Spanish why what serves would not be promoted on its latest evaluation.
+
+    Returns:
+        None if it would, or nothing was promoted, or it was not evaluated as it is. What a person
+        went back to need not reach the thresholds, only not get worse.
+    """
+    promotion = current_promotion(connection)
+    evaluation = latest_evaluation(connection, promotion.configuration) if promotion else None
+    if promotion is None or evaluation is None or evaluation.config_hash != promotion.config_hash:
+        return None
+    gates = read_gates(connection, evaluation, gate)
+    reason = gates.loss or (None if promotion.reason else gates.shortfall)
+    if reason is None:
+        return None
+    return Message.SERVING_FELL.format(name=promotion.configuration, reason=reason)
 
 
 def _staleness(evaluated: Versions, now: Versions) -> str | None:
@@ -146,16 +159,9 @@ def _staleness(evaluated: Versions, now: Versions) -> str | None:
     return None
 
 
-def _shortfall(evaluation: StoredEvaluation, gate: GateConfig) -> str | None:
-    if gate.hit_rate_blocks and judge_stored(evaluation, gate).state is GateState.FAIL:
-        return Message.REFUSED_HIT_RATE.format(
-            hit_rate=evaluation.hit_rate_at_10, threshold=gate.hit_rate_at_10
-        )
-    if gate.latency_blocks and evaluation.latency_p95_ms >= gate.latency_p95_ms:
-        return Message.REFUSED_LATENCY.format(
-            p95_ms=evaluation.latency_p95_ms, limit_ms=gate.latency_p95_ms
-        )
-    return None
+def _gap(evaluation: StoredEvaluation) -> str | None:
+    """What users get was not measured."""
+    return Message.REFUSED_UNMEASURED if evaluation.served_hit_rate is None else None
 
 
 def _retirement(
@@ -169,30 +175,12 @@ def _retirement(
     return Message.REFUSED_MODEL_BACK.format(model=model) if since > evaluation.created_at else None
 
 
-def _regression(against: Against | None, gate: GateConfig) -> str | None:
-    """The evaluation is significantly worse than the serving configuration."""
-    if against is None or not gate.regression_blocks:
-        return None
-    if against.judged.state is not Inferiority.INFERIOR:
-        return None
-    return Message.REFUSED_REGRESSION.format(
-        name=against.name, verdict=inferiority_in_words(against.judged)
-    )
-
-
 def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """The configuration was withdrawn, or everything was rolled back, after the evaluation."""
-    since = withdrawn_at(connection, evaluation)
-    return Message.REFUSED_WITHDRAWN if since and evaluation.created_at <= since else None
-
-
-def _against_serving(
-    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig
-) -> Against | None:
-    compared = compare_with_serving(connection, evaluation) if gate.regression_blocks else None
-    if compared is None:
-        return None
-    return Against(compared.before.configuration, compared.comparison.inferiority(gate.margin))
+    """A person withdrew the configuration, or everything was rolled back after the evaluation."""
+    if is_withdrawn(connection, evaluation.config_hash):
+        return Message.REFUSED_WITHDRAWN
+    since = rolled_back_at(connection)
+    return Message.REFUSED_ROLLED_BACK if since and evaluation.created_at <= since else None
 
 
 def _refuse_while_rolled_back(connection: Connection) -> None:
@@ -216,13 +204,15 @@ def _candidates(
     return named
 
 
-def _preference(evaluation: StoredEvaluation) -> tuple[float, float, float, str]:
-    return (
-        -evaluation.hit_rate_at_10,
-        -evaluation.mrr,
-        evaluation.latency_p95_ms,
-        evaluation.configuration,
-    )
+def _serving_hash(
+    connection: Connection, configurations: Mapping[str, NamedConfiguration]
+) -> str | None:
+    """Return the hash of what serves: the promoted configuration, or the default one."""
+    promotion = current_promotion(connection)
+    if promotion is not None:
+        return promotion.config_hash
+    default = configurations.get(DEFAULT_CONFIGURATION)
+    return default.retrieval.config_hash if default else None
 
 
 def _promote(

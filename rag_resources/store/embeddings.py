@@ -236,9 +236,25 @@ def count_chunk_vectors(connection: Connection, model: str) -> int:
     return count
 
 
-def sample_vectors(connection: Connection, model: str, *, limit: int) -> list[EmbeddedSample]:
-    """Return a sample of chunks with their vectors, the same chunks every time."""
-    rows = queries().sample_embeddings(connection, model=model, row_limit=limit)
+def count_wrong_norms(connection: Connection, model: str, window: TimeWindow) -> int:
+    """Return how many vectors of a window do not have length 1."""
+    count: int = queries().count_wrong_norms(
+        connection, model=model, month_start=window.start, month_end=window.end
+    )
+    return count
+
+
+def sample_vectors(
+    connection: Connection, model: str, window: TimeWindow, *, per_month: int
+) -> list[EmbeddedSample]:
+    """Return some chunks of each month of a window with their vectors, always the same ones."""
+    rows = queries().sample_embeddings(
+        connection,
+        model=model,
+        month_start=window.start,
+        month_end=window.end,
+        per_month=per_month,
+    )
     return [
         EmbeddedSample(
             row.content,

@@ -16,6 +16,7 @@ from rag_resources.core.evaluation import (
 )
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -74,6 +75,9 @@ def insert_evaluation(
         latency_p50_ms=summary.latency.p50_ms,
         latency_p95_ms=summary.latency.p95_ms,
         latency_p99_ms=summary.latency.p99_ms,
+        latency_p95_low_ms=summary.latency_p95_interval[0],
+        latency_p95_high_ms=summary.latency_p95_interval[1],
+        served_hit_rate=summary.metrics[SERVED],
         stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
         breakdown=Jsonb(dict(summary.breakdown)),
         gate=summary.verdict.state.value,

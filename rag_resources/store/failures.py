@@ -11,7 +11,7 @@ from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
-Stage = Literal["chunk", "embed_note", "embed_chunk"]
+Stage = Literal["chunk", "embed_note", "embed_chunk", "embed_window"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ review in `store.golden_review`.
 """
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -20,6 +20,7 @@ from rag_resources.core.golden_places import (
     place_from_json,
     restate,
 )
+from rag_resources.core.text import normalize_query
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.notes import note_content
@@ -44,10 +45,14 @@ class GoldenImport:
         changes: What changed, deletions first.
         kept: Questions that a person entered or changed and the file states differently; they
             stay as they are.
+        deleted: Questions of the file that a person deleted; they do not come back.
+        orphaned: Questions of the file that name a deleted note; they stay as they are, or out.
     """
 
     changes: list[GoldenChange]
-    kept: list[GoldenEntry]
+    kept: list[GoldenEntry] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    orphaned: list[str] = field(default_factory=list)
 
 
 def list_golden(connection: Connection) -> list[GoldenEntry]:
@@ -132,18 +137,21 @@ def import_entries(
     entries: Sequence[GoldenEntry],
     *,
     source: str,
+    orphaned: Sequence[str] = (),
     replace: bool = False,
     origin: str = "",
 ) -> GoldenImport:
     """Write the validated questions of a file; questions that a person entered are kept.
 
     A question that the file no longer has is deleted if it came from that file and nobody has
-    changed it since. A question that a person entered or changed stays as it is.
+    changed it since. A question that a person entered or changed stays as it is, and one that a
+    person deleted does not come back.
 
     Args:
         connection: In a transaction, so that all entries are written or none.
         entries: No two with the same id or normalised query.
         source: The file, with its folder.
+        orphaned: Questions of the file that cannot be imported because they name a deleted note.
         replace: Whether to make the dataset equal to the file, including questions of a person.
         origin: File and run, for the history and for messages.
 
@@ -154,16 +162,36 @@ def import_entries(
     queries().set_transaction(connection, name="rag.golden_source", value=source)
     stored = list_golden(connection)
     kept: list[GoldenEntry] = []
+    deleted: list[str] = []
     wanted, removable = list(entries), set()
     if not replace:
         origins = {row.golden_id: row for row in queries().golden_origins(connection)}
         own = {golden_id for golden_id, row in origins.items() if row.by_person}
         removable = {golden_id for golden_id, row in origins.items() if row.source == source}
-        wanted, kept = keep_own(stored, entries, own)
-        removable -= own
+        wanted, deleted = _without_deleted(connection, stored, entries)
+        wanted, kept = keep_own(stored, wanted, own)
+        unimportable = {normalize_query(query) for query in orphaned}
+        removable -= own | {e.golden_id for e in stored if e.normalized_query in unimportable}
     changes = plan_changes(stored, wanted, replace_all=replace, origin=origin, removable=removable)
     _write_changes(connection, stored, wanted, changes)
-    return GoldenImport(changes, kept)
+    return GoldenImport(changes, kept, deleted, list(orphaned))
+
+
+def _without_deleted(
+    connection: Connection, stored: Sequence[GoldenEntry], entries: Sequence[GoldenEntry]
+) -> tuple[list[GoldenEntry], list[str]]:
+    """Remove the entries that a person deleted; return the others, and the removed questions."""
+    present = {key for entry in stored for key in (entry.golden_id, entry.normalized_query)}
+    rows = list(queries().deleted_golden(connection))
+    gone = {key for row in rows for key in (row.golden_id, row.normalized_query)} - present
+    kept, deleted = [], []
+    for entry in entries:
+        keys = {entry.golden_id, entry.normalized_query}
+        if keys & gone and not keys & present:
+            deleted.append(entry.query)
+        else:
+            kept.append(entry)
+    return kept, deleted
 
 
 def _write_changes(
@@ -215,6 +243,12 @@ def find_broken(connection: Connection) -> list[BrokenEntry]:
     """Return the questions with a relevant note that was deleted. Property 31."""
     rows = queries().find_broken_golden(connection)
     return [BrokenEntry(row.query, tuple(row.missing)) for row in rows]
+
+
+def questions_naming(connection: Connection, note_ids: Iterable[UUID]) -> list[str]:
+    """Return the questions that have one of these notes among their relevant ones."""
+    rows = queries().golden_questions_naming(connection, note_ids=list(note_ids))
+    return [row.query for row in rows]
 
 
 def _row(entry: GoldenEntry) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.quality_watch import Baseline, BatchVerdict
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.migration_gate import Baseline, BatchVerdict
 from rag_resources.core.texts import to_stored
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
@@ -51,14 +52,12 @@ class Looks:
     """Interim quality tests of a migration, excluding one run's.
 
     Attributes:
-        recorded: How many there were.
+        recorded: How many there were since what serves last changed.
         spent: Sum of the significance levels they used.
-        started_at: When the first one took place; now if there was none.
     """
 
     recorded: int
     spent: float
-    started_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,33 @@ def read_looks(connection: Connection, run: BatchRun) -> Looks:
     row = queries().looks_so_far(
         connection, model=run.model, chunking_hash=run.chunking_hash, run_id=run.run_id
     )
-    return Looks(row.recorded, row.spent, row.started_at)
+    return Looks(row.recorded, row.spent)
 
 
-def read_baseline(connection: Connection, started_at: datetime) -> Baseline | None:
-    """Return the baseline: what served when a migration began; None if it was never evaluated."""
-    row = queries().baseline_of_migration(connection, started_at=started_at)
+def migrated_period(connection: Connection, model: str, window: TimeWindow) -> RetrievalFilters:
+    """Return the period around a window in which every note is migrated to a model, as filters.
+
+    Empty filters: every note is.
+    """
+    row = queries().migrated_period(
+        connection, model=model, month_start=window.start, month_end=window.end
+    )
+    # PostgreSQL keeps microseconds.
+    after = row.after + timedelta(microseconds=1) if row.after else None
+    return RetrievalFilters(created_from=after, created_until=row.until)
+
+
+def golden_of_period(connection: Connection, period: RetrievalFilters) -> set[UUID]:
+    """Return the golden questions with a relevant note in a period."""
+    rows = queries().golden_of_period(
+        connection, created_from=period.created_from, created_until=period.created_until
+    )
+    return {row.id for row in rows}
+
+
+def read_baseline(connection: Connection) -> Baseline | None:
+    """Return the stored evaluation of what serves; None if it was never evaluated."""
+    row = queries().evaluation_to_compare_with(connection)
     if row is None:
         return None
     hits = queries().hits_of_evaluation(connection, evaluation_id=row.id)

@@ -79,7 +79,7 @@ class MigrationStatus:
         batches: The latest of each configured model, oldest first.
         serving: The current promotion; None before the first one.
         evaluation: The latest evaluation of the promoted configuration, if there is one.
-        baseline: What batches are compared with, or what the first batch will be compared with.
+        baseline: What the next batch will be compared with: what serves.
         hold: A person's hold; None if there is none.
         pace: The speed of the latest work, whenever it was done.
         is_working: Whether anything was done just now or is being done.
@@ -189,7 +189,7 @@ def read_migration_status(
         batches=tuple(batches),
         serving=serving,
         evaluation=latest_evaluation(connection, serving.configuration) if serving else None,
-        baseline=_baseline(connection, batches, activity.read_at),
+        baseline=_baseline(connection),
         hold=current_hold(connection),
         pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
         is_working=activity.is_working
@@ -287,13 +287,7 @@ def _embedding_work(connection: Connection, models: Sequence[str]) -> list[Embed
     return [EmbeddingWork(*row) for row in rows]
 
 
-def _baseline(
-    connection: Connection, batches: Sequence[StoredBatch], now: datetime
-) -> StoredEvaluation | None:
-    """Return what the last batch was compared with, or what the first batch will be."""
-    if batches:
-        found = batches[-1].baseline_id
-    else:
-        row = queries().baseline_of_migration(connection, started_at=now)
-        found = row.id if row else None
-    return fetch_evaluation(connection, found) if found else None
+def _baseline(connection: Connection) -> StoredEvaluation | None:
+    """Return what the next batch will be compared with."""
+    row = queries().evaluation_to_compare_with(connection)
+    return fetch_evaluation(connection, row.id) if row else None

@@ -21,6 +21,7 @@ class ModelContents:
     Attributes:
         chunk_vectors: Chunks with vectors.
         note_vectors: Notes with a whole-note vector.
+        windows: Windows of chunks with a vector.
         pending: Chunked notes that wait for vectors.
         failures: Texts that it could not embed.
         size: Size of its vectors and their indexes, in bytes.
@@ -29,6 +30,7 @@ class ModelContents:
 
     chunk_vectors: int
     note_vectors: int
+    windows: int
     pending: int
     failures: int
     size: int
@@ -57,7 +59,10 @@ def _is_registered(connection: Connection, info: ModelInfo, *, embeds_chunks: bo
         return False
     if (stored.dimension, stored.digest) != (info.dimension, info.digest):
         raise ProviderError(Message.MODEL_CHANGED.format(model=info.name), model=info.name)
-    is_same: bool = stored.similarity_threshold == info.similarity_threshold
+    is_same: bool = (
+        stored.similarity_threshold,
+        (stored.cosine_low, stored.cosine_high),
+    ) == (info.similarity_threshold, info.cosine_range)
     return is_same and (stored.embeds_chunks or not embeds_chunks)
 
 
@@ -73,6 +78,8 @@ def _register(connection: Connection, info: ModelInfo, *, embeds_chunks: bool) -
         provider=info.provider,
         digest=info.digest,
         similarity_threshold=info.similarity_threshold,
+        cosine_low=info.cosine_range[0],
+        cosine_high=info.cosine_range[1],
         embeds_chunks=embeds_chunks,
     )
     queries().create_partitions(connection, name=info.name, dimension=info.dimension)
@@ -92,6 +99,7 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
         digest=row.digest,
         similarity_threshold=row.similarity_threshold,
         max_sequence_tokens=0,
+        cosine_range=(row.cosine_low, row.cosine_high),
     )
 
 
@@ -155,10 +163,11 @@ def claim_model(connection: Connection, name: str) -> bool:
 def retire_model(connection: Connection, name: str) -> None:
     """Drop everything of a claimed model except its row; commit immediately afterwards.
 
-    Until the commit, anyone who uses `chunk_embeddings` or `note_embeddings` as a whole waits;
-    searches of another model's partition do not.
+    Until the commit, anyone who uses `chunk_embeddings`, `chunk_windows` or `note_embeddings` as a
+    whole waits; searches of another model's partition do not.
     """
     queries().mark_retired(connection, name=name)
     queries().delete_model_queue(connection, name=name)
+    queries().delete_model_windows_queue(connection, name=name)
     queries().delete_model_failures(connection, name=name)
     queries().drop_partitions(connection, name=name)

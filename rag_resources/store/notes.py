@@ -1,10 +1,11 @@
 """Rows of `notes`: writing the records of a source, finding and reading notes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID, uuid5
 
 from psycopg.types.json import Jsonb
@@ -37,6 +38,26 @@ class OutsideNotes:
     earliest: datetime
     latest: datetime
     examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNote:
+    """A note as a person sees it, without its content.
+
+    Attributes:
+        external_id: Its id, for a note that came from no source.
+    """
+
+    note_id: UUID
+    source: str
+    external_id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    chunked: bool
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
 
 
 def note_id(tenant: str, source: str, external_id: str) -> UUID:
@@ -116,15 +137,52 @@ def _statements(records: Iterable[NoteRecord]) -> Iterator[list[NoteRecord]]:
         yield list(part.values())
 
 
+def list_notes(
+    connection: Connection, *, tenant: str, name: str | None = None, limit: int | None = None
+) -> tuple[list[StoredNote], int]:
+    """Return the notes of a tenant, newest first, and how many there are without the limit.
+
+    Args:
+        connection: In a transaction.
+        tenant: The owner.
+        name: Only the notes with this id or external id; one for each source that uses it.
+        limit: The most to return; None returns all.
+    """
+    rows = list(
+        queries().list_notes(
+            connection, tenant=tenant, name=name, id=uuid_or_none(name), row_limit=limit
+        )
+    )
+    notes = [
+        StoredNote(
+            row.id,
+            row.source,
+            row.external_id,
+            row.title,
+            row.created_at,
+            row.updated_at,
+            row.expires_at,
+            row.chunked,
+            tuple(row.tags),
+            row.metadata,
+        )
+        for row in rows
+    ]
+    return notes, rows[0].total if rows else 0
+
+
 def find_note(connection: Connection, name: str, *, tenant: str) -> UUID | None:
     """Return the id of the note with this id or external id; None if there is none."""
-    found: UUID | None = queries().find_note(connection, name=name, id=_uuid(name), tenant=tenant)
+    found: UUID | None = queries().find_note(
+        connection, name=name, id=uuid_or_none(name), tenant=tenant
+    )
     return found
 
 
-def _uuid(name: str) -> UUID | None:
+def uuid_or_none(name: str | None) -> UUID | None:
+    """Return a name as a UUID; None if it is not one."""
     with suppress(ValueError):
-        return UUID(name)
+        return UUID(name) if name else None
     return None
 
 
@@ -166,13 +224,13 @@ def list_outside(connection: Connection, window: TimeWindow, *, limit: int) -> O
     return OutsideNotes(first.total, first.earliest, first.latest, examples)
 
 
-def purge_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
-    """Delete notes that expired `grace_hours` ago or earlier, and everything derived from them.
+def claim_expired(connection: Connection, *, grace_hours: int, batch_size: int) -> list[UUID]:
+    """Lock notes that expired `grace_hours` ago or earlier until commit.
 
     Returns:
-        The deleted notes: at most `batch_size`, earliest expiry first. Claimed notes are skipped.
+        At most `batch_size`, earliest expiry first. Notes that another run has claimed are skipped.
     """
-    rows = queries().purge_expired_notes(connection, grace_hours=grace_hours, batch_size=batch_size)
+    rows = queries().claim_expired_notes(connection, grace_hours=grace_hours, batch_size=batch_size)
     return [row.id for row in rows]
 
 

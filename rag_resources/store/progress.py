@@ -10,31 +10,55 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of notes, and how many are indexed; `vectors` counts embedded chunks by model."""
+    """Notes, and what they have so far.
+
+    Attributes:
+        vectors: Embedded chunks by model.
+        windows: Chunks that have windows, by model.
+    """
 
     notes: int
     note_vectors: int
     chunked: int
     chunks: int
     vectors: Mapping[str, int]
+    windows: Mapping[str, int]
 
 
 def read_progress(connection: Connection, note_model: str) -> Progress:
     """Count the current notes, chunks and vectors."""
     row = queries().indexing_progress(connection, note_model=note_model)
     vectors = {item.model: item.vectors for item in queries().embedding_progress(connection)}
-    return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors)
+    windows = {item.model: item.chunks for item in queries().windows_progress(connection)}
+    return Progress(row.notes, row.note_vectors, row.chunked, row.chunks, vectors, windows)
 
 
 def index_is_current(
-    connection: Connection, window: TimeWindow, *, chunking_hash: str, models: Sequence[str]
+    connection: Connection,
+    window: TimeWindow,
+    *,
+    chunking_hash: str,
+    models: Sequence[str],
+    window_models: Sequence[str] = (),
+    windows_hash: str = "",
 ) -> bool:
-    """Whether every note of a window is chunked and embedded."""
+    """Whether every note of some months is chunked and embedded.
+
+    Args:
+        connection: Any.
+        window: The months.
+        chunking_hash: How notes are to be chunked.
+        models: Those that embed chunks.
+        window_models: Those that embed windows.
+        windows_hash: How chunks are to be cut into windows.
+    """
     current: bool = queries().index_is_current(
         connection,
         month_start=window.start,
         month_end=window.end,
         chunking_hash=chunking_hash,
         models=list(models),
+        window_models=list(window_models),
+        windows_hash=windows_hash,
     )
     return current

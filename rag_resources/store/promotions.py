@@ -122,14 +122,15 @@ def was_promoted(connection: Connection, configuration: str) -> bool:
     return ever
 
 
-def withdrawn_at(connection: Connection, evaluation: StoredEvaluation) -> datetime | None:
-    """Return the time after which this configuration must be evaluated to be promoted unattended.
+def is_withdrawn(connection: Connection, config_hash: str) -> bool:
+    """Whether a person withdrew a configuration, and nobody has promoted it by name since."""
+    withdrawn: bool = queries().is_withdrawn(connection, config_hash=config_hash)
+    return withdrawn
 
-    None if it may be promoted on its present evaluation.
-    """
-    moment: datetime | None = queries().withdrawn_at(
-        connection, configuration=evaluation.configuration, config_hash=evaluation.config_hash
-    )
+
+def rolled_back_at(connection: Connection) -> datetime | None:
+    """Return when everything was last rolled back; older evaluations searched other chunks."""
+    moment: datetime | None = queries().rolled_back_at(connection)
     return moment
 
 

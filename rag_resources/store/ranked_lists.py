@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from pgvector import HalfVector
 from psycopg import sql
 
+from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
 from rag_resources.core.types import ModelInfo, Vectors
 from rag_resources.database.queries import statement
@@ -94,25 +95,38 @@ def _searched(name: RankedList, reach: Reach) -> sql.Identifier:
 
 def _by_words(query: str) -> ListStatement:
     def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
+        question = own.bind("query", searched_words(item.text), item.text)
         return statement(
             query,
             list=sql.Literal(number),
             searched=_searched(item.name, reach),
             matched=sql.Identifier("searched_chunks" if reach.partial else "chunks"),
-            query=own.bind("query", item.text, item.text),
+            query=question,
+            **lexemes_of(question),
             **reach.limits,
         )
 
     return compose
 
 
-def _by_vectors(family: str, *, key: str, column: str) -> ListStatement:
+def lexemes_of(query: sql.Composable) -> dict[str, sql.Composed]:
+    """Return the parts that every statement by words begins with."""
+    return {
+        "corpus": statement("corpus_statistics"),
+        "lexemes": statement("question_lexemes", query=query),
+    }
+
+
+def _by_vectors(
+    family: str, *, key: str, column: str, query: str = "search_vectors"
+) -> ListStatement:
     """Return the statement of a list by nearest vectors.
 
     Args:
         family: Name prefix of the vector tables, one table per model.
         key: Column with the id of the chunk or note.
         column: Column with the vectors.
+        query: Name of the statement.
     """
 
     def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
@@ -120,11 +134,12 @@ def _by_vectors(family: str, *, key: str, column: str) -> ListStatement:
             raise ValueError(f"the list {item.name} is searched by a vector")
         info, vector, threshold = item.embedded.info, item.embedded.vector, item.embedded.threshold
         return statement(
-            "search_vectors",
+            query,
             list=sql.Literal(number),
             searched=_searched(item.name, reach),
             materialized=reach.materialized,
             pool=reach.limits["pool"],
+            windows=reach.limits["windows"],
             model=sql.Literal(info.name),
             embeddings=sql.Identifier(f"{family}_{info.name}"),
             key=sql.Identifier(key),
@@ -143,6 +158,10 @@ _STATEMENTS: Mapping[RankedList, ListStatement] = {
         "chunk_embeddings", key="chunk_id", column="contextual_embedding"
     ),
     RankedList.NOTES_SEMANTIC: _by_vectors("note_embeddings", key="note_id", column="embedding"),
+    RankedList.WINDOWS: _by_vectors(
+        "chunk_windows", key="chunk_id", column="embedding", query="search_windows"
+    ),
+    RankedList.NOTES_WINDOWS: _by_vectors("note_embeddings", key="note_id", column="embedding"),
     RankedList.FULLTEXT: _by_words("search_chunk_words"),
     RankedList.NOTES_FULLTEXT: _by_words("search_note_words"),
 }

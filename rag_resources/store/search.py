@@ -1,7 +1,7 @@
 """Reads the ranked lists of a question from PostgreSQL, and plans that search.
 
-The statement of each list is in `store.ranked_lists`, fusion in `core.fusion`, the texts of results
-in `store.passages`.
+The statement of each list is in `store.ranked_lists`, looking up single scores in
+`store.candidate_scores`, fusion in `core.fusion`, the texts of results in `store.passages`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,9 @@ exact search takes 7 ms (recall 1.00); HNSW with a filter takes 51 ms (recall 0.
 limit, exact search takes two thirds of the time of HNSW; with 5 %, five times its time.
 """
 
+WINDOWS_PER_CHUNK = 4
+"""Windows looked at for each chunk wanted: of the best 200 windows, some share a chunk."""
+
 _UNLIMITED = 2**62
 
 
@@ -42,6 +45,7 @@ class SearchScope:
         selective: Few notes are visible, so find them first and search all of them exactly.
         chunk_model: Notes with pending vectors of this model are searched as a whole; empty: no
             model.
+        window_model: The same for pending windows of this model.
         unchunked_only: Whether the whole-note lists exclude notes that are searchable by chunk.
         any_unchunked: Whether there may be notes that are not searchable by chunk.
         any_hidden: Whether there may be notes that are not visible.
@@ -51,6 +55,7 @@ class SearchScope:
     filters: RetrievalFilters = field(default_factory=RetrievalFilters)
     selective: bool = False
     chunk_model: str = ""
+    window_model: str = ""
     unchunked_only: bool = True
     any_unchunked: bool = True
     any_hidden: bool = True
@@ -75,12 +80,14 @@ class SearchPlan:
         models: The requested models that are registered, by name.
         matching: How many notes are visible, at most `SELECTIVE_NOTES + 1`. None if there are no
             filters and one tenant; then all notes are visible that have not expired.
+        windowed: Those of the models that have windows.
     """
 
     any_unchunked: bool
     any_expired: bool
     models: Mapping[str, ModelInfo]
     matching: int | None
+    windowed: frozenset[str] = frozenset()
 
 
 def search(
@@ -152,13 +159,20 @@ def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[
     rows = _execute(connection, query, _scope_parameters(scope) | parameters, scope)
     known = {
         row.name: ModelInfo(
-            row.name, row.dimension, row.provider, row.digest, row.similarity_threshold, 0
+            row.name,
+            row.dimension,
+            row.provider,
+            row.digest,
+            row.similarity_threshold,
+            0,
+            (row.cosine_low, row.cosine_high),
         )
         for row in rows
         if row.name is not None
     }
     first = rows[0]
-    return SearchPlan(first.any_unchunked, first.any_expired, known, first.matching)
+    windowed = frozenset(row.name for row in rows if row.has_windows)
+    return SearchPlan(first.any_unchunked, first.any_expired, known, first.matching, windowed)
 
 
 def _execute(
@@ -185,6 +199,7 @@ def _limits(scope: SearchScope, pool: int) -> dict[str, sql.Literal]:
         # Lexemes that co-occur more often than by chance select more documents than expected.
         "ranked": None if scope.selective else 2 * CANDIDATE_BUDGET,
         "rescored": max(50, 2 * pool),
+        "windows": WINDOWS_PER_CHUNK * pool,
     }
     return {name: sql.Literal(limit) for name, limit in limits.items()}
 
@@ -206,6 +221,7 @@ def _scope_parameters(scope: SearchScope) -> dict[str, Any]:
     return {
         "tenant": scope.tenant,
         "model": scope.chunk_model,
+        "window_model": scope.window_model,
         "source": filters.source,
         "tags": list(filters.tags),
         "note_ids": list(filters.note_ids),

@@ -21,6 +21,8 @@ class ModelStatus:
         chunk_vectors: Chunks with vectors.
         note_vectors: Notes with a whole-note vector.
         pending: Chunked notes that lack some vectors.
+        windows: Windows of chunks with a vector.
+        pending_windows: Chunked notes that lack some windows.
     """
 
     name: str
@@ -28,6 +30,8 @@ class ModelStatus:
     chunk_vectors: int = 0
     note_vectors: int = 0
     pending: int = 0
+    windows: int = 0
+    pending_windows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

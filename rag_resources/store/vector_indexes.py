@@ -1,7 +1,9 @@
-"""The HNSW indexes of chunk vectors."""
+"""The HNSW indexes of the vectors of chunks and of windows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from psycopg import sql
@@ -12,6 +14,7 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
 from rag_resources.store.embeddings import count_chunk_vectors
 from rag_resources.store.models import require_model
+from rag_resources.store.windows import count_windows
 
 _log = structlog.get_logger()
 
@@ -23,6 +26,37 @@ LIVE_INSERT_COST = 6
 
 EXACT_ROWS = 200_000
 """Above this many vectors search is never exact, even during a backfill."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Vectors of one kind.
+
+    Attributes:
+        table: Without the model's name.
+        columns: Each has an index.
+        count: Counts the vectors of a model.
+        backfill: How far they are.
+    """
+
+    table: str
+    columns: Sequence[str]
+    count: Callable[[Connection, str], int]
+    backfill: Callable[[Connection, str], Any]
+
+
+_CHUNKS = _Family(
+    "chunk_embeddings",
+    ("embedding", "contextual_embedding"),
+    count_chunk_vectors,
+    lambda connection, model: queries().fetch_backfill(connection, model=model),
+)
+_WINDOWS = _Family(
+    "chunk_windows",
+    ("embedding",),
+    count_windows,
+    lambda connection, model: queries().fetch_windows_backfill(connection, model=model),
+)
 
 
 def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
@@ -43,16 +77,25 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
         IndexingError: Another run took too long to build them.
         ModelMissingError: The model was retired meanwhile.
     """
-    table = f"chunk_embeddings_{info.name}"
+    return _ensure(database, info, _CHUNKS, min_rows)
+
+
+def ensure_window_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
+    """Build the missing HNSW index of a model's windows; else as `ensure_vector_indexes`."""
+    return _ensure(database, info, _WINDOWS, min_rows)
+
+
+def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int) -> list[str]:
+    table = f"{family.table}_{info.name}"
     built: list[str] = []
     with database.autocommit() as connection, _index_claim(connection, table):
         require_model(connection, info.name)
-        rows = count_chunk_vectors(connection, info.name)
+        rows = family.count(connection, info.name)
         if not queries().is_analyzed(connection, table_name=table, row_count=rows):
             connection.execute(statement("analyze_table", table=sql.Identifier(table)))
-        if not _are_due(connection, info.name, rows, min_rows):
+        if not _are_due(family.backfill(connection, info.name), rows, min_rows):
             return built
-        for column in ("embedding", "contextual_embedding"):
+        for column in family.columns:
             name = f"{table}_{column}_hnsw"
             found = queries().find_index(connection, index_name=name)
             if found and found.valid:
@@ -89,13 +132,12 @@ def _build_memory(connection: Connection, rows: int, dimension: int) -> Iterator
             queries().reset_build_memory(connection)
 
 
-def _are_due(connection: Connection, model: str, rows: int, min_rows: int) -> bool:
-    """Whether a model with this many vectors should have its indexes now."""
+def _are_due(backfill: Any, rows: int, min_rows: int) -> bool:
+    """Whether this many vectors should have their indexes now."""
     if rows < min_rows:
         return False
     if rows >= EXACT_ROWS:
         return True
-    backfill = queries().fetch_backfill(connection, model=model)
     return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)
 
 
@@ -106,7 +148,12 @@ def index_model_that_serves(database: Database, model: str, *, min_rows: int) ->
     """
     with database.transaction() as connection:
         info = require_model(connection, model)
-    return ensure_vector_indexes(database, info, min_rows=min_rows)
+        has_windows = bool(count_windows(connection, model))
+    built = ensure_vector_indexes(database, info, min_rows=min_rows)
+    return [
+        *built,
+        *(ensure_window_indexes(database, info, min_rows=min_rows) if has_windows else []),
+    ]
 
 
 @contextmanager

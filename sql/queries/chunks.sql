@@ -29,6 +29,14 @@ SELECT m.name, u.id FROM embedding_models AS m CROSS JOIN unnest(:note_ids::uuid
 WHERE m.embeds_chunks ORDER BY m.name, u.id
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
+-- name: request_windows!
+-- Queue notes for every model that has windows; before any change of their chunks, too.
+-- params:  note_ids uuid[]
+INSERT INTO pending_windows AS p (model, note_id)
+SELECT m.name, u.id FROM embedding_models AS m CROSS JOIN unnest(:note_ids::uuid[]) AS u (id)
+WHERE m.windows_hash IS NOT NULL ORDER BY m.name, u.id
+ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
+
 -- name: upsert_chunks!
 -- Insert or update chunks of the given notes; existing chunks keep their vectors.
 -- params:  a row for each chunk: parents uuid[], ids uuid[], indexes int[], contents text[], contexts text[],

@@ -134,12 +134,46 @@ LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
 
 -- name: sample_embeddings
--- A sample of chunks with their vectors, chosen by the hash of their id: the same ones every time.
--- params:  model text, row_limit int
+-- Some chunks of each of a range of months with their vectors, chosen by the hash of their id: always the same ones.
+-- Those whose text has changed since are left out.
+-- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
 -- returns: content text, context text, embedding halfvec, contextual_embedding halfvec
+WITH numbered AS (
+    SELECT
+        e.chunk_id,
+        row_number() OVER (
+            PARTITION BY date_trunc('month', n.created_at, 'UTC')
+            ORDER BY sha256(uuid_send(e.chunk_id)), e.chunk_id
+        ) AS place
+    FROM notes AS n
+    INNER JOIN chunks AS c ON c.note_id = n.id
+    INNER JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+    WHERE
+        n.created_at >= :month_start AND n.created_at < :month_end
+        AND e.content_sha256 = c.content_sha256 AND e.contextual_sha256 = c.contextual_sha256
+)
+
 SELECT c.content, c.context, e.embedding, e.contextual_embedding
-FROM chunk_embeddings AS e INNER JOIN chunks AS c ON c.id = e.chunk_id
-WHERE e.model = :model ORDER BY sha256(uuid_send(e.chunk_id)), e.chunk_id LIMIT :row_limit;
+FROM numbered AS s
+INNER JOIN chunks AS c ON c.id = s.chunk_id
+INNER JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = s.chunk_id
+WHERE s.place <= :per_month
+ORDER BY s.chunk_id;
+
+-- name: count_wrong_norms$
+-- How many chunks of a range of months have a vector whose length is not 1, but for the rounding of halfvec.
+-- params:  model text, month_start timestamptz, month_end timestamptz
+-- returns: bigint
+SELECT count(*)
+FROM notes AS n
+INNER JOIN chunks AS c ON c.note_id = n.id
+INNER JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
+WHERE
+    n.created_at >= :month_start AND n.created_at < :month_end
+    AND (
+        l2_norm(e.embedding) NOT BETWEEN 0.99 AND 1.01
+        OR l2_norm(e.contextual_embedding) NOT BETWEEN 0.99 AND 1.01
+    );
 
 -- name: count_embeddings$
 -- params:  model text

@@ -74,14 +74,32 @@ CROSS JOIN LATERAL (
     SELECT l.source, l.origin FROM golden_history AS l WHERE l.golden_id = g.id ORDER BY l.id DESC LIMIT 1
 ) AS h;
 
+-- name: deleted_golden
+-- Questions that a person deleted and nobody has entered again.
+-- returns: golden_id uuid, normalized_query text
+-- index:   golden_history_question_idx
+SELECT h.golden_id, h.old_entry ->> 'normalized_query' AS normalized_query
+FROM (
+    SELECT DISTINCT ON (l.golden_id) l.golden_id, l.operation, l.source, l.origin, l.old_entry
+    FROM golden_history AS l ORDER BY l.golden_id, l.id DESC
+) AS h
+WHERE h.operation = 'delete' AND h.source = '' AND (h.origin = '' OR starts_with(h.origin, 'rag golden '));
+
 -- name: golden_note_states
 -- Relevant notes that were deleted, have expired, or have changed since their question was last written.
 -- returns: golden_id uuid, note_id uuid, name text, gone bool
 -- index:   golden_history_question_idx
-SELECT g.id AS golden_id, r.note_id, coalesce(n.external_id, r.note_id::text) AS name, n.id IS NULL AS gone
+WITH deleted AS (
+    SELECT DISTINCT ON (t.note_id) t.note_id, t.external_id FROM tombstones AS t
+    ORDER BY t.note_id, t.deleted_at DESC, t.content_sha256
+)
+
+SELECT
+    g.id AS golden_id, r.note_id, coalesce(n.external_id, d.external_id, r.note_id::text) AS name, n.id IS NULL AS gone
 FROM golden_dataset AS g
 CROSS JOIN LATERAL unnest(g.relevant_note_ids) WITH ORDINALITY AS r (note_id, place)
 LEFT JOIN notes AS n ON n.id = r.note_id AND (n.expires_at IS NULL OR n.expires_at > now())
+LEFT JOIN deleted AS d ON d.note_id = r.note_id
 WHERE
     n.id IS NULL
     OR encode(n.content_sha256, 'hex') IS DISTINCT FROM (
@@ -148,3 +166,13 @@ SELECT b.query, b.missing FROM (
         ) AS missing
     FROM golden_dataset AS g
 ) AS b WHERE b.missing IS NOT NULL ORDER BY b.query;
+
+-- name: golden_questions_naming
+-- Golden questions with one of these notes among their relevant ones.
+-- params:  note_ids uuid[]
+-- returns: query text
+SELECT g.query FROM golden_dataset AS g
+WHERE g.relevant_note_ids && :note_ids
+ORDER BY
+    g.normalized_query COLLATE "C", -- noqa: RF03
+    g.id;

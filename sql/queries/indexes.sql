@@ -17,6 +17,18 @@ SELECT
     m.state = 'serving' AS serves
 FROM embedding_models AS m WHERE m.name = :model;
 
+-- name: fetch_windows_backfill^
+-- As fetch_backfill, of the windows of a model.
+-- params:  model text
+-- returns: notes bigint, waiting bigint, serves bool
+-- index:   notes_unchunked_idx, pending_windows_pkey
+SELECT
+    (SELECT count(*) FROM notes) AS notes,
+    (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NULL AND (n.expires_at IS NULL OR n.expires_at > now()))
+    + (SELECT count(*) FROM pending_windows AS p WHERE p.model = m.name) AS waiting,
+    m.state = 'serving' AS serves
+FROM embedding_models AS m WHERE m.name = :model;
+
 -- name: build_vector_index!
 -- Build an HNSW index on halfvec without blocking readers or writers; m and ef_construction are pgvector's defaults.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}

@@ -3,31 +3,72 @@
 LOCK TABLE migration_batches IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: looks_so_far^
--- Interim quality tests of a migration, excluding this run's: how many, how much of the significance level they spent,
--- and when the migration began.
+-- Interim quality tests of a migration, excluding this run's: how many, and how much of the significance level they
+-- spent. They begin anew when a promotion or a rollback changes what serves, because that is what they compare with.
 -- params:  model text, chunking_hash text, run_id text
--- returns: recorded bigint, spent float8, started_at timestamptz (now for the first test)
-SELECT
-    count(*) AS recorded, coalesce(sum(b.level), 0) AS spent, coalesce(min(b.finished_at), now()) AS started_at
-FROM migration_batches AS b
-WHERE b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id;
+-- returns: recorded bigint, spent float8
+WITH history AS (
+    SELECT p.promoted_at, p.config_hash, lag(p.config_hash, 1, '') OVER (ORDER BY p.id) AS before
+    FROM promotions AS p
+)
 
--- name: baseline_of_migration^
--- The baseline of a migration: the evaluation of the configuration that served when it began, or of the whole-note
--- search if none did. The last one before the start is preferred, since the migration itself may affect what serves;
--- if there is none, the first one after it.
--- params:  started_at timestamptz
+SELECT count(*) AS recorded, coalesce(sum(b.level), 0) AS spent
+FROM migration_batches AS b
+WHERE
+    b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id
+    AND b.finished_at > coalesce(
+        (SELECT max(h.promoted_at) FROM history AS h WHERE h.config_hash <> h.before), '-infinity'
+    );
+
+-- name: evaluation_to_compare_with^
+-- The evaluation on which the serving configuration was promoted; before the first promotion, the latest of the
+-- whole-note search.
 -- returns: id uuid, configuration text
 SELECT e.id, e.configuration FROM evaluation_results AS e
 WHERE
-    e.configuration = coalesce(
-        (
-            SELECT p.configuration FROM promotions AS p
-            WHERE p.promoted_at <= :started_at ORDER BY p.id DESC LIMIT 1
-        ),
-        'baseline'
-    )
-ORDER BY e.created_at <= :started_at DESC, abs(extract(EPOCH FROM e.created_at - :started_at)), e.id LIMIT 1;
+    CASE
+        WHEN EXISTS (SELECT FROM promotions)
+            THEN e.id = (SELECT p.evaluation_id FROM promotions AS p ORDER BY p.id DESC LIMIT 1)
+        ELSE e.configuration = 'baseline'
+    END
+ORDER BY e.created_at DESC, e.id LIMIT 1;
+
+-- name: migrated_period^
+-- The time around a batch in which every note is migrated to a model: between the nearest notes on both sides that wait
+-- for chunks or for vectors. Notes that could not be indexed do not count.
+-- params:  model text, month_start timestamptz, month_end timestamptz
+-- returns: after timestamptz or null, until timestamptz or null
+WITH waiting AS (
+    SELECT n.created_at
+    FROM notes AS n
+    WHERE
+        (n.expires_at IS NULL OR n.expires_at > now())
+        AND (
+            n.chunked_at IS NULL
+            OR EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+        )
+        AND NOT EXISTS (
+            SELECT FROM indexing_failures AS f
+            WHERE f.note_id = n.id AND (f.stage = 'chunk' OR (f.stage = 'embed_chunk' AND f.model = :model))
+        )
+)
+
+SELECT
+    (SELECT max(w.created_at) FROM waiting AS w WHERE w.created_at < :month_end) AS after,
+    (SELECT min(w.created_at) FROM waiting AS w WHERE w.created_at >= :month_end) AS until;
+
+-- name: golden_of_period
+-- The golden questions with a relevant note in a period.
+-- params:  created_from timestamptz or null, created_until timestamptz or null
+-- returns: id uuid
+SELECT g.id FROM golden_dataset AS g
+WHERE EXISTS (
+    SELECT FROM notes AS n
+    WHERE
+        n.id = ANY(g.relevant_note_ids)
+        AND (:created_from::timestamptz IS NULL OR n.created_at >= :created_from)
+        AND (:created_until::timestamptz IS NULL OR n.created_at < :created_until)
+);
 
 -- name: hits_of_evaluation
 -- params:  evaluation_id uuid

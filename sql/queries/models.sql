@@ -1,21 +1,27 @@
 -- name: register_model!
 -- Register a model, update the properties that may change, or bring a retired one back.
--- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool
-INSERT INTO embedding_models AS m (name, dimension, provider, digest, similarity_threshold, embeds_chunks)
-VALUES (:name, :dimension, :provider, :digest, :similarity_threshold, :embeds_chunks)
+-- params:  name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
+--          cosine_high float8, embeds_chunks bool
+INSERT INTO embedding_models AS m (
+    name, dimension, provider, digest, similarity_threshold, cosine_low, cosine_high, embeds_chunks
+)
+VALUES (
+    :name, :dimension, :provider, :digest, :similarity_threshold, :cosine_low, :cosine_high, :embeds_chunks
+)
 ON CONFLICT (name) DO UPDATE
     SET
         dimension = excluded.dimension, provider = excluded.provider, digest = excluded.digest,
-        similarity_threshold = excluded.similarity_threshold,
+        similarity_threshold = excluded.similarity_threshold, cosine_low = excluded.cosine_low,
+        cosine_high = excluded.cosine_high,
         embeds_chunks = m.embeds_chunks OR excluded.embeds_chunks,
         created_at = CASE WHEN m.retired_at IS NULL THEN m.created_at ELSE now() END, retired_at = NULL;
 
 -- name: fetch_model^
 -- params:  name text
--- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, embeds_chunks bool,
---          retired bool
+-- returns: name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
+--          cosine_high float8, embeds_chunks bool, retired bool
 SELECT
-    m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.embeds_chunks,
+    m.name, m.dimension, m.provider, m.digest, m.similarity_threshold, m.cosine_low, m.cosine_high, m.embeds_chunks,
     m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
 
@@ -60,19 +66,22 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('model ' || :name, 0));
 -- returns: bool (false: somebody is doing so already)
 SELECT
     pg_try_advisory_xact_lock(hashtextextended('model ' || :name, 0))
-    AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_embeddings_' || :name, 0));
+    AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_embeddings_' || :name, 0))
+    AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_windows_' || :name, 0));
 
 -- name: model_contents^
 -- What is stored for a model, and the size of its vectors and indexes.
 -- params:  name text
--- returns: chunk_vectors bigint (chunks), note_vectors bigint, pending bigint (notes), failures bigint, size bigint
---          (bytes), retired bool
+-- returns: chunk_vectors bigint (chunks), note_vectors bigint, windows bigint, pending bigint (notes),
+--          failures bigint, size bigint (bytes), retired bool
 SELECT
     (SELECT count(*) FROM chunk_embeddings AS e WHERE e.model = m.name) AS chunk_vectors,
     (SELECT count(*) FROM note_embeddings AS e WHERE e.model = m.name) AS note_vectors,
+    (SELECT count(*) FROM chunk_windows AS w WHERE w.model = m.name) AS windows,
     (SELECT count(*) FROM pending_embeddings AS p WHERE p.model = m.name) AS pending,
     (SELECT count(*) FROM indexing_failures AS f WHERE f.model = m.name) AS failures,
     coalesce(pg_total_relation_size(to_regclass('chunk_embeddings_' || m.name)), 0)
+    + coalesce(pg_total_relation_size(to_regclass('chunk_windows_' || m.name)), 0)
     + coalesce(pg_total_relation_size(to_regclass('note_embeddings_' || m.name)), 0) AS size,
     m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
@@ -83,11 +92,15 @@ LOCK TABLE chunks IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: mark_retired!
 -- params:  name text
-UPDATE embedding_models SET retired_at = now(), embeds_chunks = FALSE WHERE name = :name;
+UPDATE embedding_models SET retired_at = now(), embeds_chunks = FALSE, windows_hash = NULL WHERE name = :name;
 
 -- name: delete_model_queue!
 -- params:  name text
 DELETE FROM pending_embeddings WHERE model = :name;
+
+-- name: delete_model_windows_queue!
+-- params:  name text
+DELETE FROM pending_windows WHERE model = :name;
 
 -- name: delete_model_failures!
 -- params:  name text

@@ -57,6 +57,21 @@ SELECT n.id FROM notes AS n
 WHERE n.tenant_id = :tenant AND (n.id = :id OR n.external_id = :name)
 ORDER BY n.id = :id DESC NULLS LAST, n.created_at, n.id LIMIT 1;
 
+-- name: list_notes
+-- The notes of a tenant, newest first, expired ones included.
+-- params:  tenant text, name text or null (only those with this id or external id), id uuid or null (that name as an
+--          id), row_limit int or null
+-- returns: id uuid, source text, external_id text (else the id), title text, created_at timestamptz,
+--          updated_at timestamptz, expires_at timestamptz or null, chunked bool, tags text[], metadata jsonb,
+--          total bigint (without the limit)
+-- index:   notes_newest_idx; for one note notes_pkey, notes_external_key
+SELECT
+    n.id, n.source, coalesce(n.external_id, n.id::text) AS external_id, n.title, n.created_at, n.updated_at,
+    n.expires_at, n.chunked_at IS NOT NULL AS chunked, n.tags, n.metadata, count(*) OVER () AS total
+FROM notes AS n
+WHERE n.tenant_id = :tenant AND (:name::text IS NULL OR n.id = :id OR n.external_id = :name)
+ORDER BY n.created_at DESC, n.id LIMIT :row_limit;
+
 -- name: count_notes$
 -- How many notes a month has that have not expired.
 -- params:  month_start timestamptz, month_end timestamptz
@@ -175,26 +190,16 @@ FROM notes AS n
 WHERE n.created_at < :first OR n.created_at >= :after_last
 ORDER BY n.created_at, n.id LIMIT :row_limit;
 
--- name: purge_expired_notes
--- Delete notes whose grace period after expiry is over, with everything that depends on them, earliest expiry first.
--- Notes that another run has claimed, or whose expiry is being changed, are left for the next purge. Answers that quote
--- the notes are deleted too; the scores of those answers are kept.
+-- name: claim_expired_notes
+-- Lock notes whose grace period after expiry is over until commit, earliest expiry first. Notes that another run has
+-- claimed, or whose expiry is being changed, are left for the next purge.
 -- params:  grace_hours int (>= 0), batch_size int (>= 1)
 -- returns: id uuid
 -- index:   notes_expiry_idx
-WITH expired AS MATERIALIZED (
-    SELECT n.id FROM notes AS n
-    WHERE n.expires_at <= now() - make_interval(hours => :grace_hours)
-    ORDER BY n.expires_at, n.id LIMIT :batch_size
-    FOR UPDATE SKIP LOCKED
-),
-
-forgotten AS (
-    UPDATE evaluation_queries AS q SET answer = NULL, unsupported_claims = NULL
-    WHERE q.answer IS NOT NULL AND q.answer_note_ids && (SELECT array_agg(e.id) FROM expired AS e)
-)
-
-DELETE FROM notes AS n USING expired AS e WHERE n.id = e.id RETURNING n.id;
+SELECT n.id FROM notes AS n
+WHERE n.expires_at <= now() - make_interval(hours => :grace_hours)
+ORDER BY n.expires_at, n.id LIMIT :batch_size
+FOR UPDATE SKIP LOCKED;
 
 -- name: count_expired_notes$
 -- How many notes are due for purging, claimed or not.

@@ -13,9 +13,15 @@ SELECT
 -- returns: model text, vectors bigint
 SELECT e.model, count(*) AS vectors FROM chunk_embeddings AS e GROUP BY e.model;
 
+-- name: windows_progress
+-- Chunks there are that have windows, by model.
+-- returns: model text, chunks bigint
+SELECT w.model, count(*) AS chunks FROM chunk_windows AS w WHERE w.window_index = 0 GROUP BY w.model;
+
 -- name: index_is_current$
--- Whether every note of a range of months is chunked as configured and has all vectors of the given models.
--- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[]
+-- Whether every note of a range of months is chunked as configured and has all vectors and windows of the given models.
+-- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, models text[], window_models text[],
+--          windows_hash text
 -- returns: bool
 SELECT
     NOT EXISTS (
@@ -29,4 +35,12 @@ SELECT
     AND NOT EXISTS (
         SELECT FROM unnest(:models::text[]) AS w (name)
         WHERE NOT EXISTS (SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.embeds_chunks)
+    )
+    AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = ANY(:window_models))
+    AND NOT EXISTS (
+        SELECT FROM unnest(:window_models::text[]) AS w (name)
+        WHERE
+            NOT EXISTS (
+                SELECT FROM embedding_models AS m WHERE m.name = w.name AND m.windows_hash = :windows_hash
+            )
     );

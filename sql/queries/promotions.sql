@@ -60,22 +60,35 @@ WHERE
     )
 ORDER BY p.id DESC LIMIT 1;
 
--- name: withdrawn_at$
--- The time after which a configuration must have been evaluated to be promoted automatically: when it was withdrawn, or
--- when the chunks that evaluations used were dropped.
--- params:  configuration text, config_hash text
--- returns: timestamptz; null if neither happened
-SELECT
-    greatest(
-        (
-            SELECT max(h.withdrawn_at) FROM (
-                SELECT
-                    p.configuration, p.config_hash,
-                    lead(p.reason) OVER newer AS reason, lead(p.promoted_at) OVER newer AS withdrawn_at
-                FROM promotions AS p
-                WINDOW newer AS (ORDER BY p.id)
-            ) AS h
-            WHERE h.reason IS NOT NULL AND (h.configuration, h.config_hash) = (:configuration, :config_hash)
-        ),
-        (SELECT max(h.created_at) FROM migration_holds AS h WHERE h.kind = 'rolled_back')
-    ) AS withdrawn_at;
+-- name: is_withdrawn$
+-- Whether a person withdrew a configuration, under whatever name, and it was not promoted since. A rollback to whole
+-- notes, which withdraws whatever served, ends when the migration is resumed, and does not count.
+-- params:  config_hash text
+-- returns: bool
+WITH history AS (
+    SELECT
+        p.config_hash,
+        lead(p.id) OVER newer AS id, lead(p.reason) OVER newer AS reason, lead(p.run_id) OVER newer AS run_id,
+        lead(p.promoted_at) OVER newer AS withdrawn_at
+    FROM promotions AS p
+    WINDOW newer AS (ORDER BY p.id)
+)
+
+SELECT count(*) > 0 AS is_withdrawn FROM history AS w
+WHERE
+    w.config_hash = :config_hash AND w.reason IS NOT NULL
+    AND NOT EXISTS (
+        SELECT FROM promotions AS p
+        WHERE p.id > w.id AND p.config_hash = w.config_hash AND p.reason IS NULL
+    )
+    AND NOT EXISTS (
+        SELECT FROM migration_holds AS h
+        WHERE
+            h.kind = 'rolled_back' AND h.created_at >= w.withdrawn_at AND h.reason = w.reason
+            AND h.run_id IS NOT DISTINCT FROM w.run_id
+    );
+
+-- name: rolled_back_at$
+-- When everything was last rolled back to whole notes.
+-- returns: timestamptz; null if it never was
+SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kind = 'rolled_back';

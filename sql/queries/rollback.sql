@@ -19,6 +19,10 @@ WHERE
             SELECT FROM embedding_models AS m INNER JOIN pending_embeddings AS p ON p.model = m.name
             WHERE p.note_id = n.id
         )
+        OR EXISTS (
+            SELECT FROM embedding_models AS m INNER JOIN pending_windows AS p ON p.model = m.name
+            WHERE p.note_id = n.id
+        )
     )
 ORDER BY n.id LIMIT :batch_size;
 
@@ -27,6 +31,15 @@ ORDER BY n.id LIMIT :batch_size;
 -- params:  note_ids uuid[]
 -- index:   pending_embeddings_pkey
 SELECT FROM embedding_models AS m INNER JOIN pending_embeddings AS p ON p.model = m.name
+WHERE p.note_id = ANY(:note_ids)
+ORDER BY p.model, p.note_id
+FOR UPDATE OF p;
+
+-- name: lock_pending_windows_of_notes!
+-- Wait for the runs that embed the windows of some notes, too.
+-- params:  note_ids uuid[]
+-- index:   pending_windows_pkey
+SELECT FROM embedding_models AS m INNER JOIN pending_windows AS p ON p.model = m.name
 WHERE p.note_id = ANY(:note_ids)
 ORDER BY p.model, p.note_id
 FOR UPDATE OF p;
@@ -43,8 +56,14 @@ SELECT n.id FROM notes AS n WHERE n.id = ANY(:note_ids) ORDER BY n.id FOR NO KEY
 DELETE FROM pending_embeddings AS p USING embedding_models AS m
 WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
 
+-- name: drop_pending_windows_of_notes!
+-- params:  note_ids uuid[]
+-- index:   pending_windows_pkey
+DELETE FROM pending_windows AS p USING embedding_models AS m
+WHERE p.model = m.name AND p.note_id = ANY(:note_ids);
+
 -- name: drop_chunks_of_notes!
--- Delete the chunks of the given notes, with their vectors and failures.
+-- Delete the chunks of the given notes, with their vectors, windows and failures.
 -- params:  note_ids uuid[]
 -- index:   chunks_position_key
 DELETE FROM chunks WHERE note_id = ANY(:note_ids);

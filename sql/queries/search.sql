@@ -28,16 +28,20 @@ WHERE
 -- name: search_lists
 -- The lists of a question, and what they search: all visible notes, the notes not yet searchable by chunk, or chunks.
 -- {any_unchunked} is FALSE if plan_search says so; then no chunk has to be excluded.
--- params:  model text (empty: none), those of visible_notes and of the lists
--- index:   notes_unchunked_idx, pending_embeddings_pkey, chunks_position_key
+-- params:  model text (empty: none), window_model text (empty: none), those of visible_notes and of the lists
+-- index:   notes_unchunked_idx, pending_embeddings_pkey, pending_windows_pkey, chunks_position_key
 WITH visible_notes AS {materialized} ({visible_notes}),
 
 unchunked_notes AS {materialized} (
     SELECT n.id, n.note_id, n.created_at FROM visible_notes AS n WHERE n.chunked_at IS NULL
     UNION ALL
     SELECT n.id, n.note_id, n.created_at
-    FROM pending_embeddings AS p INNER JOIN visible_notes AS n ON n.id = p.note_id
-    WHERE p.model = :model AND n.chunked_at IS NOT NULL
+    FROM (
+        SELECT e.note_id FROM pending_embeddings AS e WHERE e.model = :model
+        UNION
+        SELECT w.note_id FROM pending_windows AS w WHERE w.model = :window_model
+    ) AS p INNER JOIN visible_notes AS n ON n.id = p.note_id
+    WHERE n.chunked_at IS NOT NULL
 ),
 
 searched_chunks AS {materialized} (
@@ -48,6 +52,7 @@ searched_chunks AS {materialized} (
         OR (
             n.chunked_at IS NOT NULL
             AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+            AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = :window_model AND p.note_id = n.id)
         )
 )
 
@@ -74,6 +79,125 @@ FROM (
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
+-- name: search_windows
+-- Chunks by the nearest of their windows: the nearest windows, folded. Else as search_vectors.
+-- params:  {vector} halfvec, {threshold} float8, {windows} (>= pool), {pool} (>= 1): both literals
+-- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
+SELECT
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+FROM (
+    WITH distances AS {materialized} (
+        SELECT
+            x.id, x.note_id, x.created_at, w.window_index,
+            w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+        FROM {embeddings} AS w INNER JOIN {searched} AS x ON x.id = w.chunk_id
+        WHERE w.model = {model}
+    ),
+
+    nearest AS (
+        SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d
+        ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
+    )
+
+    SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
+    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {pool}
+) AS s
+WHERE 1 - s.distance >= {threshold}
+ORDER BY s.distance, s.id;
+
+-- name: score_vectors
+-- Cosines of some chunks, or of some whole notes.
+-- params:  {vector} halfvec, {ids} uuid[]
+-- index:   the primary key of the model's partition
+SELECT
+    {list} AS list, e.{key} AS id,
+    1 - (e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension})) AS score
+FROM {embeddings} AS e
+WHERE e.model = {model} AND e.{key} = ANY({ids}) AND e.{column} IS NOT NULL;
+
+-- name: score_windows
+-- Cosines of the nearest windows of some chunks.
+-- params:  {vector} halfvec, {ids} uuid[]
+-- index:   the primary key of the model's partition
+SELECT
+    {list} AS list, w.chunk_id AS id,
+    1 - min(w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension})) AS score
+FROM {embeddings} AS w
+WHERE w.model = {model} AND w.chunk_id = ANY({ids})
+GROUP BY w.chunk_id;
+
+-- name: match_windows
+-- Of some chunks the window nearest to a question; of two as near the first.
+-- params:  {vector} halfvec, ids uuid[]
+-- returns: chunk_id uuid, start_char int, end_char int, in the content of the chunk
+-- index:   the primary key of the model's partition
+SELECT DISTINCT ON (w.chunk_id) w.chunk_id, w.start_char, w.end_char
+FROM {embeddings} AS w
+WHERE w.model = {model} AND w.chunk_id = ANY(:ids)
+ORDER BY w.chunk_id, w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index;
+
+-- name: corpus_statistics
+-- How many documents BM25 counts, and how long they are.
+SELECT
+    greatest(i.chunk_count, 1)::double precision AS document_count,
+    greatest(i.average_lexeme_occurrences, 1) AS average_length
+FROM index_state AS i;
+
+-- name: question_lexemes
+-- The lexemes of a question, in how many documents of `corpus` each is, and its weight.
+-- params:  {query} text
+SELECT
+    q.lexeme, coalesce(l.document_count, 0) AS document_count,
+    ln(
+        1 + (greatest(c.document_count - coalesce(l.document_count, 0), 0) + 0.5)
+        / (coalesce(l.document_count, 0) + 0.5)
+    ) AS idf
+FROM unnest(spanish_tsvector({query})) AS q
+CROSS JOIN corpus AS c
+LEFT JOIN lexeme_statistics AS l ON l.lexeme = q.lexeme -- noqa: ST09
+WHERE q.lexeme IS NOT NULL;
+
+-- name: score_words
+-- BM25 of some documents, as search_chunk_words scores its candidates; none for a document without any of the words.
+-- params:  {query} text
+SELECT {list} AS list, s.id, s.score FROM (
+    WITH corpus AS MATERIALIZED ({corpus}),
+
+    lexemes AS MATERIALIZED ({lexemes}),
+
+    documents AS MATERIALIZED ({documents}),
+
+    question AS MATERIALIZED (
+        SELECT array_agg(a.lexeme) AS all_lexemes, sum(a.idf ORDER BY a.lexeme) * 2.2 AS bound FROM lexemes AS a
+    )
+
+    SELECT
+        d.id,
+        least(1, sum(
+            x.idf * cardinality(t.positions) * 2.2
+            / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * d.lexeme_occurrences / k.average_length))
+            ORDER BY x.lexeme
+        ) / q.bound) AS score
+    FROM documents AS d
+    CROSS JOIN corpus AS k
+    CROSS JOIN question AS q
+    CROSS JOIN LATERAL unnest(ts_filter(setweight(d.tsv, 'A', q.all_lexemes), '{{a}}')) AS t
+    INNER JOIN lexemes AS x ON x.lexeme = t.lexeme
+    GROUP BY d.id, q.bound
+) AS s;
+
+-- name: chunk_documents
+-- params:  {ids} uuid[]
+-- index:   chunks_pkey
+SELECT c.id, c.tsv, c.lexeme_occurrences FROM chunks AS c WHERE c.id = ANY({ids});
+
+-- name: note_documents
+-- A note as one document: a long one counts its words for less, as a long chunk does.
+-- params:  {ids} uuid[]
+-- index:   note_words_pkey
+SELECT w.note_id AS id, w.tsv, count_occurrences(w.tsv) AS lexeme_occurrences FROM note_words AS w
+WHERE w.note_id = ANY({ids});
+
 -- name: search_chunk_words
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
 -- A candidate contains one of the rarest lexemes; lexemes are added while their document counts stay within the budget.
@@ -83,24 +207,9 @@ ORDER BY s.distance, s.id;
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
-    WITH corpus AS MATERIALIZED (
-        SELECT
-            greatest(i.chunk_count, 1)::double precision AS document_count,
-            greatest(i.average_lexeme_occurrences, 1) AS average_length
-        FROM index_state AS i
-    ),
+    WITH corpus AS MATERIALIZED ({corpus}),
 
-    lexemes AS MATERIALIZED (
-        SELECT
-            q.lexeme, coalesce(l.document_count, 0) AS document_count,
-            ln(
-                1 + (greatest(c.document_count - coalesce(l.document_count, 0), 0) + 0.5)
-                / (coalesce(l.document_count, 0) + 0.5)
-            ) AS idf
-        FROM unnest(spanish_tsvector({query})) AS q
-        CROSS JOIN corpus AS c
-        LEFT JOIN lexeme_statistics AS l ON l.lexeme = q.lexeme -- noqa: ST09
-    ),
+    lexemes AS MATERIALIZED ({lexemes}),
 
     budgeted AS (
         SELECT
@@ -202,17 +311,20 @@ ORDER BY score DESC, s.id;
 -- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
 -- models, and the number of visible notes up to a limit. They are counted only if they may be few: with filters, or
 -- with several tenants.
--- params:  model text (empty: none), models text[], counted int (the limit), those of visible_notes
+-- params:  model text (empty: none), window_model text (empty: none), models text[], counted int (the limit), those of
+--          visible_notes
 -- returns: any_unchunked bool, any_expired bool, matching bigint or null, name text, dimension int, provider text,
---          digest text, similarity_threshold float8; one row for each requested model that is known and not retired, or
---          a single row without a name
+--          digest text, similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row
+--          for each requested model that is known and not retired, or a single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
-    p.any_unchunked, p.any_expired, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold
+    p.any_unchunked, p.any_expired, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold,
+    m.cosine_low, m.cosine_high, m.windows_hash IS NOT NULL AS has_windows
 FROM (
     SELECT
         EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)
-        OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model) AS any_unchunked,
+        OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model)
+        OR EXISTS (SELECT FROM pending_windows WHERE model = :window_model) AS any_unchunked,
         (SELECT min(n.expires_at) <= now() FROM notes AS n WHERE n.tenant_id = :tenant) IS TRUE AS any_expired,
         CASE
             WHEN {filtered} OR (SELECT min(n.tenant_id) <> max(n.tenant_id) FROM notes AS n)

@@ -122,9 +122,14 @@ SELECT set_config(:name, :value, FALSE);
 -- params:  name text, value text
 SELECT set_config(:name, :value, TRUE);
 
--- name: lift_lock_timeout!
--- Restore the session's lock timeout until this transaction ends.
-SET LOCAL lock_timeout TO DEFAULT;
+-- name: lock_timeout$
+-- returns: text, such as '30s'; '0' without a limit
+SELECT current_setting('lock_timeout');
+
+-- name: limit_lock_waits!
+-- Limit how long this session waits for a lock, unless the server, the database or the role has a limit of its own.
+-- params:  value text
+SELECT set_config('lock_timeout', :value, FALSE) WHERE current_setting('lock_timeout') = '0';
 
 -- name: limit_session!
 -- Limit how long each further statement of this session may take.
@@ -148,3 +153,22 @@ SELECT count(*) > 0 AS known FROM pg_database AS d WHERE d.datname = :name;
 
 -- name: create_database!
 CREATE DATABASE {database};
+
+-- name: list_lock_holders
+-- The sessions that the given ones wait for, at most one row each for a waiting and a holding session.
+-- params:  pids int[]
+-- returns: waiting_pid int, holder_pid int, holder_user text, holder_program text, held_s double precision, locked text
+SELECT
+    w.pid AS waiting_pid,
+    h.pid AS holder_pid,
+    coalesce(h.usename, '?') AS holder_user,
+    coalesce(nullif(h.application_name, ''), '?') AS holder_program,
+    extract(EPOCH FROM clock_timestamp() - coalesce(h.xact_start, h.backend_start, clock_timestamp()))
+    ::double precision AS held_s,
+    coalesce(
+        (SELECT min(l.relation::regclass::text) FROM pg_locks AS l WHERE l.pid = w.pid AND NOT l.granted), '?'
+    ) AS locked
+FROM pg_stat_activity AS w
+CROSS JOIN LATERAL (SELECT DISTINCT pid FROM unnest(pg_blocking_pids(w.pid)) AS b (pid)) AS blocking
+INNER JOIN pg_stat_activity AS h ON h.pid = blocking.pid
+WHERE w.pid = any(:pids) AND w.wait_event_type = 'Lock';

@@ -25,6 +25,7 @@ from rag_resources.core.evaluation import Summary
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.significance import SEED
 from rag_resources.core.types import TimeWindow, Vectors
+from rag_resources.core.windows import windows_hash
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
@@ -33,6 +34,7 @@ from rag_resources.evaluation.runner import evaluate
 from rag_resources.golden.files import squad_entries
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.squad import SquadDataset, read_squad
 from rag_resources.providers.cache import Limits, MemoryCache
@@ -45,7 +47,8 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.models import register_model
 from rag_resources.store.status import read_status
-from rag_resources.store.vector_indexes import ensure_vector_indexes
+from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_window_indexes
+from rag_resources.store.windows import register_windows
 from tests.benchmarks.homes import home_folder
 from tests.benchmarks.quality_study import (
     SELECTION,
@@ -140,7 +143,17 @@ class Bench:
                 embed_chunks(database, embedder, EVERYTHING, progress=advance)
                 embed_notes(database, embedder, EVERYTHING, progress=advance)
             ensure_vector_indexes(database, embedder.info, min_rows=self._settings.hnsw_min_rows)
+            if any(own.config.searches_windows for own in self._variants.values()):
+                self._cut(database, embedder)
             note(f"{title}: indexed with {model}")
+
+    def _cut(self, database: Database, embedder: Embedder) -> None:
+        """Make the windows of the chunks."""
+        cutting, info = self._settings.windows, embedder.info
+        with database.transaction() as connection:
+            register_windows(connection, info.name, windows_hash=windows_hash(cutting))
+        embed_windows(database, embedder, cutting, EVERYTHING)
+        ensure_window_indexes(database, info, min_rows=self._settings.hnsw_min_rows)
 
     def _evaluate(
         self, database: Database, questions: Sequence[GoldenEntry], title: str

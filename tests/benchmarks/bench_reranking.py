@@ -32,7 +32,7 @@ from rag_resources.core.fusion import fuse
 from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS, FusionConfig
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import RankedList
-from rag_resources.core.text import sentences
+from rag_resources.core.sentences import sentences
 from rag_resources.core.types import Candidate, Chunk, Note, Ranking, ScoredChunk, Vectors
 from rag_resources.database.migrations import migrate
 from rag_resources.database.server import EmbeddedServer

@@ -19,6 +19,10 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.experiment import Selection, choose, split_questions
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.metrics import SERVED
+
+RANKED = tuple(metric for metric in COMPARED if metric != SERVED)
+"""The compared metrics of a ranking: a study asks for more passages than a user gets."""
 
 METHODS: tuple[Literal["weighted", "rrf"], ...] = ("weighted", "rrf")
 SEMANTIC_WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -224,7 +228,7 @@ def _pooled(
     """Average each metric of each question over cells, by candidate."""
     return {
         name: {
-            key: {metric: fmean(cell[name][key][metric] for cell in cells) for metric in COMPARED}
+            key: {metric: fmean(cell[name][key][metric] for cell in cells) for metric in RANKED}
             for key in keys
         }
         for name in cells[0]

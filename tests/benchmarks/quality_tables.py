@@ -8,7 +8,6 @@ import numpy as np
 
 from rag_resources.cli.output import console, table
 from rag_resources.core.comparison import (
-    COMPARED,
     Comparison,
     MetricComparison,
     QueryMetrics,
@@ -17,7 +16,7 @@ from rag_resources.core.comparison import (
 from rag_resources.core.experiment import Point, pareto_front
 from rag_resources.core.gate import wilson_interval
 from rag_resources.core.significance import bootstrap_intervals
-from tests.benchmarks.quality_study import Length, Study, Variant, fusion_variants
+from tests.benchmarks.quality_study import RANKED, Length, Study, Variant, fusion_variants
 
 METRICS = {
     "hit_rate_at_1": "@1",
@@ -32,7 +31,7 @@ METRICS = {
 PASSAGE_METRICS = {"hit_rate_at_1": "@1 per passage", "mrr": "MRR@10 per passage"}
 """The same of metrics per passage."""
 
-COMPARED_WORDS = tuple(METRICS[metric] for metric in COMPARED)
+COMPARED_WORDS = tuple(METRICS[metric] for metric in RANKED)
 FRONT_MARK = "◆"
 NO_MODEL = "–"
 

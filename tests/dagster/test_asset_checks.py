@@ -74,15 +74,20 @@ def test_a_vector_that_is_gone(indexed: Project) -> None:
 
 
 def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
-    """A vector altered in the store is a warning with the cosine that shows it."""
+    """Vectors altered in the store block, and the next batch does not start."""
     indexed.query(
         "UPDATE chunk_embeddings AS e SET embedding ="
         " (SELECT array_agg(CASE WHEN i = 1 THEN 1 ELSE 0.01 END)::real[]::vector::halfvec"
         "  FROM generate_series(1, 512) AS i)"
     )
     said = indexed.check(EMBEDDINGS, "batch_equals_single")
-    assert (said.passed, said.severity) == (False, WARN)
+    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
     assert said.metadata["lowest_cosine"].value < 0.9
+    assert said.metadata["wrong_norms"].value > 0
+    assert indexed.run(GOLDEN).success
+    batch = indexed.check(EMBEDDINGS, "retrieval_quality")
+    assert (batch.passed, batch.metadata["next_batch"].value) == (False, "closed")
+    assert "los vectores no son los del modelo" in str(batch.description)
 
 
 def test_a_question_whose_note_is_gone(indexed: Project) -> None:

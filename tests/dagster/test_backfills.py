@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -276,18 +277,22 @@ def test_a_main_job_that_outlives_its_database_blocks_nothing(
             own.ensure_database(name)
         migrate(own.dsn("rag"))
         with opened(folder / "home", own.dsn("rag"), own.dsn("dagster"), corpus) as project:
-            outlive(own, project)
+            told = folder / "told.txt"
+            outlive(own, project, told)
+            assert "Error inesperado" not in told.read_text("utf-8")
+            assert "WARNING" not in told.read_text("utf-8")
     finally:
         own.down()
 
 
-def outlive(own: EmbeddedServer, project: Project) -> None:
+def outlive(own: EmbeddedServer, project: Project, told: Path) -> None:
     """Kill the server of a main job that is waiting for a lock, and bring it back."""
     instance = project.instance
     command = [sys.executable, "-m", "rag_assets", "run"]
-    with psycopg.connect(project.database_url) as busy:
+    with closing(psycopg.connect(project.database_url)) as busy:
         busy.execute("LOCK TABLE notes IN SHARE MODE")
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with told.open("wb") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
         [record] = eventually(lambda: instance.get_run_records(started))
         run_id = record.dagster_run.run_id

@@ -6,13 +6,14 @@ import dagster as dg
 import pytest
 from backfills import canceled, launch, launch_job, tick
 from dagster_project import (
+    CANDIDATE,
     CHUNKS,
     EMBEDDINGS,
     FILLER,
     GOLDEN,
     MONTHS,
     NOTES,
-    REFERENCE,
+    PROMOTED,
     Project,
     evaluation,
     failure_texts,
@@ -29,7 +30,7 @@ WAYS_TO_ASK = ("", "Dime: ", "Me pregunto: ")
 
 @pytest.fixture
 def migrating(indexed: Project) -> Project:
-    """Indexed, with an evaluation of whole notes over enough questions to show a drop."""
+    """Indexed, with a configuration that serves, and enough questions to show a drop."""
     indexed.corpus.ask(
         [
             {**question, "query": f"{way}{question['query']}"}
@@ -37,7 +38,7 @@ def migrating(indexed: Project) -> Project:
             for way in WAYS_TO_ASK
         ]
     )
-    assert indexed.run(GOLDEN, REFERENCE).success
+    assert indexed.run(GOLDEN, CANDIDATE, PROMOTED).success
     return indexed
 
 
@@ -86,7 +87,7 @@ def test_a_good_batch_is_recorded_and_lets_the_next_one_start(migrating: Project
     said = evaluation(result, EMBEDDINGS, QUALITY)
     assert said.passed
     assert Message.BATCH_OPEN in str(said.description)
-    assert "sin caída significativa frente a «baseline»" in str(said.description)
+    assert "sin caída significativa frente a «rapida»" in str(said.description)
     assert batches(migrating, "model, run_id, months, total_queries, gate") == [
         ("use_multilingual", result.run_id, ["2025-01", "2025-02"], 24, "open")
     ]
@@ -104,7 +105,7 @@ def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Proje
         False,
     )
     assert Message.BATCH_CLOSED in str(said.description)
-    assert "caída significativa frente a «baseline»" in str(said.description)
+    assert "caída significativa frente a «rapida»" in str(said.description)
     assert said.metadata["p_value"].value < said.metadata["level"].value
 
     leave_work(migrating)
@@ -173,8 +174,18 @@ def test_the_floor_closes_the_gate_without_any_baseline(
     said = indexed.check(EMBEDDINGS, QUALITY)
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     leave_work(indexed)
-    refused = indexed.run(CHUNKS, months=LAST)
+    refused = indexed.run(CHUNKS, EMBEDDINGS, months=LAST)
+    assert not refused.success
     assert "MIGRATION_FLOOR = 0.950" in failure_texts(refused)
+
+
+def test_a_models_gate_stops_only_its_own_batches(migrating: Project) -> None:
+    """Another model's gate does not keep notes from being chunked."""
+    close(migrating)
+    migrating.query("UPDATE migration_batches SET model = 'e5_small'")
+    leave_work(migrating)
+    assert migrating.run(CHUNKS, EMBEDDINGS, months=LAST).success
+    assert not has_work(migrating)
 
 
 # --- Running backfills --------------------------------------------------------------------------

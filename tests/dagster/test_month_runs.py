@@ -107,11 +107,11 @@ def test_a_bad_month_fails_alone(project: Project) -> None:
 def test_an_unforeseen_error_costs_its_own_month_only(project: Project) -> None:
     """An error that is none of ours fails its month as well, and is named with its kind."""
     assert project.run(NOTES, months=MONTHS).success
-    refuse_chunks_of(project, project.note_id("2025-03-14-cuarenta"), "inesperado", code="P0001")
+    refuse_chunks_of(project, project.note_id("2025-03-14-cuarenta"), "inesperado", code="0A000")
     failed = project.run(CHUNKS, months=MONTHS)
     assert not failed.success
     assert sorted(materialised(failed, CHUNKS)) == [MONTHS[0], MONTHS[1], MONTHS[3]]
-    assert "2025-03: RaiseException: inesperado" in failure_texts(failed)
+    assert "2025-03: FeatureNotSupported: inesperado" in failure_texts(failed)
     assert project.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
     assert not main_job.failed_for_notes_only(project.instance, failed)
 

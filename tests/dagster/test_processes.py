@@ -89,7 +89,7 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
     notes = list(Path(home.environment["NOTES_SOURCE"]).rglob("*.md"))
     assert counts["notes"] == counts["note_embeddings"] == len(notes) > 0
     assert counts["chunk_embeddings"] == 2 * counts["chunks"] > 0
-    assert counts["evaluation_results"] == 7
+    assert counts["evaluation_results"] == 8
 
     second = command(home.environment, "run")
     assert second.returncode == 0, second.stderr

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from dagster_project import (
     CANDIDATE,
+    CONFIGURATIONS,
     FILLER,
     GOLDEN,
     PROMOTED,
@@ -52,24 +54,40 @@ def promotions(project: Project) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("run_config", [{}, NAMED], ids=["best", "named"])
-def test_a_failed_gate_stops_the_run_before_the_promotion(
+def test_a_failed_gate_stops_the_promotion_and_nothing_else(
     failing: Project, run_config: Mapping[str, Any]
 ) -> None:
-    """In one run the blocking check comes first, so the promotion is not attempted."""
+    """The check is red; only the promotion fails the run, and it says why."""
     result = failing.run(CANDIDATE, PROMOTED, run_config=run_config)
-    assert not result.success
     said = evaluation(result, CANDIDATE, "hit_rate_gate")
-    assert (said.passed, said.severity, said.blocking) == (False, dg.AssetCheckSeverity.ERROR, True)
+    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert said.metadata["hit_rate_at_10"].value < 0.85
+    assert not evaluation(result, CANDIDATE, "hit_rate_settled").passed
     assert materialised(result, CANDIDATE)
-    assert "promoted_config" not in {event.step_key for event in result.get_step_failure_events()}
-    assert not materialised(result, PROMOTED)
+    assert REFUSED in failure_texts(result)
+    assert {event.step_key for event in result.get_step_failure_events()} == {"promoted_config"}
     assert not promotions(failing)
+
+
+def test_an_evaluation_fails_only_if_what_serves_fell(indexed: Project) -> None:
+    """A candidate and a reference under the threshold colour their checks, not the run."""
+    report = dg.AssetKey("evaluation_report")
+    assert indexed.run(CANDIDATE, PROMOTED).success
+    assert indexed.run(CANDIDATE, REFERENCE, report).success
+    indexed.corpus.ask(
+        [{**question, "relevantNotes": [FILLER]} for question in indexed.corpus.questions()]
+    )
+    assert indexed.run(GOLDEN).success
+    fell = indexed.run(CANDIDATE, REFERENCE, report)
+    assert "«rapida», que sirve, ya no pasa: no pasa el control" in failure_texts(fell)
+    assert materialised(fell, report)
+    indexed.query("DELETE FROM promotions")
+    assert indexed.run(CANDIDATE, REFERENCE, report).success
 
 
 def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
     """Alone, by the job, by name and on the command line: the asset itself refuses."""
-    assert not failing.run(CANDIDATE).success
+    assert failing.run(CANDIDATE).success
     assert REFUSED in failure_texts(failing.run(PROMOTED))
     assert REFUSED in failure_texts(failing.run(PROMOTED, run_config=NAMED))
     job = (
@@ -124,3 +142,37 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
     assert promotions(indexed) == [("rapida",), ("rapida",)]
     serving = indexed.query("SELECT m.name FROM embedding_models m WHERE m.state = 'serving'")
     assert serving == [("use_multilingual",)]
+
+
+def test_a_copy_that_serves_less_is_not_promoted(
+    indexed: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ranks the same, so only what users get tells them apart; asked by name, too."""
+    text = (CONFIGURATIONS / "rapida.yaml").read_text("utf-8")
+    (tmp_path / "rapida.yaml").write_text(text, "utf-8")
+    copy = text.replace("name: rapida", "name: copia").replace(
+        "    retrieval: 50", "    retrieval: 50\n    final: 1"
+    )
+    (tmp_path / "copia.yaml").write_text(copy, "utf-8")
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
+    evaluated = dg.AssetKey(["evaluation_results", "copia"])
+
+    assert indexed.run(CANDIDATE, evaluated, PROMOTED).success
+    assert promotions(indexed) == [("rapida",)]
+    rates = dict(
+        indexed.query("SELECT configuration, (hit_rate_at_10, mrr) FROM evaluation_results")
+    )
+    assert rates["copia"] == rates["rapida"]
+    named = {"ops": {"promoted_config": {"config": {"configuration": "copia"}}}}
+    assert "Hit_Rate@final es peor" in failure_texts(indexed.run(PROMOTED, run_config=named))
+    said = indexed.check(evaluated, "no_regression")
+    assert not said.passed
+    assert said.metadata["served_state"].value == "inferior"
+
+
+def test_an_evaluation_from_before_what_users_get_was_measured_promotes_nothing(
+    indexed: Project,
+) -> None:
+    assert indexed.run(CANDIDATE).success
+    indexed.query("UPDATE evaluation_results SET served_hit_rate = NULL")
+    assert "no midió lo que recibe quien pregunta" in failure_texts(indexed.run(PROMOTED))

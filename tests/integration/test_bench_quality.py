@@ -1,10 +1,11 @@
-"""The quality benchmark on a question set of a few notes, with the fast model alone."""
+"""The quality benchmarks on a question set of a few notes."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import bench_windows
 from tests.benchmarks.bench_quality import main
 
 TOPICS = {
@@ -65,3 +66,17 @@ def test_every_note_length_is_measured_once_and_compared(
     shown = capsys.readouterr()
     assert "Quality with 6 or 10 paragraphs per note" in shown.out
     assert "6 or 10 paragraphs per note: fulltext: MRR@10 1.000" in shown.err
+
+
+def test_every_way_of_cutting_and_weighing_windows_is_measured(
+    question_set: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "tables.md"
+    asked = ["--paragraphs", "1", "--cuts", "1/1", "--markdown", str(written)]
+    bench_windows.main([str(question_set), *asked])
+    tables = written.read_text("utf-8")
+    assert "### Windows on preguntas.json, 1 paragraph a note, all: 6 questions" in tables
+    measured = [bench_windows.BASE, *bench_windows.WITHOUT_WINDOWS]
+    measured += [f"1/1 {variant}" for variant in bench_windows.WITH_WINDOWS]
+    for label in measured:
+        assert f"| {label} | 1.000 " in tables

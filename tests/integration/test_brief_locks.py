@@ -11,7 +11,7 @@ import pytest
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.errors import IndexingError
 from rag_resources.database.claims import with_brief_locks
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import LOCK_TIMEOUT, Database
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store.chunks import refresh_statistics
@@ -155,11 +155,11 @@ def test_a_table_that_others_never_let_go_of_is_given_up(corpus: Corpus, session
         with pytest.raises(IndexingError, match="y no avanza"):
             with_brief_locks(connection, work, patience_s=0)
         assert connection.execute("SELECT chunk_count FROM index_state").fetchone() != (99,)
-        assert connection.execute("SHOW lock_timeout").fetchone() == ("0",)
+        assert connection.execute("SHOW lock_timeout").fetchone() == (LOCK_TIMEOUT,)
         session.rollback()
         with_brief_locks(connection, work)
         assert connection.execute("SELECT chunk_count FROM index_state").fetchone() == (99,)
-        assert connection.execute("SHOW lock_timeout").fetchone() == ("0",)
+        assert connection.execute("SHOW lock_timeout").fetchone() == (LOCK_TIMEOUT,)
 
 
 # --- The statistics of full-text search ---------------------------------------------------------

@@ -23,7 +23,7 @@ from rag_resources.cli import main
 from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
-from rag_resources.core.types import RetrievalResponse, TimeWindow
+from rag_resources.core.types import RetrievalResponse, RetrievalResult, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
@@ -380,10 +380,55 @@ def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -
     outcome = indexed("retrieve", "gata tren habas", "--config", "fulltext", "--top-k", "2")
     assert outcome.code == 0
     assert "1 · " in outcome.out
-    assert "2025-01-10 · Nota de gata" in outcome.out
+    assert "10 ene 2025 · Nota de gata" in outcome.out
     assert "▸La gata Nube" in outcome.out
     assert "Resultados: 2, en " in outcome.out
     assert outcome.out.count("Nota de") == 2
+
+
+def test_an_answer_is_in_the_language_of_its_reader(
+    indexed: Rag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option goes before the setting; what operators read stays in Spanish."""
+    asked = ("retrieve", "gata tren habas", "--config", "fulltext", "--top-k", "2")
+    for language, said in (("es", "Resultados: 2, en "), ("fr", "Résultats : 2, en ")):
+        monkeypatch.setenv("ANSWER_LANGUAGE", language)
+        assert said in indexed(*asked).out
+        assert "Results: 2, in " in indexed(*asked, "--language", "en").out
+    assert "Notas" in indexed("status").out
+
+
+def test_the_messages_of_an_answer_are_in_the_language_of_its_reader(indexed: Rag) -> None:
+    asked = ("retrieve", "gata", "--config", CONFIGURATION, "--model", "ollama_bge_m3")
+    shown = indexed(*asked, "--language", "fr")
+    assert "Recherche sémantique indisponible, recherche par mots-clés utilisée" in shown.err
+    assert "Étapes omises ou en échec" in shown.err
+    answer = indexed(*asked, "--language", "en", "--json").json
+    assert "Semantic search is unavailable, using keyword search" in answer["messages"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (["  ", "--language", "fr"], "Erreur : La question est vide."),
+        (["x", "--language", "en", "--config", "nada"], "There is no configuration named “nada”"),
+        (["x", "--language", "en", "--top-k", "0"], "The number of passages must be between 1"),
+        (["x", "--language", "fr", "--set", "a"], "--set : « a » n'a pas la forme nom=valeur"),
+        (["x", "--language", "fr", "--tag", ""], "--tag: ne peut pas être vide"),
+        (
+            ["x", "--language", "en", "--since", "2025-02-01", "--until", "2025-02-01"],
+            "--since must be before --until",
+        ),
+        (["x", "--language", "de"], "«de» no es una lengua de las respuestas"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_asked_is_told_in_the_language_of_the_reader(
+    rag_db: Rag, call: list[str], expected: str
+) -> None:
+    outcome = rag_db("retrieve", *call)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert expected in outcome.err
 
 
 def test_overrides_change_the_configuration(indexed: Rag) -> None:
@@ -544,7 +589,7 @@ def test_reranking_shows_its_score_beside_that_of_fusion(indexed: Rag) -> None:
     outcome = indexed(*asked, "--strategy", "hybrid+rerank", "--top-k", "1")
     assert outcome.code == 0
     assert outcome.err == ""
-    assert re.search(r"semantic.* · fusión 0\.\d{3}, reordenación [01]\.\d{3}", outcome.out)
+    assert re.search(r"semantic.* · fusión 0,\d{3}, reordenación [01],\d{3}", outcome.out)
     assert "reordenación" not in indexed(*asked).out
 
 
@@ -556,6 +601,47 @@ def test_an_answer_of_the_cache_says_so_and_gives_no_stages(
     shown = capsys.readouterr().out
     assert Message.RETRIEVED_CACHED.format(count=0, total=0.4) in shown
     assert "Etapas" not in shown
+
+
+def shown_match(before: str, best: str, after: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is shown, on one line, of a passage with a sentence before it and one after it."""
+    passage = f"{before}{best}{after}"
+    result = RetrievalResult(
+        uuid4(),
+        uuid4(),
+        content=passage,
+        expanded_content=f"Ayer. {passage} Mañana.",
+        score=0.5,
+        chunk_index=1,
+        matched_bounds=(6, 6 + len(passage)),
+        retrieval_method="windows",
+        original_score=0.5,
+        start_char=100,
+        matched_window=(100 + len(before), 100 + len(before) + len(best)),
+    )
+    response = RetrievalResponse((result,), "gata", "hybrid", MODEL, 0.4, {"search": 0.3})
+    show(response, CONFIGURATION, filtered=False)
+    inside = re.findall(r"│ (.*?) *│", capsys.readouterr().out)
+    return " ".join(" ".join(inside).split())
+
+
+def test_the_sentences_that_matched_best_are_marked_inside_their_passage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = shown_match("La gata duerme. ", "Come sardinas.", " Luego sale.", capsys)
+    assert shown == "Ayer. ▸La gata duerme. ▸▸Come sardinas.◂◂ Luego sale.◂ Mañana."
+    assert shown_match("", "Come.", "", capsys) == "Ayer. ▸▸▸Come.◂◂◂ Mañana."
+
+
+def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Not its beginning: that is too far from where to open the note."""
+    shown = shown_match("La gata duerme. " * 150, "Come sardinas.", " Sale. " * 300, capsys)
+    assert shown.startswith("…▸")
+    assert "gata duerme. ▸▸Come sardinas.◂◂ Sale." in shown
+    assert shown.endswith("◂…")
+    assert 1_000 < len(shown) < 1_600
 
 
 # Degraded and failed retrieval
@@ -939,7 +1025,10 @@ def test_the_embedded_server_goes_up_and_down(
         assert running["server"]["running"] is True
         assert running["database"]["notes"] == 0
     finally:
+        # The product's own server is stopped even if the settings name another.
+        monkeypatch.setenv("DATABASE_URL", "postgresql://u:secreto@127.0.0.1:1/x")
         down = rag("down")
+        monkeypatch.delenv("DATABASE_URL")
     assert down.code == 0
     assert rag("status", "--json").json["server"]["running"] is False
 

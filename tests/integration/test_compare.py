@@ -60,7 +60,7 @@ def test_the_newest_evaluations_of_two_configurations_are_compared(database: Dat
         digest="otra huella",
     )
     found = compare(database, "una", "otra")
-    hits, mrr, _ = found.comparison.metrics
+    hits, _, mrr, _ = found.comparison.metrics
     assert (hits.before, hits.after) == (1, pytest.approx(2 / 3))
     assert (mrr.before, mrr.after) == (pytest.approx(2.5 / 3), pytest.approx(2 / 3))
     assert hits.verdict is Verdict.NO_EVIDENCE
@@ -177,6 +177,8 @@ def test_an_evaluation_from_before_a_metric_is_compared_without_it(database: Dat
             (old,),
         )
     found = compare(database, "vieja", "nueva")
-    assert [item.metric for item in found.comparison.metrics] == ["hit_rate_at_10", "mrr"]
+    assert [item.metric for item in found.comparison.metrics] == [
+        *("hit_rate_at_10", "served_hit_rate", "mrr")
+    ]
     assert len(found.comparison.gained) == 1
     assert read_report(database, {}).matrix.cell("nueva", "vieja", "mrr").difference == 0.5

@@ -508,8 +508,11 @@ def test_a_call_says_how_many_results_it_wants(notes: Notes) -> None:
 
 @changes("retrieve.distinct_notes")
 def test_a_call_says_how_many_distinct_notes_it_wants(notes: Notes) -> None:
-    response = notes.ask(WHERE, {"top_k": {"retrieval": 1, "final": 1}}, distinct_notes=6)
-    assert len({result.note_id for result in response.results}) == 6
+    """No more than the configuration searches."""
+    for retrieval, count in ((50, 6), (1, 1)):
+        narrow = {"top_k": {"retrieval": retrieval, "final": 1}}
+        response = notes.ask(WHERE, narrow, distinct_notes=6)
+        assert len({result.note_id for result in response.results}) == count
 
 
 @changes("retrieve.filters")
@@ -537,6 +540,17 @@ def test_a_call_says_how_long_it_waits(notes: Notes, opened: threading.Event) ->
     assert methods(late) == {"fulltext"}
     opened.set()
     assert notes.ask(WHERE, embedder=Slow()).degraded == ()
+
+
+@changes("retrieve.language")
+def test_a_call_says_in_which_language_it_asks(notes: Notes) -> None:
+    """The words that join questions are those of the language."""
+    joined = "La gata negra et aussi la junta del ascensor"
+    inside = {}
+    for language in ("es", "fr"):
+        transformed = notes.ask(joined, language=language).transformed
+        inside[language] = transformed.sub_queries if transformed else ()
+    assert inside == {"es": (), "fr": ("La gata negra", "la junta del ascensor")}
 
 
 @changes("retrieve.cached")

@@ -38,6 +38,7 @@ START = datetime(2025, 1, 1, tzinfo=UTC)
 SMALL = ChunkingConfig(max_tokens=16, overlap_tokens=0, min_tokens=0)
 CHUNK_LISTS = (RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.FULLTEXT)
 NOTE_LISTS = (RankedList.NOTES_SEMANTIC, RankedList.NOTES_FULLTEXT)
+ALL_LISTS = (*CHUNK_LISTS, *NOTE_LISTS)
 WORD_LISTS = (RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 EVERYTHING = RetrievalFilters()
 
@@ -115,14 +116,14 @@ class Corpus(corpora.Corpus):
     def requests(
         self, text: str, *retrievers: RankedList, question: int = 0, threshold: float = 0.0
     ) -> list[ListRequest]:
-        """Lists of one question; all of them if none is named."""
+        """Lists of one question; all by chunk vectors or words if none is named."""
         (vector,) = self.embedder.embed_queries([text])
         embedded = EmbeddedQuery(self.embedder.info, vector, threshold)
         return [
             ListRequest(retriever, text=text, question=question)
             if retriever in WORD_LISTS
             else ListRequest(retriever, embedded=embedded, question=question)
-            for retriever in retrievers or RankedList
+            for retriever in retrievers or ALL_LISTS
         ]
 
     def scope(self, filters: RetrievalFilters = EVERYTHING, **changes: Any) -> SearchScope:
@@ -467,12 +468,12 @@ def test_several_questions_at_once_give_the_lists_of_each_alone(
         ranking for lists in asked for ranking in corpus.search(lists, scope, pool=5)
     ]
     assert [(ranking.question, ranking.name) for ranking in together] == [
-        (number, retriever) for number in range(len(QUESTIONS)) for retriever in RankedList
+        (number, retriever) for number in range(len(QUESTIONS)) for retriever in ALL_LISTS
     ]
     for ranking in together:
         assert ranking.model == ("" if ranking.name in WORD_LISTS else "hash_model")
     assert together[0].candidates
-    assert together[0].candidates != together[len(RankedList)].candidates
+    assert together[0].candidates != together[len(ALL_LISTS)].candidates
 
 
 def test_a_vector_is_sent_once_however_many_lists_it_searches(corpus: Corpus) -> None:

@@ -113,6 +113,9 @@ CHANGES = {
     "vector truncation": "TRUNCATE chunk_embeddings",
     "note vector deletion": "DELETE FROM note_embeddings",
     "queue": "INSERT INTO pending_embeddings (model, note_id) SELECT 'hash_model', id FROM notes",
+    "windows queue": """
+        INSERT INTO pending_windows (model, note_id) SELECT 'hash_model', id FROM notes
+    """,
     "lexemes": "DELETE FROM lexeme_statistics",
     "corpus statistics": "UPDATE index_state SET chunk_count = 1",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",

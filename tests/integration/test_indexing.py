@@ -178,7 +178,7 @@ def assert_fully_embedded(database: Database, embedder: HashEmbedder) -> None:
     """Every chunk has the vectors of its own two texts."""
     with database.transaction() as connection:
         gaps = count_gaps(connection, embedder.info, ALWAYS)
-        samples = sample_vectors(connection, embedder.info.name, limit=10_000)
+        samples = sample_vectors(connection, embedder.info.name, ALWAYS, per_month=10_000)
     assert gaps.total == 0
     assert gaps.chunks == len(samples)
     assert pending(database, embedder.info.name) == set()
@@ -496,10 +496,47 @@ def test_lost_model_ends_the_run_and_keeps_what_was_committed(
     assert_fully_embedded(database, broken)
 
 
-def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(database: Database) -> None:
-    """A constraint added by an installation stands for any refusal by the database."""
+REFUSING_TRIGGER = """
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NEW.content ~ 'maldita' THEN {refusal}; END IF;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON chunks FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+REFUSING_VECTORS = """
+    CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF ({text}) ~ 'maldita' THEN RAISE 'no aquí'; END IF;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON {table}
+    FOR EACH ROW EXECUTE FUNCTION refuse_{table}();
+"""
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason"),
+    [
+        ("ALTER TABLE chunks ADD CHECK (content !~ 'maldita')", "violates check constraint"),
+        (REFUSING_TRIGGER.format(refusal="RAISE 'no aquí'"), "no aquí"),
+        (
+            REFUSING_TRIGGER.format(
+                refusal="PERFORM to_tsvector(string_agg(md5(n::text), ' '))"
+                " FROM generate_series(1, 60000) AS n"
+            ),
+            "string is too long for tsvector",
+        ),
+    ],
+    ids=["constraint", "trigger", "limit"],
+)
+def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(
+    database: Database, refusal: str, reason: str
+) -> None:
     with database.transaction() as connection:
-        connection.execute("ALTER TABLE chunks ADD CHECK (content !~ 'maldita')")
+        connection.execute(refusal)  # type: ignore[arg-type]
     notes = add_notes(database, [text_of(1), "Una palabra maldita.", text_of(2)])
 
     report = chunk_window(database, ALWAYS, SMALL)
@@ -508,12 +545,43 @@ def test_note_that_cannot_be_stored_is_recorded_and_the_others_go_on(database: D
     assert [failure.note_id for failure in report.failed] == [notes[1]]
     (recorded,) = fetch(database, "SELECT stage, note_id, error FROM indexing_failures")
     assert (recorded.stage, recorded.note_id) == ("chunk", notes[1])
-    assert "violates check constraint" in recorded.error["text"]
+    assert reason in recorded.error["text"]
     assert "maldita" not in str(recorded.error)
 
     edit(database, notes[1], "Una palabra bendita.")
     assert chunk_window(database, ALWAYS, SMALL).notes == 1
     assert fetch(database, "SELECT * FROM indexing_failures") == []
+
+
+def test_vectors_that_cannot_be_stored_cost_only_their_note(database: Database) -> None:
+    notes = add_notes(database, [text_of(1), "Una palabra maldita.", text_of(2)])
+    embedder = HashEmbedder()
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+        for table, text in (
+            ("chunk_embeddings", "SELECT content FROM chunks WHERE id = NEW.chunk_id"),
+            ("note_embeddings", "SELECT content FROM notes WHERE id = NEW.note_id"),
+        ):
+            connection.execute(REFUSING_VECTORS.format(table=table, text=text))  # type: ignore[arg-type]
+    chunk_window(database, ALWAYS, SMALL)
+
+    reports = embed_chunks(database, embedder, ALWAYS), embed_notes(database, embedder, ALWAYS)
+
+    for report in reports:
+        assert report.notes == 2
+        assert [failure.note_id for failure in report.failed] == [notes[1]]
+    assert [(stage, note) for stage, note, _, _ in recorded_failures(database)] == [
+        ("embed_chunk", notes[1]),
+        ("embed_note", notes[1]),
+    ]
+    embedder.texts.clear()
+    embed_chunks(database, embedder, ALWAYS)
+    assert {text for text in embedder.texts if "maldita" not in text} == set()
+
+    edit(database, notes[1], "Una palabra bendita.")
+    index(database, embedder)
+    assert recorded_failures(database) == []
+    assert_fully_embedded(database, embedder)
 
 
 def test_chunks_that_were_not_stored_are_noticed_before_commit(database: Database) -> None:
@@ -862,15 +930,17 @@ config = ChunkingConfig.model_validate_json(sys.argv[2])
 with Database(sys.argv[1]) as database:
     chunk_window(database, window, config)
     embed_chunks(database, HashEmbedder(), window)
+sys.stdin.read()
 """
 
 
 def start_child(url: str, config: ChunkingConfig) -> subprocess.Popen[bytes]:
-    """Another process that chunks and embeds everything."""
+    """Another process that chunks and embeds everything, and then waits to be killed."""
     path = os.pathsep.join([str(REPOSITORY), *sys.path])
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, url, config.model_dump_json()],
         env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.PIPE,
     )
 
 
@@ -927,7 +997,8 @@ def test_property_42_killed_runs_leave_every_note_whole_and_a_rerun_finishes(
         wait_until(lambda child=child, target=target: child.poll() is not None or look() >= target)
         threading.Event().wait(chance.random() / 100)
         child.kill()
-        assert child.wait(20) == -9, "the child was to be killed, but had ended"
+        child.communicate(timeout=20)
+        assert child.returncode == -9, "the child was to be killed, but had ended"
         look()
     wait_until(lambda: len(others(database)) == 0)
     index(database, embedder)

@@ -437,7 +437,7 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         pytest.approx(summary.answer_relevance),
         "embedded",
         "hash_model 1",
-        "embedded-1",
+        "embedded-2",
         EXTRACTIVE_VERSION,
         2,
         0,

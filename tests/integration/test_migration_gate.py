@@ -1,26 +1,32 @@
 """Stored batches of a migration: their baseline, and which run may continue."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import numpy as np
 import pytest
+from pgvector import HalfVector
 
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, Strategy
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.measurement import Versions
-from rag_resources.core.quality_watch import ALPHA, BatchVerdict
-from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.core.migration_gate import ALPHA, Baseline, BatchVerdict, Pair, VectorState
+from rag_resources.core.types import NoteRecord, TimeWindow, Vectors
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.runner import Evaluation
+from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.verify import verify_vectors
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.migration.batches import record_batch
+from rag_resources.migration.batches import measure_pair, record_batch
+from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile
+from rag_resources.store.embeddings import sample_vectors
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
+from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import (
     BatchRun,
     StoredBatch,
@@ -30,6 +36,7 @@ from rag_resources.store.migration import (
     vectors_are_current,
 )
 from rag_resources.store.models import register_model
+from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
 from tests.embedders import HashEmbedder
 
@@ -61,13 +68,13 @@ def store(database: Database, name: str, found: Sequence[int]) -> UUID:
         return insert_evaluation(connection, context, summarize(made), made)
 
 
-def serve(database: Database, name: str) -> None:
+def serve(database: Database, name: str, config: RetrievalConfig = CONFIG) -> None:
     """Promote a configuration on its latest evaluation."""
     with database.transaction() as connection:
         register_model(connection, HashEmbedder().info, embeds_chunks=True)
         evaluation = latest_evaluation(connection, name)
         assert evaluation
-        promote(connection, evaluation, CONFIG, run_id=None)
+        promote(connection, evaluation, config, run_id=None)
 
 
 def record(
@@ -78,12 +85,16 @@ def record(
     model: str = "m",
     chunking: str = "c",
     floor: float = 0,
+    pair: Pair | None = None,
+    vectors: VectorState | None = None,
 ) -> BatchVerdict:
     """Record a batch of March."""
     made = outcomes(found)
     evaluation = Evaluation(None, summarize(made), made, Profile().summary(), VERSIONS)
     run = BatchRun(model, chunking, run_id, ("2025-03",))
-    return record_batch(database, run, evaluation, planned=PLANNED, floor=floor)
+    return record_batch(
+        database, run, evaluation, planned=PLANNED, floor=floor, vectors=vectors, pair=pair
+    )
 
 
 def stored(database: Database) -> list[StoredBatch]:
@@ -150,7 +161,7 @@ def test_without_an_earlier_evaluation_only_the_floor_counts(database: Database)
     verdict = record(database, [*GOOD[:15], *BAD[:5]], "r2", floor=0.8)
     assert not verdict.is_open
     assert "MIGRATION_FLOOR = 0.800" in verdict.reason
-    assert "sin evaluación anterior" in verdict.reason
+    assert "sin evaluación de lo que sirve" in verdict.reason
 
 
 def test_whole_notes_are_the_baseline_while_nothing_serves(database: Database) -> None:
@@ -163,19 +174,55 @@ def test_whole_notes_are_the_baseline_while_nothing_serves(database: Database) -
     assert "caída significativa frente a «baseline»: de 1.000 a 0.000" in verdict.reason
 
 
-def test_what_served_at_the_beginning_stays_the_baseline(database: Database) -> None:
-    """Later promotions and their evaluations during the migration do not change the baseline."""
+def test_what_serves_now_is_the_baseline_as_it_was_promoted(database: Database) -> None:
+    """Whole notes served at the first batch; a later evaluation alone changes nothing."""
     store(database, "baseline", BAD)
-    before = store(database, "hybrid", GOOD)
-    serve(database, "hybrid")
     assert record(database, GOOD, "r1").is_open
+    promoted = store(database, "hybrid", GOOD)
+    serve(database, "hybrid")
     store(database, "hybrid", BAD)
-    store(database, "otra", BAD)
-    serve(database, "otra")
-    assert not record(database, BAD, "r2").is_open
-    assert {batch.baseline_id for batch in stored(database)} == {before}
-    # The next migration begins with what serves by then.
-    assert record(database, BAD, "r3", chunking="d").is_open
+    verdict = record(database, BAD, "r2")
+    assert not verdict.is_open
+    assert "caída significativa frente a «hybrid»" in verdict.reason
+    assert stored(database)[-1].baseline_id == promoted
+
+
+def test_looks_spend_anew_when_what_serves_changes(database: Database) -> None:
+    """A promotion of the same configuration on newer evidence changes nothing."""
+    first, second = (record(database, GOOD, name).level for name in ("r1", "r2"))
+    store(database, "hybrid", GOOD)
+    serve(database, "hybrid")
+    assert record(database, GOOD, "r3").level == pytest.approx(first)
+    store(database, "hybrid", GOOD)
+    serve(database, "hybrid")
+    assert record(database, GOOD, "r4").level == pytest.approx(second)
+    other = CONFIG.model_copy(update={"diversity_weight": 0.5})
+    store(database, "otra", GOOD)
+    serve(database, "otra", other)
+    assert record(database, GOOD, "r5").level == pytest.approx(first)
+
+
+def test_a_pair_decides_over_the_evaluation_of_everything(database: Database) -> None:
+    """The questions of the pair are compared; the floor and the figures are of all of them."""
+    store(database, "baseline", GOOD)
+    served = {UUID(int=100 + n): True for n in range(10)}
+    pair = Pair(Baseline(None, "otra", served), served)
+    good = record(database, BAD, "r1", pair=pair)
+    assert good.is_open
+    assert "sin caída significativa frente a «otra»: de 1.000 a 1.000 en las 10" in good.reason
+    lost = Pair(Baseline(None, "otra", served), dict.fromkeys(served, False))
+    assert not record(database, GOOD, "r2", pair=lost).is_open
+    assert [batch.hit_rate_at_10 for batch in stored(database)] == [0.0, 1.0]
+
+
+def test_vectors_that_are_not_the_models_refuse_a_batch_and_spend_nothing(
+    database: Database,
+) -> None:
+    store(database, "baseline", GOOD)
+    verdict = record(database, GOOD, "r1", vectors=VectorState(8, 0.5, 3, 0))
+    assert (verdict.is_open, verdict.level, verdict.drop) == (False, 0, None)
+    assert "coseno 0.50000 (mínimo: 0.999); 3 vectores del lote no tienen" in verdict.reason
+    assert closed(database) == ["r1"]
 
 
 def test_only_common_questions_are_compared(database: Database) -> None:
@@ -247,3 +294,153 @@ def test_vectors_are_current_when_no_note_of_the_months_waits(database: Database
     assert current("otro", january)
     embed_chunks(database, embedder, january)
     assert current("hash_model", january)
+
+
+# --- The vectors of a batch, and the pair ---------------------------------------------------------
+
+JANUARY = TimeWindow(datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 2, 1, tzinfo=UTC))
+FEBRUARY = TimeWindow(JANUARY.end, datetime(2025, 3, 1, tzinfo=UTC))
+WORDS = [f"palabra{number}" for number in range(24)]
+
+
+def write_notes(database: Database, *models: HashEmbedder) -> None:
+    """Chunk twelve notes of each of two months, each about a word of its own."""
+    ingest(
+        database,
+        [
+            NoteRecord(word, "", f"Aquella tarde {word} {word} {word}.", month.start)
+            for month, words in ((JANUARY, WORDS[:12]), (FEBRUARY, WORDS[12:]))
+            for word in words
+        ],
+        tenant="ana",
+        source="diario",
+    )
+    with database.transaction() as connection:
+        for embedder in models:
+            register_model(connection, embedder.info, embeds_chunks=True)
+    for month in (JANUARY, FEBRUARY):
+        chunk_window(database, month, ChunkingConfig())
+
+
+def rewrite_vectors(database: Database, model: str, change: Callable[[Vectors], Vectors]) -> None:
+    """Replace the vectors of a model in the store, each of its two columns by itself."""
+    with database.transaction() as connection:
+        rows = connection.execute(
+            "SELECT chunk_id, embedding, contextual_embedding FROM chunk_embeddings "
+            "WHERE model = %s ORDER BY chunk_id",
+            [model],
+        ).fetchall()
+        columns = [
+            change(np.stack([row[column].to_numpy().astype(np.float32) for row in rows]))
+            for column in (1, 2)
+        ]
+        for (key, *_), own, contextual in zip(rows, *columns, strict=True):
+            connection.execute(
+                "UPDATE chunk_embeddings SET embedding = %s, contextual_embedding = %s "
+                "WHERE model = %s AND chunk_id = %s",
+                [HalfVector(own), HalfVector(contextual), model, key],
+            )
+
+
+def normalised(vectors: Vectors) -> Vectors:
+    unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def spoilt(kind: str, vectors: Vectors, random: np.random.Generator) -> Vectors:
+    """Return vectors that a broken batch could have written, of length 1."""
+    noise = random.normal(size=vectors.shape).astype(np.float32)
+    if kind == "random":
+        return normalised(noise)
+    if kind == "shuffled":
+        return np.roll(vectors, random.integers(1, len(vectors)), axis=0)
+    if kind == "truncated":
+        kept = np.arange(vectors.shape[1]) < random.integers(4, vectors.shape[1] * 3 // 4)
+        return normalised(np.where(kept, vectors, 1e-3))
+    if kind == "other model's":
+        turned, _ = np.linalg.qr(random.normal(size=(vectors.shape[1],) * 2))
+        return vectors @ turned.astype(np.float32)
+    return normalised(np.tile(np.abs(noise[:1]), (len(vectors), 1)))
+
+
+def spoiler(kind: str, columns: Sequence[Vectors], seed: int) -> Callable[[Vectors], Vectors]:
+    """Return what makes spoilt vectors of the given columns, one after the other."""
+    random, left = np.random.default_rng(seed), iter(columns)
+    return lambda _: spoilt(kind, next(left), random)
+
+
+@pytest.mark.parametrize("kind", ["random", "shuffled", "truncated", "other model's", "constant"])
+def test_vectors_of_no_use_are_stopped_in_the_first_batch(database: Database, kind: str) -> None:
+    """In 20 of 20 runs, whatever the questions say; the model's own vectors pass."""
+    embedder = HashEmbedder(dimension=64)
+    write_notes(database, embedder)
+    embed_chunks(database, embedder, FEBRUARY)
+    good = verify_vectors(database, embedder, FEBRUARY)
+    assert record(database, GOOD, "good", vectors=good).is_open
+    assert good.sampled == 4
+    with database.transaction() as connection:
+        own = sample_vectors(connection, embedder.info.name, FEBRUARY, per_month=100)
+    assert len(own) == 12
+
+    kept: list[Vectors] = []
+    rewrite_vectors(database, embedder.info.name, lambda all_: kept.append(all_) or all_)
+    for seed in range(20):
+        rewrite_vectors(database, embedder.info.name, spoiler(kind, kept, seed))
+        vectors = verify_vectors(database, embedder, FEBRUARY)
+        assert vectors.wrong_norms == 0
+        verdict = record(database, GOOD, f"run {seed}", vectors=vectors)
+        assert (verdict.is_open, verdict.level) == (False, 0)
+    assert verify_vectors(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
+
+
+def test_a_vector_without_length_or_direction_is_counted(database: Database) -> None:
+    embedder = HashEmbedder()
+    write_notes(database, embedder)
+    embed_chunks(database, embedder, FEBRUARY)
+    rewrite_vectors(database, embedder.info.name, lambda vectors: vectors * 0)
+    found = verify_vectors(database, embedder, FEBRUARY)
+    assert (found.wrong_norms, found.lowest_cosine) == (12, -1)
+
+
+def test_a_pair_is_asked_about_the_notes_that_are_migrated(database: Database) -> None:
+    """What serves and the new model answer the same questions; other months take no part."""
+    old, new = HashEmbedder("viejo"), HashEmbedder("nuevo", dimension=64)
+    write_notes(database, old, new)
+    for month in (JANUARY, FEBRUARY):
+        embed_chunks(database, old, month)
+    embed_chunks(database, new, FEBRUARY)
+    entries = [
+        GoldenEntry(f"¿Qué pasó con {word}?", (note_id("ana", "diario", word),), "r", "factual", 1)
+        for word in WORDS
+    ]
+    with database.transaction() as connection:
+        write_golden(connection, entries, replace=True)
+    models = {"viejo": old, "nuevo": new}
+    pipeline = RetrievalPipeline(
+        database, embedder=models.__getitem__, tenant="ana", note_model="viejo"
+    )
+    assert measure_pair(database, pipeline, "nuevo", FEBRUARY) is None
+
+    serving = RetrievalConfig(model="viejo", strategy=Strategy.SEMANTIC)
+    evaluation = evaluate(database, pipeline, "de_antes", serving)
+    with database.transaction() as connection:
+        stored_ = latest_evaluation(connection, "de_antes")
+        assert stored_
+        promote(connection, stored_, serving, run_id=None)
+    assert measure_pair(database, pipeline, "viejo", FEBRUARY) is None
+    pair = measure_pair(database, pipeline, "nuevo", FEBRUARY)
+    assert pair
+    assert pair.serving.configuration == "de_antes"
+    assert pair.serving.evaluation_id == evaluation.evaluation_id
+    assert len(pair.hits) == 12
+    assert pair.hits == pair.serving.hits == dict.fromkeys(pair.hits, True)
+
+    rewrite_vectors(database, "nuevo", lambda vectors: np.roll(vectors, 1, axis=0))
+    bad = measure_pair(database, pipeline, "nuevo", FEBRUARY)
+    assert bad
+    assert bad.serving.hits == pair.serving.hits
+    assert sum(bad.hits.values()) < 12
+    embed_chunks(database, new, JANUARY)
+    everything = measure_pair(database, pipeline, "nuevo", JANUARY)
+    assert everything
+    assert len(everything.hits) == 24

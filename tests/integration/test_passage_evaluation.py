@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.database.pool import Database
@@ -169,13 +170,13 @@ def test_tables_have_columns_per_passage_where_anything_was_judged_so(corpus: Co
     ask_about(corpus)
     run(corpus, "antes")
     with corpus.database.transaction() as connection:
-        table = comparison_markdown(latest_evaluations(connection))
+        table = comparison_markdown(latest_evaluations(connection), GateConfig())
     assert "por pasaje" not in table
     assert "por pasaje" not in str(configurations_table(read_report(corpus.database, {})))
     ask_about(corpus, place(corpus))
     run(corpus, "después")
     with corpus.database.transaction() as connection:
-        table = comparison_markdown(latest_evaluations(connection))
+        table = comparison_markdown(latest_evaluations(connection), GateConfig())
     assert "@10 por pasaje" in table
     page = configurations_table(read_report(corpus.database, {}))
     assert page.columns[-2:] == ("@10 por pasaje", "MRR por pasaje")

@@ -638,18 +638,23 @@ def test_back_to_the_previous_model_and_forth(corpus: Corpus) -> None:
 # --- What is promoted afterwards ------------------------------------------------------------------
 
 
-def test_what_was_withdrawn_is_promoted_again_by_name_or_on_newer_evidence(
-    corpus: Corpus,
-) -> None:
+def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> None:
+    """Neither a newer evaluation nor a copy under another name gets round a person's decision."""
     served_in_turn(corpus, FIRST, SECOND)
     take_back(corpus, "segunda")
     assert promote(corpus, FIRST, SECOND) == ("primera", False)
-    with pytest.raises(GateNotPassedError, match="segunda: se retiró"):
-        promote(corpus, SECOND)
+    copy = SECOND.model_copy(update={"name": "copia"})
+    for item in (SECOND, copy):
+        evaluate(corpus, item)
+        with pytest.raises(GateNotPassedError, match=f"{item.name}: alguien la retiró"):
+            promote(corpus, item)
+    assert promote(corpus, FIRST, SECOND, copy) == ("primera", False)
     assert promote(corpus, FIRST, SECOND, name="segunda") == ("segunda", True)
+    evaluate(corpus, SECOND)
+    assert promote(corpus, FIRST, SECOND) == ("segunda", True)  # it serves, on newer evidence
     take_back(corpus, "segunda")
     evaluate(corpus, SECOND)
-    assert promote(corpus, FIRST, SECOND) == ("segunda", True)
+    assert promote(corpus, FIRST, SECOND) == ("primera", False)
 
 
 def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
@@ -666,7 +671,7 @@ def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
 
     assert back(corpus.database)
     resume(corpus.database)
-    with pytest.raises(GateNotPassedError, match="tercera: se retiró"):
+    with pytest.raises(GateNotPassedError, match="tercera: se volvió a las notas enteras"):
         promote(corpus, *candidates)
     evaluate(corpus, THIRD)
     assert promote(corpus, *candidates) == ("tercera", True)

@@ -21,7 +21,6 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
-from rag_resources.retrieval import searching
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import search as store
@@ -286,6 +285,19 @@ def test_unknown_words_find_nothing_by_words(corpus: Corpus) -> None:
     found = corpus.lists("xilófono zeppelin", RankedList.FULLTEXT, RankedList.NOTES_FULLTEXT)
 
     assert list(found.values()) == [[], []]
+
+
+def test_interrogatives_find_no_other_words_of_their_stem(corpus: Corpus) -> None:
+    """The word "cómo" shares its stem with "comer", and "cuánto" with "cuanto"."""
+    corpus.index("Vamos a comer arroz en cuanto llegue Ana.", "El fontanero vive en Soria.")
+
+    for query in (
+        "¿Cómo vive el fontanero?",
+        "¿Cuánto vive el fontanero?",
+        "como vive el fontanero",
+    ):
+        (found,) = corpus.lists(query, RankedList.FULLTEXT).values()
+        assert len(found) == 1, query
 
 
 @pytest.mark.parametrize("query", ["de la que el en y a los", "¿...?", "—", "😀", "\t\n"])
@@ -586,37 +598,25 @@ def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_day(
 # --- The pipeline -----------------------------------------------------------------------------
 
 
-def test_evaluation_gets_as_many_distinct_notes_as_it_asks_for(corpus: Corpus) -> None:
-    """One long note fills the first lists; they are widened until ten notes are seen."""
+def test_an_evaluation_sees_as_many_distinct_notes_as_the_configuration_searches(
+    corpus: Corpus,
+) -> None:
+    """One long note fills the first lists; what lies beyond them is never ranked."""
     long = " ".join(f"El ascensor número {number} no funciona hoy." for number in range(40))
     corpus.index(long, *(f"Hace {n} días que falla un ascensor en Orriols." for n in range(12)))
-    narrow = config(top_k=TopKConfig(retrieval=5, final=5))
     pipeline = corpus.pipeline()
 
-    assert len({r.note_id for r in pipeline.retrieve("el ascensor", narrow).results}) == 1
-    results = pipeline.retrieve("el ascensor", narrow, distinct_notes=10).results
+    def ranked(retrieval: int) -> list[UUID]:
+        limits = config(top_k=TopKConfig(retrieval=retrieval, final=2))
+        results = pipeline.retrieve("el ascensor", limits, distinct_notes=10).results
+        assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+        return [result.note_id for result in results]
 
-    notes = [result.note_id for result in results]
+    assert len(ranked(2)) == 2
+    assert (len(ranked(5)), len(set(ranked(5)))) == (5, 1)
+    notes = ranked(100)
     assert len(set(notes)) == 10
     assert notes.count(notes[-1]) == 1
-    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
-
-
-def test_widening_ends_when_there_is_nothing_more(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus.index(*SENTENCES)
-    pipeline = corpus.pipeline()
-    narrow = config(top_k=TopKConfig(retrieval=2, final=1))
-
-    found = pipeline.retrieve("ascensor", narrow, distinct_notes=50).results
-    assert len({result.note_id for result in found}) == len(SENTENCES)
-    monkeypatch.setattr(searching, "MAX_POOL", 3)
-    found = pipeline.retrieve(
-        "ascensor", narrow.model_copy(update={"strategy": Strategy.SEMANTIC}), distinct_notes=50
-    ).results
-    assert 3 <= len({result.note_id for result in found}) <= 6
-    assert len(pipeline.retrieve("ascensor", narrow, top_k=2).results) == 2
 
 
 @pytest.mark.parametrize("strategy", [Strategy.SEMANTIC, Strategy.HYBRID])

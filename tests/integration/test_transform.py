@@ -18,6 +18,8 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.query import Intent, TransformedQuery
+from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.prompts import prompt
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.retrieval.transform import (
     HYPOTHETICAL_CHARS,
@@ -186,6 +188,18 @@ def test_a_question_is_shown_to_the_model_as_data() -> None:
         assert "<pregunta>" in call.system
         assert "recetas" not in call.system
         call.prompt.encode()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_model_is_asked_in_the_language_of_the_question(language: str) -> None:
+    model = ScriptedModel({"intent": "abstract", "answer": PASSAGE})
+    transformer = QueryTransformer(model, now=lambda: NOON)
+    by_rules = transformer.by_rules(ABSTRACT, REFINING, language)
+    transformer.refined(by_rules, REFINING, deadline=soon(), language=language)
+    for call, name in zip(model.calls, ("intent", "hypothetical"), strict=True):
+        assert call.system == prompt(name, language).system
+        assert call.prompt.endswith(prompt(name, language).task)
+        assert "</pregunta>" in call.system
 
 
 def test_an_ollama_server_can_be_asked_for_both() -> None:

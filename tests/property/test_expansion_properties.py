@@ -11,7 +11,8 @@ from rag_resources.core import expansion
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
-from rag_resources.core.text import Span, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span
 from tests.strategies import chunking_configs, context_configs, notes, spans_of
 
 

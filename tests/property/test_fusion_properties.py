@@ -15,7 +15,8 @@ from rag_resources.core.fusion import (
     fuse,
     reciprocal_rank_fusion,
 )
-from rag_resources.core.fusion_config import FusionConfig, Retrievers
+from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
+from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList, RetrieverName
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import fusion_configs, retrieved_lists, weighed_retrievers, weighted_rankings
 
@@ -146,3 +147,81 @@ def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks
             ),
         )
     ]
+
+
+SCALED = FusionConfig(method="scaled")
+LISTS = tuple(RankedList)
+
+
+@st.composite
+def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranking]]]:
+    """What documents score in every list, and two ways in which lists may have found them all."""
+    kinds = draw(st.lists(st.sampled_from(["chunks", "notes"]), min_size=1, max_size=8))
+    documents = {UUID(int=number + 1): kind for number, kind in enumerate(kinds)}
+    scores = [
+        {
+            key: draw(st.floats(0, 1))
+            for key, kind in documents.items()
+            if DOCUMENTS_OF[name] == kind
+        }
+        for name in LISTS
+    ]
+    ways = []
+    for _ in range(2):
+        held: list[set[UUID]] = [
+            draw(st.sets(st.sampled_from(sorted(s)))) if s else set() for s in scores
+        ]
+        for key, kind in documents.items():
+            if not any(key in keys for keys in held):
+                able = [i for i, name in enumerate(LISTS) if DOCUMENTS_OF[name] == kind]
+                held[draw(st.sampled_from(able))].add(key)
+        ways.append(
+            [
+                Ranking(
+                    name,
+                    tuple(
+                        Candidate(key, key, known[key])
+                        for key in sorted(keys, key=lambda key: (-known[key], key))
+                    ),
+                )
+                for name, known, keys in zip(LISTS, scores, held, strict=True)
+            ]
+        )
+    return scores, ways
+
+
+retriever_weights = st.fixed_dictionaries(
+    {name: st.builds(RetrieverConfig, weight=st.floats(0.01, 1)) for name in RetrieverName}
+)
+
+
+@given(looked_up(), retriever_weights)
+def test_property_61_scaled_scores_do_not_depend_on_which_list_found_a_document(
+    found: tuple[list[dict[UUID, float]], list[list[Ranking]]],
+    weights: dict[RetrieverName, RetrieverConfig],
+) -> None:
+    scores, (one, other) = found
+    fused = fuse(one, SCALED, weights, scores=scores)
+    assert order_of(fused) == order_of(fuse(other, SCALED, weights, scores=scores))
+    assert all(0 <= chunk.score <= 1 for chunk in fused)
+
+
+@given(
+    st.dictionaries(st.sampled_from(list(RetrieverName)), st.floats(0, 1), min_size=3),
+    retriever_weights,
+)
+def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
+    scores: dict[RetrieverName, float], weights: dict[RetrieverName, RetrieverConfig]
+) -> None:
+    """Whatever lists of its kind there are: a retriever counts for either as much."""
+    chunk, note = UUID(int=1), UUID(int=2)
+    of = {name: RETRIEVER_OF[name] for name in LISTS}
+    known = [
+        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]} for name in LISTS
+    ]
+    lists = [
+        Ranking(name, tuple(Candidate(key, key, score) for key, score in held.items()))
+        for name, held in zip(LISTS, known, strict=True)
+    ]
+    by_id = dict(order_of(fuse(lists, SCALED, weights, scores=known)))
+    assert math.isclose(by_id[chunk], by_id[note], abs_tol=1e-12)

@@ -81,6 +81,8 @@ def test_property_30_every_accepted_entry_is_complete(
     if wrong:
         with pytest.raises(InvalidGoldenDatasetError) as caught:
             parse([row])
+        if "relevantNoteIds" in wrong and isinstance(row.get("places"), list):
+            wrong -= {"places"}  # Nobody can say of which notes they are.
         assert len(caught.value.problems) == len(wrong)
         return
     (entry,) = parse({"entries": [row]})

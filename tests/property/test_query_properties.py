@@ -191,6 +191,28 @@ def test_property_18_joined_questions_are_found(bodies: list[str], data: st.Data
     assert tuple(piece.strip("¿?") for piece in marked) == expected
 
 
+@given(
+    st.sampled_from(["", "La lavadora, ", "Compré un coche. "]),
+    st.lists(
+        st.sampled_from(
+            ["cuánto costó", "por qué se rompió", "hasta cuándo duró", "quién la trajo"]
+        ),
+        min_size=2,
+        unique=True,
+    ),
+    st.sampled_from([" y ", ", y ", ", "]),
+    st.sampled_from([str, SPELLINGS[-2]]),
+)
+def test_property_18_coordinated_questions_are_found(
+    topic: str, bodies: list[str], joint: str, spelled: Callable[[str], str]
+) -> None:
+    """What stands before the question marks is repeated before each."""
+    pieces = decompose(spelled(f"{topic}¿{joint.join(bodies)}?"))
+    assert tuple(piece.replace("¿", "").strip("?") for piece in pieces) == tuple(
+        spelled(f"{topic}{body}") for body in bodies
+    )
+
+
 @given(question_bodies(), st.integers(1, 4))
 def test_property_18_the_same_question_again_is_no_other(body: str, times: int) -> None:
     assert decompose(" ".join([f"¿{body}?", f"¿{body.upper()} ?"] * times)) == ()
@@ -201,7 +223,11 @@ def test_property_18_sub_queries_are_distinct_pieces_of_any_text(query: str) -> 
     pieces = decompose(query)
     assert len(pieces) in {0, *range(2, MAX_SUB_QUERIES + 1)}
     assert len({normalize_query(piece) for piece in pieces}) == len(pieces)
+    topic = query.partition("¿")[0].strip()
     position = 0
     for piece in pieces:
         assert piece == piece.strip() != ""
+        if piece not in query[position:]:
+            assert piece.startswith(f"{topic} ")
+            piece = piece.removeprefix(topic).strip()
         position = query.index(piece, position) + len(piece)

@@ -28,8 +28,10 @@ from rag_resources.indexing.embed import embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.request import MAX_RESULTS
 from rag_resources.store.chunks import refresh_statistics
 from tests.corpus import (
+    ALL_LISTS,
     ALWAYS,
     CHUNK_LISTS,
     GENEROUS_MS,
@@ -160,7 +162,7 @@ def searched_lists(config: RetrievalConfig) -> Sequence[RankedList]:
     """The lists of a hybrid search."""
     if config.unit == "notes":
         return NOTE_LISTS
-    return [name for name in RankedList if config.contextual or name is not RankedList.CONTEXTUAL]
+    return [name for name in ALL_LISTS if config.contextual or name is not RankedList.CONTEXTUAL]
 
 
 @one_database
@@ -353,6 +355,12 @@ TABLES: Mapping[str, Sequence[str]] = {
 }
 """What a search of the database cannot do without."""
 
+NEEDS: Mapping[RetrieverName, set[str]] = {
+    RetrieverName.SEMANTIC: {"embedder", "vectors"},
+    RetrieverName.FULLTEXT: {"words"},
+}
+"""What each retriever of the configurations cannot do without."""
+
 FAULTS = st.sets(st.sampled_from(["embedder", "language model", *TABLES]))
 
 
@@ -390,11 +398,7 @@ def asked(
     config: RetrievalConfig, faults: set[str]
 ) -> tuple[list[RetrieverName], list[RetrieverName]]:
     """The retrievers of a strategy, and those that answer: the stand-ins if all of them fail."""
-    needs = {
-        RetrieverName.SEMANTIC: {"embedder", "vectors"},
-        RetrieverName.FULLTEXT: {"words"},
-    }
-    whole = [name for name in RetrieverName if not faults & needs[name]]
+    whole = [name for name, needed in NEEDS.items() if not faults & needed]
     wanted = list(config.searched)
     return wanted, [name for name in wanted if name in whole] or whole
 
@@ -406,9 +410,7 @@ def test_property_35_whatever_fails_what_one_search_finds_is_not_lost(
 ) -> None:
     corpus.fill(written)
     alone = strategies(config)
-    finds = {
-        name: bool(corpus.ask(question, alone[Strategy(name)]).results) for name in RetrieverName
-    }
+    finds = {name: bool(corpus.ask(question, alone[Strategy(name)]).results) for name in NEEDS}
     _, working = asked(config, faults)
     with broken(corpus, faults) as pipeline:
         response = pipeline.retrieve(question, config, deadline_ms=GENEROUS_MS)
@@ -467,11 +469,29 @@ def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reaso
     for name, candidates in found.items():
         distinct = {(note if name in NOTE_LISTS else chunk) for chunk, note, _ in candidates}
         assert len(distinct) == len(candidates)
-    narrow = config.top_k.model_copy(update={"retrieval": 1, "final": 1})
-    everything = finding_all(config).model_copy(update={"top_k": narrow})
+    deep = config.top_k.model_copy(update={"retrieval": 500, "final": 1})
+    everything = finding_all(config).model_copy(update={"top_k": deep})
     results = corpus.ask(question, everything, distinct_notes=len(notes_)).results
     assert {result.note_id for result in results} == set(notes_)
     assert len({result.chunk_id for result in results}) == len(results)
+
+
+@one_database
+@given(drafts(), questions(), configs())
+def test_property_58_what_is_ranked_could_be_returned_and_begins_with_what_is_served(
+    corpus: Corpus, written: list[Draft], question: str, config: RetrievalConfig
+) -> None:
+    """An evaluation ranks within the searched depth; a served hit is a hit within it."""
+    corpus.fill(written)
+    depth = config.top_k.retrieval
+    served = [result.chunk_id for result in corpus.ask(question, config).results]
+    ranked = [r.chunk_id for r in corpus.ask(question, config, distinct_notes=10).results]
+    assert ranked[: len(served)] == served
+    assert len(served) <= config.top_k.final
+    assert len(ranked) <= depth
+    most = min(depth, MAX_RESULTS)
+    returned = {r.chunk_id for r in corpus.ask(question, config, top_k=most).results}
+    assert set(ranked[:most]) <= returned
 
 
 @one_database
@@ -595,7 +615,9 @@ def test_property_44_filters_leave_exactly_the_notes_that_meet_them(
             if draft.is_visible() and meets(wanted, note, number, draft)
         }
         for own in (finding_all(config), by_words):
-            response = corpus.ask(question, own, filters=wanted, distinct_notes=len(notes_))
+            deep = own.top_k.model_copy(update={"retrieval": 500})
+            everything = own.model_copy(update={"top_k": deep})
+            response = corpus.ask(question, everything, filters=wanted, distinct_notes=len(notes_))
             found = {result.note_id for result in response.results}
             assert found <= matching
             assert found == matching or own is by_words

@@ -19,7 +19,7 @@ from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.judging import RULES_VERSION
 from rag_resources.core.messages import Message
-from rag_resources.core.quality_watch import Baseline, judge_batch
+from rag_resources.core.migration_gate import Baseline, judge_batch
 from rag_resources.core.query import classify, decompose
 from rag_resources.core.texts import Text, from_stored, joined, to_stored
 from rag_resources.core.types import Note

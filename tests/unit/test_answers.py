@@ -1,6 +1,9 @@
 """Answers made of the sentences of passages."""
 
+import pytest
+
 from rag_resources.core.answers import MAX_SENTENCES, NOT_FOUND, extract_answer, sentence_texts
+from rag_resources.core.wording import content
 
 PASSAGES = [
     "El domingo llovió. Cenamos sopa y nos acostamos pronto.",
@@ -47,3 +50,20 @@ def test_what_shares_no_word_with_the_question_is_no_answer() -> None:
     for passages in (PASSAGES, [], [""], [" \n"]):
         assert extract_answer("¿xilófono?", passages) == NOT_FOUND
     assert extract_answer("¿y qué?", PASSAGES) == NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("fr", "Combien d'unités d'insuline dans les deux boîtes de Marcos ?"),
+        ("en", "How many units of insulin are in the two boxes of Marcos?"),
+    ],
+)
+def test_a_question_in_another_language_is_answered_by_names_and_numbers(
+    language: str, question: str
+) -> None:
+    """Its own stop words say nothing, even where they are words of Spanish too."""
+    passages = ["Son las unas de la tarde, dans les d.", "A Marcos le quedan 2 cajas.", "Are in."]
+    answer = extract_answer(question, passages, language)
+    assert (answer.text, answer.ranks) == ("A Marcos le quedan 2 cajas.", (2,))
+    assert content(question, language) >= {"2", "marc"}

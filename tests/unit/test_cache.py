@@ -17,8 +17,10 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.query import Intent, TransformedQuery
-from rag_resources.core.text import Span, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, RetrievalResponse, RetrievalResult, Vectors
+from rag_resources.languages.files import LANGUAGES
 from rag_resources.providers.cache import (
     ANSWERS,
     CONTEXTS,
@@ -303,6 +305,7 @@ COMPONENTS: dict[str, st.SearchStrategy[Any]] = {
     "filters": FILTERS,
     "top_k": st.integers(1, 50),
     "distinct_notes": st.integers(0, 10),
+    "language": st.sampled_from(LANGUAGES),
     "number": st.integers(0, 2**40),
     "lineage": st.text(max_size=6),
     "next_expiry": st.none() | timestamps(),
@@ -375,6 +378,8 @@ RESULTS = st.builds(
     title=STORED,
     created_at=st.none() | timestamps(),
     rerank_score=st.none() | FLOATS,
+    start_char=st.integers(0, 10**6),
+    matched_window=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),
 )
 RESPONSES = st.builds(
     RetrievalResponse,

@@ -7,6 +7,7 @@ import pytest
 
 from rag_resources.core.comparison import (
     COMPARED,
+    HitChanges,
     Inferiority,
     Verdict,
     compare,
@@ -24,6 +25,7 @@ def evaluated(ranks: Ranks) -> dict[UUID, dict[str, float]]:
     return {
         UUID(int=number): {
             "hit_rate_at_10": float(rank is not None),
+            "served_hit_rate": float(rank is not None and rank <= 5),
             "mrr": 1 / rank if rank else 0.0,
             "ndcg_at_10": 1 / np.log2(rank + 1) if rank else 0.0,
         }
@@ -34,7 +36,7 @@ def evaluated(ranks: Ranks) -> dict[UUID, dict[str, float]]:
 def test_means_and_flips_by_hand() -> None:
     """Of four questions one is lost, one gained and one moved up."""
     found = compare(evaluated([1, 4, None, 2]), evaluated([1, 2, 5, None]))
-    hits, mrr, _ = found.metrics
+    hits, _, mrr, _ = found.metrics
     assert (found.queries, found.left_out) == (4, 0)
     assert (hits.before, hits.after) == (0.75, 0.75)
     assert mrr.before == pytest.approx((1 + 0.25 + 0 + 0.5) / 4)
@@ -48,14 +50,14 @@ def test_hits_are_tested_by_mcnemar_and_the_rest_by_randomization() -> None:
     """One of eight is lost and five are gained: 2 * (1 + 6) / 64."""
     before = evaluated([4, None, None, None, None, None, 1, 2])
     after = evaluated([None, 1, 2, 3, 4, 5, 2, 2])
-    hits, mrr, ndcg = compare(before, after).metrics
+    hits, _, mrr, ndcg = compare(before, after).metrics
     assert hits.p_value == pytest.approx(14 / 64, abs=1e-12)
     differences = np.array(
         [[after[key][name] - before[key][name] for name in COMPARED] for key in before]
     )
-    _, of_mrr, of_ndcg = randomization_p_values(differences)
+    *_, of_mrr, of_ndcg = randomization_p_values(differences)
     assert (mrr.p_value, ndcg.p_value) == (of_mrr, of_ndcg)
-    assert (mrr.interval, ndcg.interval) == tuple(bootstrap_intervals(differences)[1:])
+    assert (mrr.interval, ndcg.interval) == tuple(bootstrap_intervals(differences)[2:])
 
 
 def test_better_and_worse_are_mirror_images() -> None:
@@ -111,6 +113,10 @@ def test_pairs_of_different_questions_are_compared_each_over_its_own() -> None:
         (0, 0, 132, Inferiority.UNDECIDED),  # 132 questions alike rule out 2.01 points, not 2
         (0, 0, 140, Inferiority.NON_INFERIOR),
         (20, 2, 132, Inferiority.INFERIOR),
+        (12, 4, 132, Inferiority.INFERIOR),  # worse, though perhaps by less than the margin
+        (4, 0, 132, Inferiority.UNDECIDED),  # one side of the exact test: 1/16
+        (5, 0, 132, Inferiority.INFERIOR),
+        (20, 4, 4_000, Inferiority.NON_INFERIOR),  # worse, but certainly within the margin
         (3, 2, 132, Inferiority.UNDECIDED),
         (5, 12, 400, Inferiority.NON_INFERIOR),
     ],
@@ -121,14 +127,16 @@ def test_non_inferiority_by_a_margin_of_two_points(
     assert judge_inferiority(lost=lost, gained=gained, queries=queries, margin=0.02).state is state
 
 
-def test_a_loss_of_exactly_the_margin_is_neither_ruled_out_nor_certain() -> None:
+@pytest.mark.parametrize(
+    ("lost", "worse"), [(20, Inferiority.INFERIOR), (3, Inferiority.UNDECIDED)]
+)
+def test_a_loss_of_exactly_the_margin_is_not_ruled_out(lost: int, worse: Inferiority) -> None:
     def state(margin: float) -> Inferiority:
-        return judge_inferiority(lost=20, gained=2, queries=132, margin=margin).state
+        return judge_inferiority(lost=lost, gained=2, queries=132, margin=margin).state
 
-    interval = judge_inferiority(lost=20, gained=2, queries=132, margin=0.02).interval
-    assert state(-interval.low) is state(-interval.high) is Inferiority.UNDECIDED
+    interval = judge_inferiority(lost=lost, gained=2, queries=132, margin=0.02).interval
+    assert state(-interval.low) is worse
     assert state(np.nextafter(-interval.low, 1)) is Inferiority.NON_INFERIOR
-    assert state(np.nextafter(-interval.high, 0)) is Inferiority.INFERIOR
 
 
 def test_a_comparison_is_judged_inferior_by_its_own_flips() -> None:
@@ -149,3 +157,18 @@ def test_non_inferiority_is_wrong_as_rarely_as_it_claims() -> None:
         for lost, gained, _ in counts
     ]
     assert np.mean(passed) <= 0.06
+
+
+def test_what_users_get_is_judged_by_itself() -> None:
+    """Of 40 questions all are found in the first ten, and ten no longer in the first five."""
+    found = compare(evaluated([1] * 40), evaluated([1] * 30 + [7] * 10))
+    assert found.served == HitChanges(lost=10, gained=0, queries=40)
+    assert found.inferiority(0.1).state is Inferiority.NON_INFERIOR
+    served = found.served_inferiority(0.1)
+    assert served
+    assert served.state is Inferiority.INFERIOR
+
+
+def test_what_users_get_is_not_judged_where_it_was_not_measured() -> None:
+    older = {key: {"hit_rate_at_10": 1.0} for key in evaluated([1, 2])}
+    assert compare(older, evaluated([1, 2])).served_inferiority(0.02) is None

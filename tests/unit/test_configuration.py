@@ -21,7 +21,7 @@ from rag_resources.core.fusion_config import respelled
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.validation import describe_problems
 
-SEMANTIC, FULLTEXT = RetrieverName
+SEMANTIC, FULLTEXT = RetrieverName.SEMANTIC, RetrieverName.FULLTEXT
 
 
 def problems_of(raw: Any) -> list[str]:
@@ -105,7 +105,8 @@ def test_nothing_given_is_the_documented_default() -> None:
         ),
         (
             {"retrievers": {"grafo": {}}},
-            "retrievers.grafo: «grafo» no es una de las opciones: 'semantic' o 'fulltext'",
+            "retrievers.grafo: «grafo» no es una de las opciones: "
+            "'semantic', 'windows' o 'fulltext'",
         ),
         ({"retrievers": {}}, "retrievers: no puede estar vacío"),
         (
@@ -149,7 +150,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"final": 1e300}}, "top_k.final: «1e+300» es un número demasiado grande"),
         (
             {"fusion": {"method": "suma"}},
-            "fusion.method: «suma» no es una de las opciones: 'rrf' o 'weighted'",
+            "fusion.method: «suma» no es una de las opciones: 'rrf', 'weighted' o 'scaled'",
         ),
         (
             {"strategy": "magia"},

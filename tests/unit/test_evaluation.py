@@ -1,7 +1,6 @@
 """The numbers of an evaluation, by hand, from what each question found."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -10,13 +9,14 @@ from rag_resources.core.evaluation import (
     Percentiles,
     QueryOutcome,
     StoredEvaluation,
+    best_to_serve,
     judge_stored,
     percentiles,
     summarize,
 )
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.judging import JudgeInfo, summarize_judgements
-from tests.stored_evaluations import Asked
+from tests.stored_evaluations import Asked, stored
 from tests.strategies import uuid_number
 
 A, B, X = (uuid_number(number) for number in (1, 2, 3))
@@ -115,31 +115,41 @@ def test_an_outcome_is_judged_by_the_notes_it_retrieved_in_their_order() -> None
 def test_a_stored_evaluation_is_judged_by_the_gate_as_it_is_now(
     rate: float, threshold: float, state: GateState
 ) -> None:
-    stored = StoredEvaluation(
-        evaluation_id=UUID(int=1),
-        configuration="hybrid",
-        config={},
-        config_hash="config",
-        golden_hash="golden",
-        model="e5_small",
-        model_digest="digest",
-        index_version=1,
-        chunking_hashes=(),
-        total_queries=20,
-        failed_queries=0,
-        hit_rate_at_1=0.0,
-        hit_rate_at_3=0.0,
-        hit_rate_at_5=0.0,
-        hit_rate_at_10=rate,
-        hit_rate_at_10_low=0.0,
-        hit_rate_at_10_high=1.0,
-        mrr=0.0,
-        ndcg_at_10=0.0,
-        latency_p50_ms=1.0,
-        latency_p95_ms=1.0,
-        gate="fail",
-        created_at=datetime(2025, 1, 1, tzinfo=UTC),
-    )
-    verdict = judge_stored(stored, GateConfig(hit_rate_at_10=threshold))
+    verdict = judge_stored(stored(hit_rate_at_10=rate), GateConfig(hit_rate_at_10=threshold))
     assert (verdict.state, verdict.threshold) == (state, threshold)
     assert verdict.hit_rate == pytest.approx(rate, abs=1e-6)
+
+
+def named(name: str, p95_ms: float = 100.0, **measured: float) -> StoredEvaluation:
+    """An evaluation whose p95 is known to 10 ms."""
+    interval = {"latency_p95_low_ms": p95_ms - 10, "latency_p95_high_ms": p95_ms + 10}
+    both = {"configuration": name, "config_hash": name, "served_hit_rate": 0.7}
+    return stored(**both | interval | measured)
+
+
+def test_the_best_is_of_the_best_quality_as_users_get_it() -> None:
+    plain, narrow = named("a"), named("b", served_hit_rate=0.5)
+    assert best_to_serve([narrow, plain], serving="b") is plain
+    assert best_to_serve([named("a", mrr=0.1), named("b", mrr=0.2)], serving="a").mrr == 0.2
+
+
+def test_a_tie_keeps_what_serves_however_fast_another_is() -> None:
+    slow, fast = named("b", 500), named("a", 100)
+    assert best_to_serve([fast, slow], serving="b") is slow
+
+
+def test_among_others_a_p95_decides_only_outside_its_noise() -> None:
+    first, near, far = named("b", 115), named("c", 100), named("d", 80)
+    assert best_to_serve([near, first], serving=None) is first
+    assert best_to_serve([near, first, far], serving="gone") is near
+    unknown = stored(configuration="a", config_hash="a", served_hit_rate=0.7)
+    assert best_to_serve([far, unknown], serving=None) is unknown
+
+
+def test_what_users_get_is_the_beginning_of_the_ranking() -> None:
+    """Found second and asked for one: a hit of the ranking, a miss for the user."""
+    found = Asked(1, [A], [X, A])
+    for final, served in ((1, 0.0), (2, 1.0)):
+        summary = summarize([replace(found, final=final).outcome])
+        assert summary.metrics["hit_rate_at_10"] == 1
+        assert summary.metrics["served_hit_rate"] == served

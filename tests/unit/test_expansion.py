@@ -4,7 +4,8 @@ import pytest
 
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.expansion import expand
-from rag_resources.core.text import Span, sentences
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span
 
 NOTE = "Uno. Dos.\r\nTres 😀. Cuatro. Cinco."
 SENTENCES = ["Uno.", "Dos.", "Tres 😀.", "Cuatro.", "Cinco."]

@@ -3,17 +3,28 @@
 import copy
 import pickle
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from string import Formatter
+from uuid import UUID
 
 import pytest
 
 from rag_resources.core import messages
-from rag_resources.core.errors import InvalidConfigurationError, InvalidQueryError
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import (
+    InvalidConfigurationError,
+    InvalidParameterError,
+    InvalidQueryError,
+)
 from rag_resources.core.messages import Message
+from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.texts import Text, joined
+from rag_resources.core.validation import validated
 from rag_resources.languages.files import LANGUAGES, names, read
-from rag_resources.languages.messages import render, wording
+from rag_resources.languages.formats import day
+from rag_resources.languages.messages import check_language, render, wording
+from rag_resources.retrieval.notices import place_in_words
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +40,7 @@ def test_every_message_is_used() -> None:
         for package in ("rag_resources", "rag_assets")
         for suffix in ("py", "html")
         for path in (ROOT / package).rglob(f"*.{suffix}")
-        if path.name != "messages.py"
+        if path != ROOT / "rag_resources/core/messages.py"
     )
     words = {word for path in files for word in re.findall(r"\w+", path.read_text("utf-8"))}
     names = [name for name in vars(Message) if name.isupper()]
@@ -53,6 +64,47 @@ def test_what_readers_of_answers_see_is_in_every_language(language: str) -> None
     assert list(read(language, "messages/answers.toml")) == list(
         read("es", "messages/answers.toml")
     )
+
+
+READ_WITH_ANSWERS = [
+    "rag_assets/serving/retrieve.py",
+    "rag_resources/application/wiring.py",
+    "rag_resources/cli/answer.py",
+    "rag_resources/cli/retrieve.py",
+    "rag_resources/cli/running.py",
+    "rag_resources/core/answers.py",
+    "rag_resources/core/configuration.py",
+    "rag_resources/core/filters.py",
+    "rag_resources/core/fusion_config.py",
+    "rag_resources/core/retrievers.py",
+    "rag_resources/core/validation.py",
+    "rag_resources/languages/messages.py",
+    "rag_resources/retrieval/**/*.py",
+    "rag_resources/store/models.py",
+]
+"""Modules whose messages reach readers of answers."""
+FOR_OPERATORS = {
+    "OVERLAP_TOO_LARGE",
+    "MINIMUM_TOO_LARGE",
+    "WINDOW_STRIDE_TOO_LARGE",  # settings of indexing
+    "EMBEDDING_DIMENSION",  # only in the log
+    "MODEL_CHANGED",  # only in indexing
+}
+OF_A_FORM = ("HELP_", "FIELD_", "JOB_", "EXAMPLE_")
+"""The help pages and the launchpad are in Spanish."""
+
+
+def test_what_readers_of_answers_see_is_in_the_file_of_every_language() -> None:
+    named = {
+        code
+        for pattern in READ_WITH_ANSWERS
+        for path in ROOT.glob(pattern)
+        for code in re.findall(r"Message\.([A-Z][A-Z_0-9]+)", path.read_text("utf-8"))
+        if not code.startswith(OF_A_FORM)
+    }
+    assert len(named) > 60
+    missing = named - FOR_OPERATORS - read("es", "messages/answers.toml").keys()
+    assert missing == set()
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
@@ -79,6 +131,55 @@ def test_a_file_has_one_message_a_line(language: str) -> None:
         assert [line.partition(" = ")[0] for line in lines] == list(
             read(language, f"messages/{name}")
         )
+
+
+def test_the_choices_of_a_field_are_listed_in_the_language() -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        validated(RetrievalConfig, {"tie_break": "azar"}, "x")
+    for language, said in {
+        "es": "La configuración no es válida (x):\n  - tie_break: «azar» no es una de las "
+        "opciones: 'chunk_id' o 'recency'",
+        "fr": "La configuration n'est pas valide (x) :\n  - tie_break: « azar » ne fait pas partie "
+        "des options : 'chunk_id' ou 'recency'",
+        "en": "The configuration is not valid (x):\n  - tie_break: “azar” is not one of the "
+        "options: 'chunk_id' or 'recency'",
+    }.items():
+        assert render(caught.value.message, language) == said
+
+
+def test_the_place_of_a_passage_is_told_in_the_language() -> None:
+    place = DocumentPlace(
+        UUID(int=1), ("Capítulo 1", "Obra"), (Place(3), Place(1, sheet="Gastos", cells=("B2",)))
+    )
+    told = place_in_words(place)
+    assert told == "pág. 3, hoja «Gastos», B2 · Capítulo 1 › Obra"
+    assert render(told, "fr") == "p. 3, feuille « Gastos », B2 · Capítulo 1 › Obra"
+    assert render(told, "en") == "p. 3, sheet “Gastos”, B2 · Capítulo 1 › Obra"
+
+
+def test_numbers_and_dates_are_written_as_in_the_language() -> None:
+    """A number whose template gives its decimals; what a reader types back stays as it is."""
+    scores = Message.RETRIEVED_RERANKED.format(before=0.5, score=0.25)
+    assert render(scores, "es") == "fusión 0,500, reordenación 0,250"
+    assert render(scores, "fr") == "fusion 0,500, reclassement 0,250"
+    assert render(scores, "en") == "fusion 0.500, re-ranking 0.250"
+    took = Message.PASSAGES_FOUND.format(count=1234, latency_ms=12345.6)
+    assert render(took, "es") == "1234 pasajes en 12.346 ms"
+    assert render(took, "fr") == "1234 passages en 12\u202f346 ms"
+    assert render(took, "en") == "1234 passages in 12,346 ms"
+    blackout = datetime(2025, 4, 28, 12, 33, tzinfo=UTC)
+    assert [day(blackout, language) for language in LANGUAGES] == [
+        "28 abr 2025",
+        "28 avr. 2025",
+        "Apr 28, 2025",
+    ]
+
+
+def test_a_language_that_nobody_is_answered_in_is_refused() -> None:
+    for language in LANGUAGES:
+        check_language(language)
+    with pytest.raises(InvalidParameterError, match="«de» no es una lengua"):
+        check_language("de")
 
 
 def test_a_text_is_made_anew_in_another_language() -> None:

@@ -13,6 +13,7 @@ from rag_resources.core.metrics import (
     mean_metrics,
     per_query_metrics,
     percentile,
+    percentile_interval,
 )
 
 
@@ -155,3 +156,13 @@ def test_a_percentile_of_nothing_or_out_of_range_is_refused(
         percentile(values, share)
     assert f"{share}" in caught.value.message
     assert f"{len(values)} valores" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, (1, 1)), (20, (17, 20)), (132, (120, 131)), (1_000, (936, 964))]
+)
+def test_the_interval_of_a_percentile_is_between_order_statistics(
+    count: int, expected: tuple[int, int]
+) -> None:
+    """Of n values about 95 % are below the p95, give or take what a binomial varies."""
+    assert percentile_interval(list(range(count, 0, -1)), 0.95) == expected

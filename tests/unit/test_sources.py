@@ -587,8 +587,12 @@ class TestFolders:
         (root / "fuera").symlink_to(tmp_path / "fuera")
         (root / "fuera-otra-vez").symlink_to(tmp_path / "fuera")
         (tmp_path / "fuera" / "vuelta").symlink_to(root)
-        followed = notes(root, follows_links=True)
+        found = read(root, follows_links=True)
+        followed = [record for record in found if isinstance(record, NoteRecord)]
         assert [n.external_id for n in followed] == ["fuera/otra", "z/real"]
+        assert [record for record in found if isinstance(record, RejectedRecord)] == [
+            RejectedRecord("z/raiz", Message.RECORD_LINK_UP)
+        ]
 
     def test_a_link_out_of_the_folder_is_named_and_not_followed(self, tmp_path: Path) -> None:
         """To a folder or a file of notes; one to a file of another kind says nothing."""
@@ -605,6 +609,21 @@ class TestFolders:
             RejectedRecord("nota.md", Message.RECORD_LINK_OUT),
         ]
         assert [n.external_id for n in read(root) if isinstance(n, NoteRecord)] == ["dentro"]
+
+    @pytest.mark.parametrize("follows_links", [False, True])
+    def test_a_link_to_a_folder_above_is_named_and_not_followed(
+        self, tmp_path: Path, *, follows_links: bool
+    ) -> None:
+        """It was skipped without a word; a link to the folder itself still is."""
+        root = tmp_path / "notas"
+        write(root / "dentro.md", "x")
+        write(tmp_path / "otra.md", "y")
+        (root / "arriba").symlink_to(tmp_path)
+        (root / "aqui").symlink_to(root)
+        up = RejectedRecord("arriba", Message.RECORD_LINK_UP)
+        found = read(root, follows_links=follows_links)
+        assert [record for record in found if isinstance(record, RejectedRecord)] == [up]
+        assert [n.external_id for n in found if isinstance(n, NoteRecord)] == ["dentro"]
 
     def test_links_to_hidden_files_are_followed(self, tmp_path: Path) -> None:
         """So are files mounted from a Kubernetes ConfigMap."""

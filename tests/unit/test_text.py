@@ -1,4 +1,4 @@
-"""Token estimate, query normal form, and Spanish sentences with their abbreviations."""
+"""Token estimate, query normal form, digests and shown values."""
 
 import hashlib
 import unicodedata
@@ -7,18 +7,7 @@ from datetime import date
 import pytest
 
 from rag_resources.core.quoting import shown
-from rag_resources.core.text import (
-    Span,
-    content_sha256,
-    count_tokens,
-    is_blank,
-    normalize_query,
-    sentences,
-)
-
-
-def pieces(text: str) -> list[str]:
-    return [text[span.start : span.end] for span in sentences(text)]
+from rag_resources.core.text import content_sha256, count_tokens, is_blank, normalize_query
 
 
 @pytest.mark.parametrize(
@@ -26,79 +15,6 @@ def pieces(text: str) -> list[str]:
 )
 def test_a_token_is_four_characters_rounded_up(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Vive en el n.º 12 de la calle Mayor desde hace años.",
-        "La reunión es a las 9 a. m. en la sala grande.",
-        "La reunión acaba a las 5 p. m. y luego cenamos.",
-        "Son aprox. 30 personas.",
-        "Vino el Sr. García con la Sra. Pérez y el Dr. Ruiz.",
-        "Trae fruta, p. ej. Manzanas rojas.",
-        "Viajó a EE. UU. en 2020.",
-        "Véase la pág. 12 del cap. 3 y el art. 5 de la ley.",
-        "Llama al tel. 600 123 456 de la Avda. Constitución.",
-        "Cuesta 3.500,50 euros.",
-        "Compra pan, leche, etc. antes de las ocho.",
-        "Nació en feb. 1990 en un pueblo.",
-        "Pesa máx. 20 kg. por persona.",
-        "Fdo. Ana, de la calle Sta. Engracia.",
-    ],
-)
-def test_the_full_stop_of_an_abbreviation_ends_no_sentence(text: str) -> None:
-    assert pieces(text) == [text]
-    assert pieces(f"{text} Después vino otra cosa.") == [text, "Después vino otra cosa."]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Son las 9 a. m. Luego salimos.", ["Son las 9 a. m.", "Luego salimos."]),
-        ("¿Qué? ¡Sí! Claro.", ["¿Qué?", "¡Sí!", "Claro."]),
-        ("Uno.\r\nDos.\r\n\r\nTres", ["Uno.", "Dos.", "Tres"]),
-        ("- uno\n- dos\n- tres", ["- uno", "- dos", "- tres"]),
-        ("Vive en la Avda.\n\nOtra línea.", ["Vive en la Avda.", "Otra línea."]),
-        ("Sin punto final", ["Sin punto final"]),
-        ("  \n Hola.  \t", ["Hola."]),
-        ("", []),
-        (" \r\n\u00a0", []),
-    ],
-)
-def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
-    assert pieces(text) == expected
-
-
-def test_offsets_are_code_points() -> None:
-    assert sentences("😀 Hola. E\u0301l vino.\r\n👩‍👩‍👧 fin") == [
-        Span(0, 7),
-        Span(8, 17),
-        Span(19, 28),
-    ]
-    assert Span(8, 17).length == 9
-
-
-@pytest.mark.parametrize("space", [" ", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
-def test_any_white_space_may_follow_an_initial(space: str) -> None:
-    """It ended the process by an error that `except Exception` does not catch."""
-    text = f"Vino con Q{space}. Benito.{space}Se fue."
-
-    assert pieces(text) == [f"Vino con Q{space}. Benito.", "Se fue."]
-
-
-def test_only_white_space_is_outside_sentences() -> None:
-    text = "Uno.  Dos;\u2028tres\u00a0… ¿cuatro?\x85cinco\x1c. «Seis.» "
-    outside = list(text)
-    for span in sentences(text):
-        outside[span.start : span.end] = " " * span.length
-    assert is_blank("".join(outside))
-
-
-def test_a_text_of_one_megabyte_is_segmented() -> None:
-    assert len(sentences("palabra sin punto " * 60_000)) == 1
-    assert len(sentences("Una frase corta. " * 60_000)) == 60_000
-    assert sentences("x" * 30_000) == [Span(0, 30_000)]
 
 
 @pytest.mark.parametrize(
@@ -145,18 +61,3 @@ def test_blank_is_nothing_but_white_space(text: str, blank: bool) -> None:
 )
 def test_a_value_is_shown_on_one_line_of_eighty_characters(value: object, expected: str) -> None:
     assert shown(value) == expected
-
-
-def test_a_long_paragraph_of_quotation_marks_is_cut_in_time() -> None:
-    assert len(sentences("`x` dos. " * 60_000)) == 60_000
-
-
-def test_a_long_text_has_the_sentences_of_its_paragraphs() -> None:
-    paragraphs = [f"El Sr. Gil llegó a las {n}. «¿Qué más?», dijo.\n\n" for n in range(1_000)]
-    expected = [
-        paragraph[span.start : span.end]
-        for paragraph in paragraphs
-        for span in sentences(paragraph)
-    ]
-    text = "".join(paragraphs)
-    assert [text[span.start : span.end] for span in sentences(text)] == expected

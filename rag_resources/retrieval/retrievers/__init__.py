@@ -10,8 +10,10 @@ from rag_resources.core.retrievers import RetrieverName
 from rag_resources.retrieval.retrievers.fulltext import FulltextRetriever
 from rag_resources.retrieval.retrievers.protocol import Retriever
 from rag_resources.retrieval.retrievers.semantic import SemanticRetriever
+from rag_resources.retrieval.retrievers.windows import WindowsRetriever
 
 RETRIEVERS: Mapping[RetrieverName, Retriever] = {
     RetrieverName.SEMANTIC: SemanticRetriever(),
+    RetrieverName.WINDOWS: WindowsRetriever(),
     RetrieverName.FULLTEXT: FulltextRetriever(),
 }

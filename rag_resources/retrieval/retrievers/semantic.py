@@ -1,4 +1,7 @@
-"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by their own."""
+"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by theirs.
+
+What it shares with `retrieval.retrievers.windows` is here, too.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,30 +30,42 @@ class SemanticRetriever:
         """See `Retriever`."""
         config = question.request.config
         if config.unit == "notes":
-            yield from _by_vectors(question, RankedList.NOTES_SEMANTIC, config.model, plan)
+            yield from by_vectors(question, RankedList.NOTES_SEMANTIC, config.model, plan)
             return
-        yield from _by_vectors(question, RankedList.SEMANTIC, config.model, plan)
+        yield from by_vectors(question, RankedList.SEMANTIC, config.model, plan)
         if config.contextual:
-            yield from _by_vectors(question, RankedList.CONTEXTUAL, config.model, plan)
+            yield from by_vectors(question, RankedList.CONTEXTUAL, config.model, plan)
         if plan.any_unchunked:
-            yield from _beside_chunks(question, plan)
+            yield from beside_chunks(question, RankedList.NOTES_SEMANTIC, plan)
 
 
-def _beside_chunks(question: Question, plan: SearchPlan) -> Sequence[ListRequest]:
-    """Return the list of notes not yet chunked; empty if their model fails."""
+def beside_chunks(
+    question: Question, ranked: RankedList, plan: SearchPlan
+) -> Sequence[ListRequest]:
+    """Return the lists of the notes not yet chunked.
+
+    None if their model does not work: words and chunks still find the rest.
+    """
     model = question.note_model
     if model not in plan.models:
         return ()
     try:
-        return list(_by_vectors(question, RankedList.NOTES_SEMANTIC, model, plan))
+        return list(by_vectors(question, ranked, model, plan))
     except Exception as error:  # noqa: BLE001 -- after any error the other lists still work
         question.stages.degrade("embed", error, component=f"embedding:{model}")
         return ()
 
 
-def _by_vectors(
+def by_vectors(
     question: Question, ranked: RankedList, model: str, plan: SearchPlan
 ) -> Iterator[ListRequest]:
+    """Yield a list for each text of a question, searched by its vector under a model.
+
+    Raises:
+        ModelMissingError: Nothing is indexed with that model.
+        InvalidEmbeddingError: Its vectors are of another dimension now.
+        Exception: What `QuestionVectors.of` raises.
+    """
     info = plan.models.get(model)
     if info is None:
         raise ModelMissingError(Message.MODEL_NOT_INDEXED.format(model=model), model=model)

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from rag_resources.core.comparison import COMPARED, Comparison, QueryMetrics, Verdict, compare_pairs
+from rag_resources.core.comparison import Comparison, QueryMetrics, Verdict, compare_pairs
 from rag_resources.core.evaluation import percentiles
 from tests.benchmarks.peers.contender import CONTENDERS, OURS
 from tests.benchmarks.peers.running import KILLED_AT, Killed
 from tests.benchmarks.peers.worker import CLIENTS
+from tests.benchmarks.quality_study import RANKED
 from tests.benchmarks.quality_tables import METRICS, Table, differences, with_interval
 
 LEAST_INGESTION = 3.0
@@ -92,11 +93,11 @@ def _quality(quality: Quality) -> Table:
     ordered = sorted(quality.measured, key=lambda name: -_mean(quality.measured[name], "mrr"))
     return Table(
         f"Quality with {quality.title}",
-        ("contender", *(METRICS[metric] for metric in COMPARED), "p50 ms", "p95 ms", "failed"),
+        ("contender", *(METRICS[metric] for metric in RANKED), "p50 ms", "p95 ms", "failed"),
         [
             (
                 CONTENDERS[name].title,
-                *(with_interval(quality.measured[name], metric) for metric in COMPARED),
+                *(with_interval(quality.measured[name], metric) for metric in RANKED),
                 *_latency(quality.latencies_ms[name]),
                 _failures(quality.failures[name]),
             )
@@ -110,7 +111,7 @@ def _quality(quality: Quality) -> Table:
 def _contrasts(quality: Quality, found: Mapping[tuple[str, str], Comparison]) -> Table:
     return Table(
         f"{CONTENDERS[OURS].title} against each with {quality.title}",
-        ("minus", *(METRICS[metric] for metric in COMPARED)),
+        ("minus", *(METRICS[metric] for metric in RANKED)),
         [
             (CONTENDERS[name].title, *differences(comparison))
             for (title, name), comparison in found.items()
@@ -198,7 +199,7 @@ def _targets(
 def _quality_targets(
     qualities: Sequence[Quality], found: Mapping[tuple[str, str], Comparison]
 ) -> Iterable[tuple[str, str, bool]]:
-    mrr = COMPARED.index("mrr")
+    mrr = RANKED.index("mrr")
     for quality in qualities:
         own = [(name, item) for (title, name), item in found.items() if title == quality.title]
         if not own:

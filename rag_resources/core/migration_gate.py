@@ -1,9 +1,8 @@
-"""Interim quality tests of a migration: whether the next batch may start.
+"""Interim quality tests of a migration: whether the next batch of a model may start.
 
-After each batch, quality is compared with what served before, on the same questions. Every batch is
-one more interim test (a "look") of the same hypothesis, so each may spend only a part of the 5 %
-significance level. Notes that are not chunked yet are found as a whole, so a half-finished
-migration does not explain a drop. The gate of a promotion is in `core.gate`.
+First its vectors must be the model's own. Then quality is compared with what serves now, on the
+same questions. Every batch is one more interim test (a "look") of the same hypothesis, so each may
+spend only a part of the 5 % significance level. The gate of a promotion is in `core.gate`.
 """
 
 import math
@@ -13,8 +12,14 @@ from uuid import UUID
 
 from scipy.stats import binomtest
 
+from rag_resources.core.configuration import RetrievalConfig, Strategy
+from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS
 from rag_resources.core.messages import Message
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.texts import joined
+
+MIN_COSINE = 0.999
+"""Vectors are stored as halfvec; its rounding alone leaves a cosine above 0.9999."""
 
 ALPHA = 0.05
 """Highest probability that a model's migration is ever stopped although quality has not changed."""
@@ -25,17 +30,66 @@ _RESERVE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The evaluation of what served before a migration.
+    """What a migration is compared with: what serves now.
 
     Attributes:
-        evaluation_id: The stored evaluation that `hits` come from.
+        evaluation_id: The stored evaluation on which it serves; None if there is none.
         configuration: Its name.
         hits: Whether a relevant note was among the first ten, by golden id.
     """
 
-    evaluation_id: UUID
+    evaluation_id: UUID | None
     configuration: str
     hits: Mapping[UUID, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same questions over the same notes, asked with what serves and with the migrated model.
+
+    Attributes:
+        serving: What serves.
+        hits: With the model, by golden id.
+    """
+
+    serving: Baseline
+    hits: Mapping[UUID, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorState:
+    """Whether the vectors of a batch are the model's own.
+
+    Attributes:
+        sampled: Number of texts whose vectors were computed again.
+        lowest_cosine: Between a stored vector and the one computed now; None without vectors.
+        wrong_norms: Number of vectors of the batch whose length is not 1.
+        wrong_dimension: Number of vectors of the batch with another dimension than the model's.
+    """
+
+    sampled: int
+    lowest_cosine: float | None
+    wrong_norms: int
+    wrong_dimension: int
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong, in Spanish; empty if nothing is."""
+        found: list[str] = []
+        # A cosine that is not a number is no cosine above the minimum.
+        if self.lowest_cosine is not None and not self.lowest_cosine >= MIN_COSINE:
+            found.append(
+                Message.BATCH_VECTORS_DIFFER.format(
+                    cosine=self.lowest_cosine, minimum=MIN_COSINE, texts=self.sampled
+                )
+            )
+        for count, message in (
+            (self.wrong_norms, Message.BATCH_VECTOR_NORMS),
+            (self.wrong_dimension, Message.BATCH_VECTOR_DIMENSIONS),
+        ):
+            if count:
+                found.append(message.format(count=count))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +121,29 @@ class BatchVerdict:
     reason: str
     level: float
     drop: Drop | None
+
+
+def serving_with(serving: RetrievalConfig, model: str) -> RetrievalConfig:
+    """Return what serves, searching the chunks by the vectors of a model.
+
+    Another model's windows may not be there yet, and a threshold that was set for one model says
+    nothing of another: both are left out. Property 54.
+    """
+    changes: dict[str, object] = {"model": model, "unit": "chunks"}
+    if model != serving.model:
+        serving = without_windows(serving)
+        changes["similarity_threshold"] = None
+    if not serving.uses_vectors:
+        changes |= {"strategy": Strategy.HYBRID, "retrievers": DEFAULT_RETRIEVERS}
+    return serving.model_copy(update=changes)
+
+
+def without_windows(config: RetrievalConfig) -> RetrievalConfig:
+    """Return a configuration that searches no windows, which are made after the chunks' vectors."""
+    kept = {
+        name: item for name, item in config.retrievers.items() if name is not RetrieverName.WINDOWS
+    }
+    return config.model_copy(update={"retrievers": kept or DEFAULT_RETRIEVERS})
 
 
 def level_of_look(*, recorded: int, planned: int, spent: float) -> float:
@@ -123,20 +200,26 @@ def find_drop(before: Mapping[UUID, bool], now: Mapping[UUID, bool]) -> Drop | N
 
 
 def judge_batch(
-    hits: Mapping[UUID, bool], baseline: Baseline | None, *, floor: float, level: float
+    hits: Mapping[UUID, bool],
+    baseline: Baseline | None,
+    *,
+    floor: float,
+    level: float,
+    compared: Mapping[UUID, bool] | None = None,
 ) -> BatchVerdict:
     """Judge the quality after a batch.
 
     Args:
         hits: Whether each golden question was found, by golden id; at least one.
-        baseline: What served before; if None, only the floor decides.
+        baseline: What serves; if None, only the floor decides.
         floor: Lowest Hit_Rate@10 that the engineer allows, over all of `hits`.
         level: Significance level of this test.
+        compared: The hits that are compared with the baseline; None: all.
     """
     found = sum(hits.values())
     # Counts are compared, not rates: 17/20 >= 0.85 must not depend on the rounding of 0.85.
     is_under = found < math.ceil(floor * len(hits) - 1e-9)
-    drop = find_drop(baseline.hits, hits) if baseline else None
+    drop = find_drop(baseline.hits, hits if compared is None else compared) if baseline else None
     is_worse = drop is not None and drop.p_value <= level
     reasons = [Message.BATCH_HIT_RATE.format(hit_rate=found / len(hits), queries=len(hits))]
     if is_under:
@@ -158,3 +241,12 @@ def judge_batch(
     else:
         reasons.append(Message.BATCH_WITHOUT_BASELINE)
     return BatchVerdict(not is_under and not is_worse, joined("; ", reasons), level, drop)
+
+
+def refuse_batch(vectors: VectorState | None) -> BatchVerdict | None:
+    """Refuse a batch whose vectors are not the model's, before any statistics; None: it may pass.
+
+    Such a look spends nothing of the significance level.
+    """
+    faults = vectors.faults if vectors else []
+    return BatchVerdict(False, joined("; ", faults), 0.0, None) if faults else None

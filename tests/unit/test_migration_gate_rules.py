@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_resources.core.quality_watch import (
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.migration_gate import (
     ALPHA,
+    MIN_COSINE,
     Baseline,
+    VectorState,
     find_drop,
     judge_batch,
     level_of_look,
+    refuse_batch,
+    serving_with,
+    without_windows,
 )
+from tests.strategies import retrieval_configs
 
 BATCHES = 24
 QUESTIONS = 132
@@ -100,7 +107,7 @@ def test_under_the_floor_the_gate_closes_whatever_served_before(
         verdict = judge_batch(now, before, floor=floor, level=ALPHA)
         assert verdict.is_open is is_open
         assert (f"MIGRATION_FLOOR = {floor:.3f}" in verdict.reason) is not is_open
-        assert (verdict.drop is None) == ("sin evaluación anterior" in verdict.reason)
+        assert (verdict.drop is None) == ("sin evaluación de lo que sirve" in verdict.reason)
 
 
 # --- The levels of many looks -------------------------------------------------------------------
@@ -127,7 +134,14 @@ def p_value_of(lost: int, gained: int) -> float:
     return drop.p_value
 
 
-def share_stopped(*, lost: float, gained: float, spending: Sequence[float]) -> float:
+def share_stopped(
+    *,
+    lost: float,
+    gained: float,
+    spending: Sequence[float],
+    batches: int = BATCHES,
+    questions: int = QUESTIONS,
+) -> float:
     """Simulate migrations, and return in how many a look found a drop.
 
     A question changes when the month of its note is migrated, so every look holds all of those
@@ -137,13 +151,15 @@ def share_stopped(*, lost: float, gained: float, spending: Sequence[float]) -> f
         lost: Share of questions that are found before their month and not after.
         gained: The other way round.
         spending: Level of each look; fewer than there are batches end a migration early.
+        batches: Number of batches of a migration.
+        questions: Number of golden questions.
     """
     random = np.random.default_rng(1983)
     stopped = 0
     for _ in range(MIGRATIONS):
-        changes = random.choice([-1, 1, 0], QUESTIONS, p=[lost, gained, 1 - lost - gained])
-        months = random.integers(0, BATCHES, QUESTIONS)
-        looks = [changes[months <= look] for look in range(BATCHES)]
+        changes = random.choice([-1, 1, 0], questions, p=[lost, gained, 1 - lost - gained])
+        months = random.integers(0, batches, questions)
+        looks = [changes[months <= look] for look in range(batches)]
         stopped += any(
             p_value_of(int((look == -1).sum()), int((look == 1).sum())) <= level
             for look, level in zip(looks, spending, strict=False)
@@ -158,6 +174,23 @@ def test_a_harmless_migration_is_stopped_in_5_percent_of_cases_at_most(churn: fl
     assert share_stopped(lost=churn, gained=churn, spending=spending) <= ALPHA
 
 
+@pytest.mark.parametrize("churn", [0.02, 0.08])
+def test_a_harmless_migration_of_100_batches_is_stopped_as_rarely(churn: float) -> None:
+    spending = levels([100] * 100)
+    assert share_stopped(lost=churn, gained=churn, spending=spending, batches=100) <= ALPHA
+
+
+@pytest.mark.parametrize(("questions", "power"), [(132, 0.15), (400, 0.77), (1_000, 0.99)])
+def test_a_loss_of_5_points_is_found_with_the_power_that_the_page_states(
+    questions: int, power: float
+) -> None:
+    """Seven of 100 questions are lost and two gained, in 24 batches, as docs/evaluating.md says."""
+    found = share_stopped(
+        lost=0.07, gained=0.02, spending=levels([BATCHES] * BATCHES), questions=questions
+    )
+    assert found == pytest.approx(power, abs=0.03)
+
+
 def test_without_spending_false_alarms_add_up() -> None:
     """Why levels are needed: at 5 % per look the same migrations are stopped too often."""
     assert share_stopped(lost=0.08, gained=0.08, spending=[ALPHA] * BATCHES) > ALPHA
@@ -168,3 +201,45 @@ def test_a_drop_of_15_points_is_found() -> None:
     spending = levels([BATCHES] * BATCHES)
     assert share_stopped(lost=0.18, gained=0.03, spending=spending) >= 0.9
     assert share_stopped(lost=0.18, gained=0.03, spending=spending[: BATCHES // 2]) >= 0.3
+
+
+# --- What is measured with what -------------------------------------------------------------------
+
+
+@given(retrieval_configs(["m", "n"]), st.sampled_from(["m", "n", "o"]))
+def test_property_54_a_model_is_measured_with_what_serves_and_nothing_else(
+    serving: RetrievalConfig, model: str
+) -> None:
+    """No other configuration takes part: only the model and what the model needs differ."""
+    measured = serving_with(serving, model)
+    assert measured.uses_vectors
+    assert (measured.model, measured.unit) == (model, "chunks")
+    assert serving_with(measured, model) == measured
+    kept = {"fusion", "reranking", "transformation", "diversity_weight", "tie_break", "top_k"}
+    assert measured.model_dump(include=kept) == serving.model_dump(include=kept)
+    alike = serving.model == model
+    asked = serving if alike else without_windows(serving)
+    if asked.uses_vectors:
+        assert (measured.retrievers, measured.strategy) == (asked.retrievers, asked.strategy)
+        threshold = serving.similarity_threshold if alike else None
+        assert measured.similarity_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("state", "faults"),
+    [
+        (VectorState(0, None, 0, 0), 0),
+        (VectorState(4, MIN_COSINE, 0, 0), 0),
+        (VectorState(4, 0.9989, 0, 0), 1),
+        (VectorState(4, float("nan"), 0, 0), 1),
+        (VectorState(4, 1.0, 1, 0), 1),
+        (VectorState(4, None, 0, 1), 1),
+        (VectorState(4, -1.0, 5, 5), 3),
+    ],
+)
+def test_vectors_that_are_not_the_models_refuse_a_batch(state: VectorState, faults: int) -> None:
+    assert len(state.faults) == faults
+    verdict = refuse_batch(state)
+    assert (verdict is None) == (not faults)
+    if verdict:
+        assert (verdict.is_open, verdict.level, verdict.drop) == (False, 0.0, None)

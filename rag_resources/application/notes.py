@@ -1,0 +1,201 @@
+"""Use cases of the notes: where they come from, ingestion, deletion and restoration."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from rag_resources.core.types import Note, NoteRecord, RejectedRecord, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.indexing.purge import PurgeReport, purge
+from rag_resources.ingestion.content_settings import (
+    SettingChange,
+    accept_ingestion,
+    accept_settings,
+    ingestion_changes,
+    pending_changes,
+    require_settings,
+    stored_settings,
+)
+from rag_resources.ingestion.content_source import ContentSource, choose_source, source_of_path
+from rag_resources.ingestion.deletion import Restored, delete_notes, find_stored, restore_notes
+from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.ingestion.sources import SourceOptions, iter_source
+from rag_resources.settings import Settings
+from rag_resources.store.golden import questions_naming
+from rag_resources.store.notes import (
+    OutsideNotes,
+    StoredNote,
+    fetch_notes,
+    list_notes,
+    list_outside,
+)
+from rag_resources.store.tombstones import Tombstone, list_tombstones
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSettings:
+    """The settings a database was filled with, compared with the present ones.
+
+    Attributes:
+        source: The source that the present settings select.
+        changes: The settings that differ.
+        stored: The stored settings, as shown to people.
+    """
+
+    source: ContentSource
+    changes: Sequence[SettingChange]
+    stored: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The notes of a database."""
+
+    database: Database
+    settings: Settings
+
+    @property
+    def first_month(self) -> str:
+        """The first monthly partition, as `YYYY-MM`."""
+        return self.settings.first_month
+
+    # --- Sources
+
+    def content_settings(self, *, sample: bool = False) -> ContentSettings:
+        """Compare the present settings with those the database was filled with.
+
+        Args:
+            sample: Whether a person asked for the sample.
+        """
+        with self.database.transaction() as connection:
+            source = choose_source(connection, self.settings, sample=sample)
+            changes = pending_changes(connection, self.settings, source)
+            stored = stored_settings(connection, self.settings.tenant)
+        return ContentSettings(source, changes, stored)
+
+    def accept_settings(self, source: ContentSource) -> None:
+        """Store the present settings as those the database is filled with."""
+        with self.database.transaction() as connection:
+            accept_settings(connection, self.settings, source)
+
+    def require_settings(self, names: Collection[str], *, sample: bool = False) -> ContentSource:
+        """Return the source that a run reads; refuse settings that differ from the stored ones.
+
+        Raises:
+            SettingsChangedError: One of the named settings differs.
+        """
+        return require_settings(self.database, self.settings, names, sample=sample)
+
+    def source_of(self, path: Path, *, name: str | None) -> str:
+        """Return the source under which the notes of a path are stored.
+
+        Raises:
+            InvalidParameterError: The name is reserved for the sample.
+        """
+        return source_of_path(path, name=name, default=self.settings.notes_source_name)
+
+    def ingestion_changes(self, path: Path, *, source: str, named: bool) -> Sequence[SettingChange]:
+        """Return what a person should accept before the notes of a path are stored.
+
+        Args:
+            path: What the person gave.
+            source: The source of its notes.
+            named: Whether the person also named the source.
+        """
+        with self.database.transaction() as connection:
+            return ingestion_changes(
+                connection, self.settings, path.absolute(), source=source, named=named
+            )
+
+    def accept_ingestion(self, source: str) -> None:
+        """Record that the database holds notes of this source."""
+        with self.database.transaction() as connection:
+            accept_ingestion(connection, self.settings, source=source)
+
+    # --- Ingestion
+
+    def read(self, path: Path) -> Iterator[NoteRecord | RejectedRecord]:
+        """Read a source as the settings say, as a stream.
+
+        Raises:
+            InvalidSourceError: It cannot be read at all.
+        """
+        options = SourceOptions(follows_links=self.settings.notes_follow_links)
+        return iter_source(path, options=options)
+
+    def ingest(
+        self,
+        records: Iterable[NoteRecord | RejectedRecord],
+        *,
+        source: str,
+        keep: Callable[[datetime], bool] = lambda _: True,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> IngestReport:
+        """Store the records of a source; for the arguments see `ingestion.ingest`."""
+        return ingest(
+            self.database,
+            records,
+            tenant=self.settings.tenant,
+            source=source,
+            keep=keep,
+            progress=progress,
+        )
+
+    # --- Stored notes
+
+    def newest(self, *, limit: int | None = None) -> tuple[list[StoredNote], int]:
+        """Return the newest notes, and how many there are without the limit."""
+        with self.database.transaction() as connection:
+            return list_notes(connection, tenant=self.settings.tenant, limit=limit)
+
+    def deleted(self, *, limit: int | None = None) -> tuple[list[Tombstone], int]:
+        """Return the latest deletions, and how many there are without the limit."""
+        with self.database.transaction() as connection:
+            return list_tombstones(connection, tenant=self.settings.tenant, limit=limit)
+
+    def find(self, name: str) -> StoredNote | Tombstone:
+        """Return the note with an id or external id; if it was deleted, its tombstone.
+
+        Raises:
+            InvalidParameterError: There never was one, or notes of several sources have this name.
+        """
+        with self.database.transaction() as connection:
+            return find_stored(connection, name, tenant=self.settings.tenant)
+
+    def content(self, note_id: UUID) -> Note:
+        """Return a note with its content."""
+        with self.database.transaction() as connection:
+            return fetch_notes(connection, [note_id])[note_id]
+
+    def questions_naming(self, note_ids: Collection[UUID]) -> Sequence[str]:
+        """Return the golden questions that have one of these notes among their relevant ones."""
+        with self.database.transaction() as connection:
+            return questions_naming(connection, note_ids)
+
+    def delete(self, note_ids: Sequence[UUID], *, reason: str = "") -> Sequence[UUID]:
+        """Delete notes, all or none; they can be restored. Returns those that were deleted."""
+        return delete_notes(self.database, note_ids, reason=reason)
+
+    def restore(self, names: Sequence[str]) -> Sequence[Restored]:
+        """Restore deleted notes, all or none.
+
+        Raises:
+            InvalidParameterError: One cannot be restored; nothing changed.
+        """
+        return restore_notes(self.database, names, tenant=self.settings.tenant)
+
+    def outside(self, window: TimeWindow, *, limit: int) -> OutsideNotes | None:
+        """Return the notes dated outside a window, with some examples; None if there are none."""
+        with self.database.transaction() as connection:
+            return list_outside(connection, window, limit=limit)
+
+    @property
+    def grace_hours(self) -> int:
+        """How long an expired note is kept, in hours."""
+        return self.settings.expired_grace_hours
+
+    def purge_expired(self) -> PurgeReport:
+        """Delete the notes whose grace period after expiry is over."""
+        return purge(self.database, grace_hours=self.grace_hours)

@@ -1,0 +1,209 @@
+"""`rag ingest` and `rag import-squad`: store notes and report the outcome."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.content_settings import AcceptOption, accept_changes
+from rag_resources.cli.output import (
+    JsonOption,
+    console,
+    note,
+    progress,
+    say,
+    table,
+    write_json,
+)
+from rag_resources.cli.session import application, read_settings
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application import Application
+    from rag_resources.core.types import NoteRecord, RejectedRecord
+    from rag_resources.ingestion.ingest import IngestReport
+
+SHOWN_REJECTIONS = 20
+
+SourceName = Annotated[
+    str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SOURCE_NAME)
+]
+Paragraphs = Annotated[
+    int, typer.Option("--paragraphs-per-note", metavar="N", help=Message.HELP_PARAGRAPHS)
+]
+
+
+def ingest(
+    path: Annotated[Path, typer.Argument(metavar="RUTA", help=Message.HELP_INGEST_PATH)],
+    source_name: SourceName = None,
+    paragraphs_per_note: Paragraphs = 1,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help=Message.HELP_FOLLOW_LINKS)
+    ] = False,
+    accept_settings: AcceptOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Store the notes of a folder or file."""
+    from rag_resources.core.quoting import printable
+    from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
+
+    options = SourceOptions(
+        paragraphs_per_note=paragraphs_per_note,
+        follows_links=follow_links or read_settings().notes_follow_links,
+    )
+    records = iter_source(path, options=options)
+    with application() as app:
+        source = _source(app, path, source_name, accept=accept_settings)
+        report = _store(app, records, source)
+        first_month = app.notes.first_month
+    if as_json:
+        write_json(_as_json(report, source))
+    elif report.by_month or report.rejected or report.left_out:
+        _show(report, source)
+    if not (report.by_month or report.left_out):
+        message = Message.INGEST_ALL_REJECTED if report.rejected else Message.INGEST_EMPTY
+        raise InvalidSourceError(
+            message.format(
+                count=report.rejected_count, path=printable(str(path)), suffixes=" ".join(READERS)
+            ),
+            path=str(path),
+        )
+    if not as_json:
+        _advise(report, first_month, Message.INGEST_NEXT)
+
+
+def import_squad(
+    path: Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP_SQUAD_FILE)],
+    paragraphs_per_note: Paragraphs = 1,
+    questions: Annotated[
+        int | None, typer.Option("--questions", metavar="M", help=Message.HELP_SQUAD_QUESTIONS)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help=Message.HELP_SQUAD_SEED)] = 0,
+    source_name: Annotated[
+        str | None, typer.Option("--source-name", metavar="NOMBRE", help=Message.HELP_SQUAD_SOURCE)
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
+    accept_settings: AcceptOption = False,
+) -> None:
+    """Store the notes and questions of a SQuAD file."""
+    from rag_resources.ingestion.squad import read_squad
+
+    dataset = read_squad(
+        path, paragraphs_per_note=paragraphs_per_note, questions=questions, seed=seed
+    )
+    with application() as app:
+        source = _source(app, path, source_name or path.stem, accept=accept_settings)
+        report = _store(app, chain(dataset.notes, dataset.rejected), source)
+        count = app.golden.import_squad(dataset, path, source=source, replace=replace)
+        first_month = app.notes.first_month
+    _show(report, source)
+    say(Message.SQUAD_SUMMARY.format(count=count) if count else Message.SQUAD_NO_QUESTIONS)
+    _advise(report, first_month, Message.SQUAD_NEXT)
+
+
+def _source(app: "Application", path: Path, name: str | None, *, accept: bool) -> str:
+    """Return the source of a path's notes; a person must accept what it would mix."""
+    source = app.notes.source_of(path, name=name)
+    changes = app.notes.ingestion_changes(path, source=source, named=name is not None)
+    accept_changes(changes, accept=accept)
+    app.notes.accept_ingestion(source)
+    return source
+
+
+def _store(
+    app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str
+) -> "IngestReport":
+    with progress(Message.INGEST_PROGRESS) as advance:
+        return app.notes.ingest(records, source=source, progress=advance)
+
+
+def _counts(report: "IngestReport") -> dict[str, int]:
+    from rag_resources.store.notes import Upsert
+
+    return {outcome.value: report.count(outcome) for outcome in Upsert}
+
+
+def _changed_months(report: "IngestReport") -> list[str]:
+    from rag_resources.store.notes import Upsert
+
+    return sorted(
+        month
+        for month, counts in report.by_month.items()
+        if counts[Upsert.INSERTED] or counts[Upsert.UPDATED]
+    )
+
+
+def _show(report: "IngestReport", source: str) -> None:
+    say(
+        Message.INGEST_SUMMARY.format(
+            source=source, rejected=report.rejected_count, **_counts(report)
+        )
+    )
+    _show_left_out(report)
+    if not report.rejected:
+        return
+    shown = report.rejected[:SHOWN_REJECTIONS]
+    console().print(
+        table(
+            (Message.COLUMN_WHERE, Message.COLUMN_REASON),
+            [(rejected.location, rejected.reason) for rejected in shown],
+            title=Message.REJECTED_TITLE.format(count=report.rejected_count),
+            prose=True,
+        )
+    )
+    if report.rejected_count > len(shown):
+        say(Message.REJECTED_MORE.format(count=report.rejected_count - len(shown)))
+
+
+def _show_left_out(report: "IngestReport") -> None:
+    if not report.left_out:
+        return
+    shown = report.left_out[:SHOWN_REJECTIONS]
+    console().print(
+        table(
+            (Message.COLUMN_NOTE, Message.COLUMN_REASON),
+            [(left_out.external_id, left_out.reason) for left_out in shown],
+            title=Message.LEFT_OUT_TITLE.format(count=report.left_out_count),
+            prose=True,
+        )
+    )
+    if report.left_out_count > len(shown):
+        say(Message.LEFT_OUT_MORE.format(count=report.left_out_count - len(shown)))
+    say(Message.LEFT_OUT_NEXT)
+
+
+def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:
+    months = _changed_months(report)
+    if months:
+        say(Message.INGEST_MONTHS.format(months=", ".join(months)))
+    before = [month for month in months if month < first_month]
+    if before:
+        note(Message.INGEST_BEFORE_FIRST.format(first=first_month, month=before[0]))
+    this_month = f"{datetime.now(UTC):%Y-%m}"
+    after = [month for month in months if month > this_month]
+    if after:
+        note(Message.INGEST_AFTER_LAST.format(months=", ".join(after)))
+    if months:
+        say(next_step)
+
+
+def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
+    return {
+        "source": source,
+        **_counts(report),
+        "rejected": report.rejected_count,
+        "changedMonths": _changed_months(report),
+        "rejections": [
+            {"location": rejected.location, "reason": rejected.reason}
+            for rejected in report.rejected
+        ],
+        "leftOut": report.left_out_count,
+        "deletedNotes": [
+            {"externalId": left_out.external_id, "reason": left_out.reason}
+            for left_out in report.left_out
+        ],
+    }

@@ -1,0 +1,59 @@
+"""What went wrong at PostgreSQL, as an error with a sentence of its own.
+
+A failed statement carries an SQLSTATE (PostgreSQL manual, appendix A). A failed connection carries
+only the server's words, which are recognised in English.
+"""
+
+from collections.abc import Mapping
+
+import psycopg
+
+from rag_resources.core.errors import (
+    DatabaseError,
+    DatabaseTimeoutError,
+    DatabaseUnavailableError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.core.texts import Template
+
+_STATES: Mapping[str, tuple[type[DatabaseError], Template]] = {
+    "25006": (DatabaseError, Message.DATABASE_READ_ONLY),
+    "53100": (DatabaseError, Message.DATABASE_DISK_FULL),
+    "53300": (DatabaseUnavailableError, Message.DATABASE_CONNECTIONS_TAKEN),
+    "57014": (DatabaseTimeoutError, Message.STATEMENT_CANCELLED),
+    "57P03": (DatabaseUnavailableError, Message.DATABASE_NOT_ACCEPTING),
+}
+
+_WORDS = (
+    ("too many clients", "53300"),
+    ("too many connections", "53300"),
+    ("connection slots are reserved", "53300"),
+    ("the database system is", "57P03"),
+)
+"""As the server says it while refusing a connection, and the SQLSTATE it would have sent."""
+
+
+_OF_THE_VALUES = frozenset({"22", "23", "54", "P0"})
+"""Classes of SQLSTATE: invalid data, a constraint, a limit of PostgreSQL (such as the size of a
+`tsvector`), an exception that a trigger raises."""
+
+
+def is_refusal(error: psycopg.Error) -> bool:
+    """Whether PostgreSQL refused what was to be written, so that a retry would fail again."""
+    return (error.sqlstate or "")[:2] in _OF_THE_VALUES
+
+
+def database_fault(error: psycopg.Error) -> DatabaseError | None:
+    """Return the error to raise for one of PostgreSQL's; None if it has no sentence of its own."""
+    said = str(error)
+    state = error.sqlstate or next((state for words, state in _WORDS if words in said), None)
+    if state is None or state not in _STATES:
+        return None
+    kind, message = _STATES[state]
+    return kind(message, sqlstate=state, reason=first_line(error))
+
+
+def first_line(error: psycopg.Error) -> str:
+    """Return the first line of PostgreSQL's message, without the statement or credentials."""
+    text = (error.diag.message_primary or str(error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__

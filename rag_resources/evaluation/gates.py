@@ -1,0 +1,128 @@
+"""The verdicts of an evaluation's gates, from which everything that is said of them is made.
+
+How a hit rate is judged is in `core.gate`, how two are compared in `core.comparison`. Whether a
+configuration may serve also depends on what happened since; that is `serving.promotion`.
+"""
+
+from dataclasses import dataclass
+
+from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority
+from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.gate import GateConfig, GateState, GateVerdict
+from rag_resources.core.messages import Message
+from rag_resources.core.metrics import SERVED
+from rag_resources.core.texts import joined
+from rag_resources.database.pool import Connection
+from rag_resources.evaluation.comparison import compare_with_serving
+from rag_resources.evaluation.summary import inferiority_in_words
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """How an evaluation compares with the serving configuration.
+
+    Attributes:
+        name: Of the serving configuration.
+        judged: Hit_Rate@10.
+        served: The hit rate of what users get; None if one of the two did not measure it.
+    """
+
+    name: str
+    judged: NonInferiority
+    served: NonInferiority | None
+
+    @property
+    def compared(self) -> dict[str, NonInferiority]:
+        """What was compared, by metric."""
+        return {HITS: self.judged, **({SERVED: self.served} if self.served else {})}
+
+    @property
+    def state(self) -> GateState:
+        """Fails if one of them is worse; inconclusive if that cannot be said of one."""
+        states = {item.state for item in self.compared.values()}
+        if Inferiority.INFERIOR in states:
+            return GateState.FAIL
+        return GateState.INCONCLUSIVE if Inferiority.UNDECIDED in states else GateState.PASS
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the comparison says of each, in Spanish."""
+        return [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The verdict of each gate on one evaluation.
+
+    Attributes:
+        evaluation: What is judged.
+        config: What it must reach.
+        hit_rate: Hit_Rate@10 against the threshold.
+        against: The comparison with what serves; None if there is nothing to compare with.
+    """
+
+    evaluation: StoredEvaluation
+    config: GateConfig
+    hit_rate: GateVerdict
+    against: Against | None
+
+    @property
+    def latency(self) -> GateState:
+        """Whether the p95 latency is under its limit."""
+        under = self.evaluation.latency_p95_ms < self.config.latency_p95_ms
+        return GateState.PASS if under else GateState.FAIL
+
+    @property
+    def regression(self) -> GateState:
+        """Whether it is worse than what serves."""
+        return self.against.state if self.against else GateState.PASS
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say in Spanish which blocking threshold it does not reach; None if it reaches all."""
+        if self.config.hit_rate_blocks and self.hit_rate.state is GateState.FAIL:
+            return Message.REFUSED_HIT_RATE.format(
+                hit_rate=self.hit_rate.hit_rate, threshold=self.hit_rate.threshold
+            )
+        if self.config.latency_blocks and self.latency is GateState.FAIL:
+            return Message.REFUSED_LATENCY.format(
+                p95_ms=self.evaluation.latency_p95_ms, limit_ms=self.config.latency_p95_ms
+            )
+        return None
+
+    @property
+    def loss(self) -> str | None:
+        """Say in Spanish how it is worse than what serves, if that blocks; None otherwise."""
+        if not self.config.regression_blocks or self.regression is not GateState.FAIL:
+            return None
+        if self.against is None:
+            return None
+        lost = [
+            inferiority_in_words(item, metric)
+            for metric, item in self.against.compared.items()
+            if item.state is Inferiority.INFERIOR
+        ]
+        return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=joined("; ", lost))
+
+
+def judge_gates(evaluation: StoredEvaluation, config: GateConfig, against: Against | None) -> Gates:
+    """Judge an evaluation by every gate."""
+    return Gates(evaluation, config, judge_stored(evaluation, config), against)
+
+
+def against_serving(name: str, comparison: Comparison, config: GateConfig) -> Against:
+    """Judge a comparison with the serving configuration of this name."""
+    return Against(
+        name, comparison.inferiority(config.margin), comparison.served_inferiority(config.margin)
+    )
+
+
+def read_gates(connection: Connection, evaluation: StoredEvaluation, gate: GateConfig) -> Gates:
+    """Judge an evaluation by every gate, against what serves now."""
+    compared = compare_with_serving(connection, evaluation)
+    against = (
+        against_serving(compared.before.configuration, compared.comparison, gate)
+        if compared
+        else None
+    )
+    return judge_gates(evaluation, gate, against)

@@ -1,0 +1,150 @@
+"""Makes the windows of the chunks of some months, and their vectors.
+
+How a chunk is cut is `core.windows`; batches, claims and bad texts are those of `indexing.embed`.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+import numpy as np
+
+from rag_resources.core.text import content_sha256
+from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
+from rag_resources.database.pool import Connection, Database
+from rag_resources.indexing.chunk import Progress, no_progress
+from rag_resources.indexing.embed import EmbeddedBatch, EmbedReport, Queue, embed_all, embed_each
+from rag_resources.indexing.verify import SAMPLE
+from rag_resources.providers.protocols import Embedder
+from rag_resources.store import windows as store
+from rag_resources.store.embeddings import PendingNote
+from rag_resources.store.failures import Failure, clear_failures, record_failure
+from rag_resources.store.models import keep_model
+from rag_resources.store.windows import ChunkToCut, Window
+
+BATCH_NOTES = 32
+
+_QUEUE = Queue(
+    "embed_window", BATCH_NOTES, store.claim_pending_windows, store.count_pending_windows
+)
+
+
+def embed_windows(
+    database: Database,
+    embedder: Embedder,
+    config: WindowsConfig,
+    window: TimeWindow,
+    *,
+    progress: Progress = no_progress,
+) -> EmbedReport:
+    """Give the chunks of the queued notes of some months their windows.
+
+    A chunk that has them already is left alone. A text the model refuses is recorded; its note
+    stays queued, and so is searched as a whole.
+
+    Raises:
+        ProviderUnavailableError: The model does not answer; what is committed stays.
+        ModelMissingError: The model was retired meanwhile, or the provider lacks it.
+        DatabaseUnavailableError: The database was lost; what is committed stays.
+        IndexingError: Another run does not let go of its notes.
+
+    Properties: 41, 42.
+    """
+
+    def embed(connection: Connection, notes: Sequence[PendingNote]) -> EmbeddedBatch:
+        return _embed_claimed(connection, embedder, config, notes)
+
+    return embed_all(database, _QUEUE, embedder.info.name, window, embed, progress)
+
+
+def _embed_claimed(
+    connection: Connection,
+    embedder: Embedder,
+    config: WindowsConfig,
+    notes: Sequence[PendingNote],
+) -> EmbeddedBatch:
+    model = embedder.info.name
+    claimed = [note.note_id for note in notes]
+    chunks = store.select_chunks_to_cut(connection, model, claimed)
+    texts: dict[bytes, str] = {}
+    changed: dict[UUID, tuple[Window, ...]] = {}
+    for chunk in chunks:
+        cut = _cut(chunk, config, texts)
+        if cut != chunk.stored:
+            changed[chunk.chunk_id] = cut
+    wanted = {window.text_sha256 for cut in changed.values() for window in cut}
+    known = store.find_reusable_windows(connection, model, wanted) if wanted else {}
+    made, errors = embed_each(
+        embedder,
+        {key: texts[key] for key in wanted if key not in known},
+        between=partial(keep_model, connection, model),
+    )
+    ready = {
+        chunk_id: cut
+        for chunk_id, cut in changed.items()
+        if not any(window.text_sha256 in errors for window in cut)
+    }
+    written = store.replace_windows(connection, model, ready, known | made)
+    unfinished = {
+        chunk.note_id
+        for chunk in chunks
+        if chunk.chunk_id in changed and chunk.chunk_id not in written
+    }
+    completed = store.complete_pending_windows(
+        connection, model, [note for note in claimed if note not in unfinished]
+    )
+    failures = [
+        _failure(chunk, changed[chunk.chunk_id], errors, model)
+        for chunk in chunks
+        if chunk.chunk_id in changed and chunk.chunk_id not in ready
+    ]
+    for failure in failures:
+        record_failure(connection, failure)
+    clear_failures(connection, "embed_window", completed, model=model)
+    report = EmbedReport(
+        notes=len(completed),
+        vectors=sum(len(ready[chunk_id]) for chunk_id in written),
+        embedded=len(made),
+        reused=len(known),
+        failed=failures,
+    )
+    return EmbeddedBatch(report, unfinished)
+
+
+def _cut(chunk: ChunkToCut, config: WindowsConfig, texts: dict[bytes, str]) -> tuple[Window, ...]:
+    """Return the windows of a chunk, and add their texts by hash."""
+    windows = []
+    for span in cut_windows(chunk.content, config):
+        text = window_text(chunk.title, chunk.content[span.start : span.end])
+        sha256 = content_sha256(text)
+        texts[sha256] = text
+        windows.append(Window(span, sha256))
+    return tuple(windows)
+
+
+def _failure(
+    chunk: ChunkToCut, cut: Sequence[Window], errors: dict[bytes, str], model: str
+) -> Failure:
+    reason = next(errors[window.text_sha256] for window in cut if window.text_sha256 in errors)
+    return Failure("embed_window", chunk.note_id, reason, chunk_id=chunk.chunk_id, model=model)
+
+
+def lowest_window_cosine(database: Database, embedder: Embedder) -> float | None:
+    """Compare stored windows, embedded in batches, with the same texts embedded one by one.
+
+    Returns:
+        The lowest cosine of a small fixed sample; None if nothing is stored.
+    """
+    with database.transaction() as connection:
+        sample = store.sample_windows(connection, embedder.info.name, limit=SAMPLE)
+    cosines = [
+        float(
+            np.dot(
+                item.embedding / np.linalg.norm(item.embedding),
+                embedder.embed_passages([window_text(item.title, item.text)])[0],
+            )
+        )
+        for item in sample
+    ]
+    return min(cosines, default=None)

@@ -1,0 +1,41 @@
+"""Dates and numbers as the readers of a language write them, from Unicode's CLDR by Babel.
+
+Only what is shown to a reader is formatted here; JSON and what is stored keep plain values.
+"""
+
+import re
+from datetime import date
+from string import Formatter
+from typing import Any
+
+from babel.dates import format_date
+from babel.numbers import format_decimal
+
+_DECIMALS = re.compile(r"\.(\d+)f")
+
+
+def day(moment: date, language: str) -> str:
+    """Return a date, as "29 abr 2025"."""
+    return format_date(moment, "medium", locale=language)
+
+
+def number(value: float, decimals: int, language: str) -> str:
+    """Return a number with exactly these decimals, as "1.234,5"."""
+    pattern = f"#,##0.{'0' * decimals}" if decimals else "#,##0"
+    return format_decimal(value, pattern, locale=language)
+
+
+class ReaderFormatter(Formatter):
+    """Fills in templates like `str.format`; "{score:.3f}" is written as in the language.
+
+    Values without a number of decimals are written as they are: readers type them back.
+    """
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format one value."""
+        if decimals := _DECIMALS.fullmatch(format_spec):
+            return number(value, int(decimals[1]), self._language)
+        return str(super().format_field(value, format_spec))

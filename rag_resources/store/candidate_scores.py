@@ -1,0 +1,113 @@
+"""Every score of every candidate: what a fusion on fixed scales adds up.
+
+The lists that found the candidates are `store.ranked_lists`, adding up is `core.fusion`.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import sql
+
+from rag_resources.core.query import searched_words
+from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
+from rag_resources.core.text import Span
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import statement
+from rag_resources.store.ranked_lists import (
+    EmbeddedQuery,
+    ListRequest,
+    OwnParameters,
+    lexemes_of,
+)
+
+# Which table and column a list by vectors scores with, and by which statement.
+_VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
+    RankedList.SEMANTIC: ("score_vectors", "chunk_embeddings", "embedding"),
+    RankedList.CONTEXTUAL: ("score_vectors", "chunk_embeddings", "contextual_embedding"),
+    RankedList.WINDOWS: ("score_windows", "chunk_windows", "embedding"),
+    RankedList.NOTES_SEMANTIC: ("score_vectors", "note_embeddings", "embedding"),
+    RankedList.NOTES_WINDOWS: ("score_vectors", "note_embeddings", "embedding"),
+}
+_DOCUMENTS: Mapping[Documents, str] = {"chunks": "chunk_documents", "notes": "note_documents"}
+_KEYS: Mapping[Documents, str] = {"chunks": "chunk_id", "notes": "note_id"}
+
+
+def look_up_scores(
+    connection: Connection,
+    lists: Sequence[ListRequest],
+    candidates: Mapping[Documents, Sequence[UUID]],
+) -> list[dict[UUID, float]]:
+    """Score every candidate by every list, in one round trip.
+
+    Args:
+        connection: In the snapshot that the candidates were found in.
+        lists: Those that found them.
+        candidates: Ids of chunks and of whole notes.
+
+    Returns:
+        Of each list the scores of the documents that it ranks: exact cosines in [-1, 1], or BM25
+        by its bound in [0, 1]. A document without a vector, or without any of the words, has none.
+    """
+    found: list[dict[UUID, float]] = [{} for _ in lists]
+    own = OwnParameters()
+    parts = [
+        sql.SQL("({})").format(_scores(item, number, candidates[DOCUMENTS_OF[item.name]], own))
+        for number, item in enumerate(lists)
+        if candidates[DOCUMENTS_OF[item.name]]
+    ]
+    if parts:
+        query = sql.SQL("\nUNION ALL\n").join(parts)
+        for row in connection.execute(query, own.values).fetchall():
+            found[row.list][row.id] = float(row.score)
+    return found
+
+
+def _scores(
+    item: ListRequest, number: int, ids: Sequence[UUID], own: OwnParameters
+) -> sql.Composed:
+    documents = DOCUMENTS_OF[item.name]
+    wanted = own.bind("ids", list(ids), documents)
+    if item.embedded is None:
+        question = own.bind("query", searched_words(item.text), item.text)
+        return statement(
+            "score_words",
+            list=sql.Literal(number),
+            documents=statement(_DOCUMENTS[documents], ids=wanted),
+            **lexemes_of(question),
+        )
+    query, family, column = _VECTORS[item.name]
+    return statement(
+        query,
+        list=sql.Literal(number),
+        ids=wanted,
+        key=sql.Identifier(_KEYS[documents]),
+        column=sql.Identifier(column),
+        **_vector(item.embedded, family, own),
+    )
+
+
+def match_windows(
+    connection: Connection, embedded: EmbeddedQuery, chunk_ids: Sequence[UUID]
+) -> dict[UUID, Span]:
+    """Return of each chunk the window nearest to a question, as a span of its content.
+
+    Args:
+        connection: Any.
+        embedded: The question under a model that has windows.
+        chunk_ids: One without windows is left out.
+    """
+    own = OwnParameters()
+    query = statement("match_windows", **_vector(embedded, "chunk_windows", own))
+    rows = connection.execute(query, {**own.values, "ids": list(chunk_ids)}).fetchall()
+    return {row.chunk_id: Span(row.start_char, row.end_char) for row in rows}
+
+
+def _vector(embedded: EmbeddedQuery, family: str, own: OwnParameters) -> dict[str, sql.Composable]:
+    info, vector = embedded.info, embedded.vector
+    return {
+        "model": sql.Literal(info.name),
+        "embeddings": sql.Identifier(f"{family}_{info.name}"),
+        "dimension": sql.Literal(info.dimension),
+        "vector": own.bind("vector", HalfVector(vector), vector.tobytes()),
+    }

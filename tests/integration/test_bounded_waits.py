@@ -1,0 +1,177 @@
+"""Nobody waits for ever: locks of other sessions are named, and each refusal has its sentence."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+from psycopg.pq import TransactionStatus
+
+from rag_resources.cli import main
+from rag_resources.core.errors import (
+    DatabaseError,
+    DatabaseLockedError,
+    DatabaseUnavailableError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.database import lock_watch, pool
+from rag_resources.database.migrations import connect
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.settings import Settings
+
+LOCK_TIMEOUT_S = 3
+PROGRAM = "somebody else"
+
+
+@pytest.fixture
+def locked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """URL of a database whose notes another session has locked; our sessions wait briefly."""
+    monkeypatch.setattr(pool, "LOCK_TIMEOUT", f"{LOCK_TIMEOUT_S}s")
+    monkeypatch.setattr(lock_watch, "LOOK_EVERY_S", 0.2)
+    with psycopg.connect(database_url, application_name=PROGRAM) as other:
+        other.execute("LOCK TABLE notes IN ACCESS EXCLUSIVE MODE")
+        yield database_url
+        other.close()
+
+
+@pytest.fixture
+def rag(
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """Call `rag` on the test's database."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exited:
+            main(list(arguments))
+        assert isinstance(exited.value.code, int)
+        return exited.value.code, *capsys.readouterr()
+
+    yield call
+    structlog.reset_defaults()
+
+
+@pytest.mark.parametrize("command", [["status"], ["migration", "status"], ["ingest", "."]])
+def test_a_command_names_the_session_it_waits_for_and_stops_waiting(
+    locked: str, rag: Callable[..., tuple[int, str, str]], tmp_path: Any, command: list[str]
+) -> None:
+    (tmp_path / "nota.md").write_text("Una nota cualquiera.", "utf-8")
+    begun = time.monotonic()
+    code, out, err = rag(*command)
+    assert code == 1, out
+    waiting, *_, refused = err.splitlines()
+    assert waiting.startswith("Esperando: «notes» está en uso por otra sesión, abierta hace")
+    assert f"programa «{PROGRAM}»" in waiting
+    assert "Se ha dejado de esperar: «notes» está en uso" in refused
+    assert time.monotonic() - begun < LOCK_TIMEOUT_S + 20
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("notes", Message.NOTHING_RETRIEVED),
+        ("chunks", Message.NOTHING_RETRIEVED),
+        ("promotions", Message.TIME_IS_UP),
+    ],
+)
+def test_a_question_keeps_its_deadline_while_a_table_is_locked(
+    database_url: str,
+    rag: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    message: str,
+) -> None:
+    monkeypatch.setattr(pool, "LOCK_TIMEOUT", "600s")
+    with psycopg.connect(database_url, application_name=PROGRAM) as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        _release_after(database_url, 30)
+        code, out, err = rag("retrieve", "¿Dónde está la gata?", "--strategy", "fulltext")
+        assert other.info.transaction_status == TransactionStatus.INTRANS
+        other.execute("SELECT")  # Its session still lives, so nothing has waited for its end.
+    assert code == 1
+    assert message in out + err
+
+
+def test_a_wait_that_ends_well_is_told_once(locked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pool, "LOCK_TIMEOUT", "60s")
+    _release_after(locked, 3)
+    with Database(locked, on_wait=told.append) as database, database.transaction() as connection:
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+    assert len(told) == 1
+
+
+def test_an_unwatched_wait_is_refused_without_a_name(
+    locked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_watch, "LOOK_EVERY_S", 60.0)
+    with (
+        Database(locked) as database,
+        pytest.raises(DatabaseLockedError) as refused,
+        database.transaction() as connection,
+    ):
+        connection.execute("SELECT FROM notes")
+    assert refused.value.values["holder"] == Message.LOCK_HOLDER_UNKNOWN
+
+
+def test_a_read_only_database_is_called_so(database: Database) -> None:
+    def write() -> None:
+        with database.transaction() as connection:
+            connection.execute("SET TRANSACTION READ ONLY")
+            connection.execute("DELETE FROM notes")
+
+    with pytest.raises(DatabaseError) as refused:
+        write()
+    assert refused.value.message == Message.DATABASE_READ_ONLY
+
+
+def test_a_server_without_free_connections_is_not_said_to_be_down(
+    server: EmbeddedServer, database_url: str
+) -> None:
+    role = "few_connections"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x' CONNECTION LIMIT 1")
+        try:
+            url = _as_role(database_url, role)
+            with closing(psycopg.connect(url)), pytest.raises(DatabaseUnavailableError) as refused:
+                connect(url)
+            assert refused.value.message == Message.DATABASE_CONNECTIONS_TAKEN
+            with closing(psycopg.connect(url)), pytest.raises(DatabaseUnavailableError) as refused:
+                Database(url).open()
+            assert refused.value.message == Message.DATABASE_CONNECTIONS_TAKEN
+        finally:
+            admin.execute(f"DROP ROLE {role}")
+
+
+def _as_role(url: str, role: str) -> str:
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{role}:x@{place.partition('@')[2]}"
+
+
+def _release_after(url: str, seconds: float) -> None:
+    """End the other session in a while, from a thread."""
+
+    def release() -> None:
+        with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = %s AND datname = current_database()",
+                [PROGRAM],
+            )
+
+    timer = threading.Timer(seconds, release)
+    timer.daemon = True
+    timer.start()

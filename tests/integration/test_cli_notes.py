@@ -1,0 +1,430 @@
+"""`rag notes …` against a real database, and what deletion does to searching and to questions."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+
+from rag_resources.cli import main
+from rag_resources.database.pool import Database
+from rag_resources.settings import Settings
+from rag_resources.store.notes import note_id
+from tests.corpus import Corpus, Draft
+from tests.waiting import wait_until
+
+RAG = (sys.executable, "-m", "rag_resources.cli")
+ROOT = Path(__file__).parents[2]
+TEXTS = {
+    "gata": "La gata Nube se escapó por la ventana.",
+    "furgo": "El taller pide 415 euros por la furgoneta.",
+    "huerto": "Planté habas y ajos en el bancal.",
+}
+QUESTION = "¿Por dónde se escapó la gata?"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its stdout, all of it, as JSON."""
+        return json.loads(self.out)
+
+
+Rag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "notas"
+    folder.mkdir()
+    for number, (name, text) in enumerate(TEXTS.items(), start=1):
+        header = f"---\nid: {name}\ntitle: Nota de {name}\ncreated_at: 2025-01-0{number}\n---\n"
+        (folder / f"{name}.md").write_text(f"{header}{text}\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str
+) -> dict[str, str]:
+    """A home of its own on an empty database."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    own = {
+        "RAG_HOME": str(tmp_path / "home"),
+        "DATABASE_URL": database_url,
+        "GOLDEN_SOURCE": "",
+        "COLUMNS": "200",
+    }
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    return own
+
+
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Rag]:
+    """Call `rag` on a database with the notes of the folder."""
+
+    def call(*arguments: str | Path, stdin: io.StringIO | None = None) -> Outcome:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", stdin or io.StringIO())
+        with pytest.raises(SystemExit) as exited:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Outcome(exited.value.code, captured.out, captured.err)
+
+    assert environment
+    assert call("ingest", folder).code == 0
+    yield call
+    structlog.reset_defaults()
+
+
+class Terminal(io.StringIO):
+    """A terminal on which something is typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def names(rag: Rag, *options: str) -> list[str]:
+    return [row["externalId"] for row in rag("notes", "list", "--json", *options).json["notes"]]
+
+
+def row(database: Database, external_id: str) -> dict[str, Any] | None:
+    """A note as it is stored, without what indexing writes."""
+    with database.transaction() as connection:
+        found = connection.execute(
+            "SELECT to_jsonb(n) - '{chunked_at,chunking_hash}'::text[] AS note FROM notes n"
+            " WHERE external_id = %s",
+            (external_id,),
+        ).fetchone()
+    return found.note if found else None
+
+
+def test_a_note_is_deleted_stays_away_and_is_restored(
+    rag: Rag, folder: Path, database: Database
+) -> None:
+    """With the same id, dates and text; the source says nothing new."""
+    before = row(database, "gata")
+    assert before
+    deleted = rag("notes", "delete", "gata", "--yes", "--reason", "era un secreto")
+    assert (deleted.code, deleted.err) == (0, "")
+    assert "Notas borradas: 1." in deleted.out
+    assert "rag notes restore" in deleted.out
+    assert names(rag) == ["huerto", "furgo"]
+    assert names(rag, "--deleted") == ["gata"]
+
+    again = rag("ingest", folder, "--json").json
+    assert (again["inserted"], again["unchanged"], again["leftOut"]) == (0, 2, 1)
+    (left_out,) = again["deletedNotes"]
+    assert left_out["externalId"] == "gata"
+    assert "Motivo: era un secreto" in left_out["reason"]
+    assert "rag notes restore" in rag("ingest", folder).out
+    assert row(database, "gata") is None
+
+    restored = rag("notes", "restore", "gata")
+    assert restored.code == 0
+    assert "«gata» está otra vez entre las notas." in restored.out
+    assert row(database, "gata") == before
+    assert names(rag, "--deleted") == []
+    assert rag("ingest", folder, "--json").json["unchanged"] == 3
+
+
+def test_all_notes_of_a_source_may_be_deleted(rag: Rag, folder: Path) -> None:
+    """An ingestion that leaves out everything has not failed."""
+    assert rag("notes", "delete", *TEXTS, "--yes").code == 0
+    assert rag("ingest", folder).code == 0
+    assert names(rag) == []
+
+
+def test_deleting_and_restoring_twice_says_so(rag: Rag) -> None:
+    assert rag("notes", "restore", "gata").out == "«gata» no está borrada.\n"
+    rag("notes", "delete", "gata", "gata", "--yes")
+    again = rag("notes", "delete", "gata", "--yes")
+    assert again.code == 0
+    assert "«gata» ya estaba borrada." in again.err
+    assert "Notas borradas: 0." in again.out
+    assert rag("notes", "restore", "gata", "gata").code == 0
+    assert len(names(rag)) == 3
+
+
+def test_an_unknown_note_changes_nothing(rag: Rag) -> None:
+    for order in ("delete", "restore", "show"):
+        more = ("gata",) if order != "show" else ()
+        unknown = rag("notes", order, *more, "perro", *(("--yes",) if order == "delete" else ()))
+        assert unknown.code == 2
+        assert "«perro»" in unknown.err
+        assert "rag notes list" in unknown.err
+    assert rag("notes", "delete", "gata\0", "--yes").code == 2
+    assert len(names(rag)) == 3
+
+
+def test_a_name_of_two_sources_must_be_an_id(rag: Rag, folder: Path) -> None:
+    rag("ingest", folder, "--source-name", "otra", "--accept-settings")
+    ambiguous = rag("notes", "delete", "gata", "--yes")
+    assert ambiguous.code == 2
+    ids = [str(note_id("default", source, "gata")) for source in ("notes", "otra")]
+    assert all(each in ambiguous.err for each in ids)
+    assert rag("notes", "delete", ids[0], "--yes").code == 0
+    assert names(rag).count("gata") == 1
+    assert rag("notes", "delete", "gata", "--yes").code == 0
+    assert rag("notes", "restore", "gata").code == 2
+    assert rag("notes", "restore", *ids).code == 0
+    assert names(rag).count("gata") == 2
+
+
+def test_without_a_yes_nothing_is_deleted(rag: Rag) -> None:
+    refused = rag("notes", "delete", "gata")
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert rag("notes", "delete", "gata", stdin=Terminal("n\n")).code == 2
+    assert len(names(rag)) == 3
+    asked = rag("notes", "delete", "gata", stdin=Terminal("s\n"))
+    assert asked.code == 0
+    assert "gata  Nota de gata" in asked.out
+    assert len(names(rag)) == 2
+
+
+def test_a_restored_note_does_not_replace_a_newer_one(rag: Rag, folder: Path) -> None:
+    """One of several cannot be restored: none is."""
+    rag("notes", "delete", "gata", "furgo", "--yes")
+    path = folder / "gata.md"
+    path.write_text(path.read_text("utf-8").replace("ventana", "puerta"), "utf-8")
+    assert rag("ingest", folder, "--json").json["inserted"] == 1
+
+    refused = rag("notes", "restore", "furgo", "gata")
+    assert refused.code == 2
+    assert "rag notes delete" in refused.err
+    assert names(rag) == ["huerto", "gata"]
+
+    rag("notes", "delete", "gata", "--yes")
+    assert "puerta" in rag("notes", "show", "gata").out
+    rag("notes", "restore", "gata")
+    assert "puerta" in rag("notes", "show", "gata", "--json").json["content"]
+
+
+def test_a_deleted_note_is_forgotten_when_it_expires(rag: Rag, database: Database) -> None:
+    """Then it can no longer be restored; lifting its tombstone lets its source bring it."""
+    from rag_resources.indexing.purge import purge
+
+    with database.transaction() as connection:
+        connection.execute(
+            "UPDATE notes SET expires_at = now() - interval '1 day' WHERE external_id = 'gata'"
+        )
+    rag("notes", "delete", "gata", "--yes")
+    purge(database, grace_hours=48)
+    assert rag("notes", "show", "gata", "--json").json["note"]["content"]
+    purge(database, grace_hours=1)
+    shown = rag("notes", "show", "gata", "--json").json
+    assert (shown["kind"], shown["note"]) == ("purged", None)
+    assert "caducó" in rag("notes", "list", "--deleted").out
+    assert "ahora puede traerla su fuente" in rag("notes", "restore", "gata").out
+    assert names(rag, "--deleted") == []
+
+
+def test_list_and_show(rag: Rag) -> None:
+    listed = rag("notes", "list", "--limit", "2")
+    assert "Notas: 3; se muestran 2." in listed.out
+    assert "Nota de huerto" in listed.out
+    assert "gata" not in listed.out
+    refused = rag("notes", "list", "--limit", "0")
+    assert (refused.code, refused.err) == (2, "Error: --limit debe ser al menos 1: 0.\n")
+    shown = rag("notes", "show", "gata")
+    for text in (
+        TEXTS["gata"],
+        "Nota de gata",
+        "2025-01-01",
+        str(note_id("default", "notes", "gata")),
+    ):
+        assert text in shown.out
+
+
+def ask(rag: Rag) -> None:
+    added = rag(
+        *("golden", "add", "--query", QUESTION, "--note", "gata", "--answer", "Por la ventana"),
+        *("--category", "factual", "--difficulty", "2"),
+    )
+    assert added.code == 0, added.err
+
+
+def test_questions_that_name_a_deleted_note_are_told(rag: Rag) -> None:
+    """Before it, after it, and by the review of the questions until it is back."""
+    ask(rag)
+    assert QUESTION in rag("notes", "show", "gata").out
+    deleted = rag("notes", "delete", "gata", stdin=Terminal("s\n"))
+    assert "Preguntas de referencia que las nombran: 1." in deleted.out
+    assert QUESTION in deleted.err
+    (gone,) = rag("golden", "drift", "--json").json["gone"]
+    assert (gone["query"], gone["notes"]) == (QUESTION, ["gata"])
+    rag("notes", "restore", "gata")
+    drift = rag("golden", "drift", "--json").json
+    assert (drift["gone"], drift["edited"]) == ([], [])
+
+
+def test_a_file_that_names_a_deleted_note_is_imported_without_that_question(
+    rag: Rag, tmp_path: Path
+) -> None:
+    """It failed as a whole: the next run of whoever deleted a note was red."""
+    ask(rag)
+    rag("golden", "export", "preguntas.json")
+    path = tmp_path / "preguntas.json"
+    file = json.loads(path.read_text("utf-8"))
+    other = {**file["entries"][0], "query": "¿Qué planté?", "relevantNotes": ["huerto"]}
+    del other["id"], other["relevantNoteIds"]
+    new = {**other, "query": "¿Y la gata?", "relevantNotes": ["gata", "huerto"]}
+    file["entries"] += [other, new]
+    path.write_text(json.dumps(file), "utf-8")
+    rag("notes", "delete", "gata", "--yes")
+
+    imported = rag("golden", "import", path)
+
+    assert imported.code == 0, imported.err
+    assert "nombran notas borradas: 2" in imported.err
+    assert QUESTION in imported.err
+    stored = [entry["query"] for entry in rag("golden", "list", "--json").json["entries"]]
+    assert sorted(stored) == sorted([QUESTION, "¿Qué planté?"])
+    assert rag("golden", "validate", path).code == 2
+
+
+def test_a_question_that_a_person_deleted_does_not_come_back_from_the_file(
+    rag: Rag, tmp_path: Path
+) -> None:
+    """Until the person restores it, enters it again, or lets the file rule."""
+    ask(rag)
+    path = tmp_path / "preguntas.json"
+    rag("golden", "export", path)
+    (entry,) = rag("golden", "list", "--json").json["entries"]
+    rag("golden", "delete", entry["id"], "--yes")
+    for change in ({}, {"id": None}, {"expectedAnswer": "Por la puerta"}):
+        path.write_text(json.dumps([{**entry, **change}]), "utf-8")
+        imported = rag("golden", "import", path)
+        assert imported.code == 0
+        assert "una persona borró: 1" in imported.err
+        assert rag("golden", "list", "--json").json["entries"] == []
+
+    rag("golden", "restore", "1")
+    assert "una persona borró" not in rag("golden", "import", path).err
+    assert len(rag("golden", "list", "--json").json["entries"]) == 1
+
+    rag("golden", "delete", entry["id"][:8], "--yes")
+    rag("golden", "import", path, "--replace")
+    assert len(rag("golden", "list", "--json").json["entries"]) == 1
+
+
+def test_what_goes_from_its_file_and_comes_back_is_imported_again(rag: Rag, tmp_path: Path) -> None:
+    """No person deleted it."""
+    ask(rag)
+    (entry,) = rag("golden", "list", "--json").json["entries"]
+    rag("golden", "delete", entry["id"], "--yes")
+    fresh = {**entry, "id": None, "query": "¿Por dónde salió?"}
+    other = {**fresh, "query": "¿Quién salió?"}
+    path = tmp_path / "preguntas.json"
+    for rows in ([fresh, other], [other], [fresh, other]):
+        path.write_text(json.dumps(rows), "utf-8")
+        assert rag("golden", "import", path).code == 0
+    assert len(rag("golden", "list", "--json").json["entries"]) == 2
+
+
+def test_a_deleted_note_leaves_every_search_at_once(database: Database) -> None:
+    """By words, by vectors, as chunks and as a whole note; its words count no more."""
+    from rag_resources.ingestion.deletion import delete_notes, restore_notes
+
+    corpus = Corpus(database)
+    texts = ["Secretísimo fue lo del sótano.", "Lo de la azotea.", "Un sótano nuevo."]
+    drafts = [Draft(texts[0]), Draft(texts[1]), Draft(texts[2], state="new")]
+    chunked, kept, whole = corpus.fill(drafts)
+
+    def found() -> set[Any]:
+        lists = corpus.lists("sótano secretísimo").values()
+        return {note for ranked in lists for _, note, _ in ranked}
+
+    assert {chunked, whole} <= found()
+    assert set(delete_notes(database, [chunked, whole, chunked], reason="")) == {chunked, whole}
+    assert found() <= {kept}
+    for table in ("chunks", "note_embeddings", "pending_embeddings", "note_words"):
+        assert {each.note_id for each in corpus.fetch(f"SELECT note_id FROM {table}")} <= {kept}
+    orphans = "SELECT FROM chunk_embeddings WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    assert corpus.fetch(orphans) == []
+    words = {each.lexeme for each in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
+    assert not {word for word in words if word.startswith("secret")}
+
+    restore_notes(database, [str(chunked)], tenant="ana")
+    assert chunked in found()
+
+
+def test_a_deletion_that_is_killed_leaves_every_note_whole(
+    rag: Rag, folder: Path, environment: dict[str, str], database: Database, database_url: str
+) -> None:
+    """SIGKILL in the middle of deleting several: none is gone, and a second call deletes all."""
+    before = {name: row(database, name) for name in TEXTS}
+    with psycopg.connect(database_url) as blocker:
+        blocker.execute("SELECT pg_advisory_lock(1)")
+        blocker.execute(
+            "CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN PERFORM pg_advisory_xact_lock(1); RETURN old; END$$"
+        )
+        blocker.execute(
+            "CREATE TRIGGER waiting BEFORE DELETE ON notes FOR EACH ROW"
+            " WHEN (old.external_id = 'furgo') EXECUTE FUNCTION wait_for_test()"
+        )
+        blocker.commit()
+        process = subprocess.Popen(
+            [*RAG, "notes", "delete", *TEXTS, "--yes"],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted"
+        wait_until(lambda: blocker.execute(waiting).fetchall())
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        blocker.execute("SELECT pg_advisory_unlock(1)")
+        blocker.execute("DROP TRIGGER waiting ON notes")
+        blocker.commit()
+    assert {name: row(database, name) for name in TEXTS} == before
+    assert names(rag, "--deleted") == []
+
+    assert rag("notes", "delete", *TEXTS, "--yes").code == 0
+    assert names(rag) == []
+    assert rag("notes", "restore", *TEXTS).code == 0
+    assert {name: row(database, name) for name in TEXTS} == before
+    assert rag("ingest", folder, "--json").json["unchanged"] == len(TEXTS)
+
+
+def test_the_vector_that_another_program_keeps_with_a_note_comes_back(
+    rag: Rag, database: Database
+) -> None:
+    """Of an adopted table; columns that the table got since the deletion have their default."""
+    with database.transaction() as connection:
+        connection.execute("ALTER TABLE notes ADD COLUMN embedding vector(3)")
+        connection.execute("UPDATE notes SET embedding = '[0.1,0.25,-3e-08]', tags = '{a,\"b,c\"}'")
+    before = row(database, "gata")
+    rag("notes", "delete", "gata", "--yes")
+    with database.transaction() as connection:
+        connection.execute("ALTER TABLE notes ADD COLUMN mood text NOT NULL DEFAULT 'bien'")
+    rag("notes", "restore", "gata")
+    assert row(database, "gata") == {**(before or {}), "mood": "bien"}

@@ -1,0 +1,339 @@
+"""Windows of chunks in a real database: how they are made, how they go, how they are searched."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, parse_retrieval
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
+from rag_resources.database.pool import Database
+from rag_resources.indexing.embed import EmbedReport
+from rag_resources.indexing.windows import embed_windows, lowest_window_cosine
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store.models import claim_model, model_contents, register_model, retire_model
+from rag_resources.store.progress import index_is_current, read_progress
+from rag_resources.store.rollback import drop_batch
+from rag_resources.store.vector_indexes import ensure_window_indexes
+from rag_resources.store.windows import (
+    count_window_gaps,
+    count_windows,
+    register_windows,
+    windows_are_current,
+)
+from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, records
+from tests.embedders import HashEmbedder
+
+PAIRS = WindowsConfig(sentences=2, stride=1)
+LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
+CAT = "La gata duerme en la cocina. Come sardinas del mercado. Luego toma el sol en el patio."
+LIFT = "El ascensor no funciona. La junta votó arreglarlo. Costará novecientos euros."
+WALK = "El médico recomienda caminar. Media hora cada día basta. Mejor por la playa."
+NOTES = [Draft(CAT, "La gata"), Draft(LIFT, "El ascensor"), Draft(WALK, "")]
+NOBODY = UUID(int=0)
+
+
+class Windowed(Corpus):
+    """A corpus whose model has windows."""
+
+    def __init__(self, database: Database, config: WindowsConfig = PAIRS) -> None:
+        super().__init__(database)
+        self.config = config
+        self.embedder.info = replace(self.embedder.info, cosine_range=(0.0, 1.0))
+        self.register(config)
+
+    def register(self, config: WindowsConfig) -> None:
+        """Have the chunks cut in a way."""
+        self.config = config
+        with self.database.transaction() as connection:
+            register_model(connection, self.embedder.info, embeds_chunks=True)
+            register_windows(connection, self.embedder.info.name, windows_hash=windows_hash(config))
+
+    def cut(self) -> EmbedReport:
+        """Make the windows that are missing, with the texts remembered so far forgotten."""
+        self.embedder.texts.clear()
+        return embed_windows(self.database, self.embedder, self.config, ALWAYS)
+
+    def stored(self) -> set[tuple[str, str]]:
+        """The windows there are: the title of their note, their own text."""
+        rows = self.fetch(
+            "SELECT n.title, substr(c.content, w.start_char + 1, w.end_char - w.start_char) AS text"
+            " FROM chunk_windows w"
+            " JOIN chunks c ON c.id = w.chunk_id JOIN notes n ON n.id = c.note_id"
+        )
+        return {(row.title, row.text) for row in rows}
+
+    def waiting(self) -> set[UUID]:
+        """The notes that wait for their windows."""
+        return {row.note_id for row in self.fetch("SELECT note_id FROM pending_windows")}
+
+
+@pytest.fixture
+def corpus(database: Database) -> Windowed:
+    return Windowed(database)
+
+
+def searched(method: str = "scaled", **weights: float) -> RetrievalConfig:
+    """A configuration of some retrievers by weight."""
+    raw = {
+        "model": "hash_model",
+        "contextual": False,
+        "retrievers": {name: {"weight": weight} for name, weight in weights.items()},
+        "fusion": {"method": method},
+    }
+    return parse_retrieval(raw, origin="prueba")
+
+
+# --- Making them ------------------------------------------------------------------------------
+
+
+def expected(notes: Sequence[Draft], config: WindowsConfig = PAIRS) -> set[tuple[str, str]]:
+    return {
+        (note.title, note.text[span.start : span.end])
+        for note in notes
+        for span in cut_windows(note.text, config)
+    }
+
+
+def test_every_chunk_gets_the_windows_that_the_core_cuts_and_the_second_run_embeds_nothing(
+    corpus: Windowed,
+) -> None:
+    corpus.fill(NOTES, LONG)
+    report = corpus.cut()
+    assert corpus.stored() == expected(NOTES)
+    assert set(corpus.embedder.texts) == {window_text(*pair) for pair in expected(NOTES)}
+    assert (report.notes, report.vectors, report.embedded, report.reused) == (3, 6, 6, 0)
+    assert corpus.waiting() == set()
+    again = corpus.cut()
+    assert (again.notes, again.vectors, corpus.embedder.texts) == (0, 0, [])
+
+
+def test_a_text_that_is_there_already_is_not_embedded_again(corpus: Windowed) -> None:
+    longer = Draft(f"{CAT} Fin.", "La gata")
+    corpus.fill([NOTES[0]], LONG)
+    corpus.cut()
+    ingest(corpus.database, records([NOTES[0], longer], "ana"), tenant="ana", source=SOURCE)
+    corpus.index(LONG)
+    report = corpus.cut()
+    assert corpus.embedder.texts == [window_text("La gata", "Luego toma el sol en el patio. Fin.")]
+    assert (report.vectors, report.reused) == (3, 2)
+    assert corpus.stored() == expected([NOTES[0], longer])
+
+
+def test_another_title_makes_other_windows(corpus: Windowed) -> None:
+    corpus.fill([Draft(CAT, "La gata")], LONG)
+    corpus.cut()
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET title = 'Luna'")
+    corpus.index(LONG)
+    corpus.cut()
+    assert all(text.startswith("Luna. ") for text in corpus.embedder.texts)
+    assert len(corpus.embedder.texts) == 2
+
+
+def test_another_way_of_cutting_queues_every_note_once(corpus: Windowed) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.cut()
+    single = WindowsConfig(sentences=1, stride=1)
+    corpus.register(single)
+    assert corpus.waiting() == set(ids)
+    corpus.cut()
+    assert corpus.stored() == expected(NOTES, single)
+    corpus.register(single)
+    assert corpus.waiting() == set()
+
+
+def test_a_text_that_the_model_refuses_leaves_its_note_waiting(corpus: Windowed) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.embedder.refuses = "sardinas"
+    report = corpus.cut()
+    assert [failure.note_id for failure in report.failed] == [ids[0]]
+    assert corpus.waiting() == {ids[0]}
+    failures = corpus.fetch("SELECT stage, note_id FROM indexing_failures")
+    assert [(row.stage, row.note_id) for row in failures] == [("embed_window", ids[0])]
+    assert corpus.stored() == expected(NOTES[1:])
+    corpus.embedder.refuses = ""
+    corpus.cut()
+    assert corpus.waiting() == set()
+    assert corpus.fetch("SELECT FROM indexing_failures") == []
+
+
+def test_gaps_are_counted_and_the_index_is_current_without_them(corpus: Windowed) -> None:
+    corpus.fill(NOTES, LONG)
+    name, info = corpus.embedder.info.name, corpus.embedder.info
+
+    def is_current() -> tuple[bool, bool]:
+        with corpus.database.transaction() as connection:
+            return windows_are_current(connection, name, ALWAYS), index_is_current(
+                connection,
+                ALWAYS,
+                chunking_hash="x",
+                models=[name],
+                window_models=[name],
+                windows_hash=windows_hash(PAIRS),
+            )
+
+    with corpus.database.transaction() as connection:
+        assert count_window_gaps(connection, info, ALWAYS).missing == 3
+    assert is_current() == (False, False)
+    corpus.cut()
+    assert is_current() == (True, True)
+    with corpus.database.transaction() as connection:
+        gaps = count_window_gaps(connection, info, ALWAYS)
+        assert (gaps.chunks, gaps.windows, gaps.total) == (3, 6, 0)
+        assert read_progress(connection, name).windows == {name: 3}
+        connection.execute(
+            "UPDATE chunk_windows SET end_char = 1000 WHERE ctid IN "
+            "(SELECT ctid FROM chunk_windows LIMIT 1)"
+        )
+        assert count_window_gaps(connection, info, ALWAYS).out_of_bounds == 1
+
+
+def test_windows_in_batches_equal_windows_one_by_one(corpus: Windowed) -> None:
+    assert lowest_window_cosine(corpus.database, corpus.embedder) is None
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    cosine = lowest_window_cosine(corpus.database, corpus.embedder)
+    assert cosine is not None
+    assert cosine > 0.999
+    other = HashEmbedder(dimension=32)
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET title = 'otra cosa bien distinta de las de antes'")
+    changed = lowest_window_cosine(corpus.database, other)
+    assert changed is not None
+    assert changed < 0.999
+
+
+def test_the_index_of_windows_is_built_once_there_are_enough(corpus: Windowed) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    info = corpus.embedder.info
+    assert ensure_window_indexes(corpus.database, info, min_rows=7) == []
+    names = [f"chunk_windows_{info.name}_embedding_hnsw"]
+    assert ensure_window_indexes(corpus.database, info, min_rows=6) == names
+    assert ensure_window_indexes(corpus.database, info, min_rows=6) == []
+
+
+# --- Their end --------------------------------------------------------------------------------
+
+
+def test_windows_go_with_their_chunks(corpus: Windowed) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.cut()
+    with corpus.database.transaction() as connection:
+        connection.execute("DELETE FROM notes WHERE id = %s", (ids[0],))
+    assert corpus.stored() == expected(NOTES[1:])
+    corpus.register(WindowsConfig(sentences=1, stride=1))
+    with corpus.database.transaction() as connection:
+        drop_batch(connection, NOBODY, batch_size=10)
+    assert corpus.stored() == set()
+    assert corpus.waiting() == set()
+
+
+def test_a_retired_model_keeps_no_windows(corpus: Windowed) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    name = corpus.embedder.info.name
+    with corpus.database.transaction() as connection:
+        assert model_contents(connection, name).windows == 6
+        assert claim_model(connection, name)
+        retire_model(connection, name)
+    with corpus.database.transaction() as connection:
+        assert count_windows(connection, name) == 0
+    assert corpus.waiting() == set()
+    corpus.register(PAIRS)
+    corpus.cut()
+    assert corpus.stored() == expected(NOTES)
+
+
+# --- Searching them ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["scaled", "weighted", "rrf"])
+@pytest.mark.parametrize("config", [{"windows": 1.0}, {"windows": 0.5, "fulltext": 0.5}])
+def test_a_chunk_is_found_by_its_best_window_which_the_result_names(
+    corpus: Windowed, method: str, config: dict[str, float]
+) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    response = corpus.ask("sardinas mercado sol patio", searched(method, **config))
+    assert response.degraded == ()
+    first = response.results[0]
+    assert first.title == "La gata"
+    assert first.matched_window is not None
+    start, end = first.matched_window
+    assert CAT[start:end] == "Come sardinas del mercado. Luego toma el sol en el patio."
+    assert first.to_json()["metadata"]["matchedWindow"] == [start, end]
+
+
+def test_without_windows_in_the_configuration_no_result_names_one(corpus: Windowed) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    response = corpus.ask("sardinas", searched(semantic=0.5, fulltext=0.5))
+    assert response.results
+    assert all("matchedWindow" not in r.to_json()["metadata"] for r in response.results)
+
+
+def test_a_note_that_waits_for_its_windows_is_searched_as_a_whole(corpus: Windowed) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.embedder.refuses = "ascensor"
+    corpus.cut()
+    corpus.embedder.refuses = ""
+    response = corpus.ask("junta ascensor euros", searched(windows=0.5, fulltext=0.5))
+    first = response.results[0]
+    assert (first.note_id, first.chunk_id) == (ids[1], ids[1])
+    assert first.retrieval_method == "notes_windows+notes_fulltext"
+    assert len({result.note_id for result in response.results}) == len(response.results)
+
+
+def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: Database) -> None:
+    corpus = Corpus(database)
+    corpus.fill(NOTES, LONG)
+    response = corpus.ask("sardinas del mercado", searched(windows=0.5, fulltext=0.5))
+    assert response.results[0].title == "La gata"
+    assert "semantic" in response.results[0].retrieval_method
+    assert response.degraded == ("windows",)
+    assert any("windows/hash_model" in message for message in response.messages)
+
+
+def test_windows_and_all_that_stands_in_for_them_fail_and_words_still_find(
+    corpus: Windowed,
+) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    corpus.embedder.refuses = ""
+    with corpus.database.transaction() as connection:
+        connection.execute("ALTER TABLE chunk_windows_hash_model RENAME TO away")
+        connection.execute("ALTER TABLE chunk_embeddings_hash_model RENAME TO away_too")
+    response = corpus.ask("sardinas", searched(windows=1.0))
+    assert response.results[0].title == "La gata"
+    assert response.results[0].retrieval_method == "fulltext"
+    assert "windows" in response.degraded
+
+
+# --- Comparable scores ------------------------------------------------------------------------
+
+
+def test_a_fresh_note_whose_unique_word_is_the_question_comes_first(corpus: Windowed) -> None:
+    """Lists stretched by themselves put irrelevant chunks before it."""
+    fresh = Draft("Compré un quinqué en el rastro para el salón.", "Compras", state="new")
+    corpus.fill([*NOTES, fresh], LONG)
+    corpus.cut()
+    config = searched(semantic=0.3, windows=0.3, fulltext=0.4)
+    response = corpus.ask("quinqué", config)
+    assert response.results[0].title == "Compras"
+    assert response.results[0].score > 2 * response.results[1].score
+
+
+@pytest.mark.parametrize("text", [CAT, LIFT, WALK])
+def test_the_same_text_scores_alike_fresh_and_chunked(corpus: Windowed, text: str) -> None:
+    """By vectors alone, without what only chunks have, the two are one."""
+    corpus.fill([Draft(text), Draft(text, state="new"), Draft("Otra cosa. Nada más.")], LONG)
+    corpus.register(WindowsConfig(sentences=3, stride=1))
+    corpus.cut()
+    for config in (searched(windows=1.0), searched(semantic=0.5, windows=0.5)):
+        response = corpus.ask("médico ascensor sardinas", config)
+        same = [result.score for result in response.results if result.content == text]
+        assert len(same) == 2
+        assert same[0] == pytest.approx(same[1], abs=1e-3)

@@ -1,0 +1,64 @@
+"""Files of configurations: every problem is named with its file and line."""
+
+from pathlib import Path
+
+import pytest
+
+from rag_resources.configurations import load_configurations
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.messages import Message
+
+VALID = "name: mine\ndescription: Una prueba.\n"
+
+
+def problems(folder: Path) -> list[str]:
+    """Read a folder, and return what is wrong with it."""
+    with pytest.raises(InvalidConfigurationError) as refused:
+        load_configurations([folder])
+    return refused.value.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        ("name: mine\nname: mine\n", "name", 2),
+        ("name: mine\ntop_k:\n  final: 5\n  retrieval: 20\n  final: 7\n", "final", 5),
+        ("name: mine\nsteps:\n  - {a: 1, b: 2, a: 3}\n", "a", 3),
+    ],
+)
+def test_a_repeated_key_is_refused_where_it_stands(
+    tmp_path: Path, text: str, key: str, line: int
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, "utf-8")
+    assert problems(tmp_path) == [
+        f"{path}: {Message.CONFIGURATION_DUPLICATE_KEY.format(key=key, line=line)}"
+    ]
+
+
+def test_a_key_may_stand_in_several_mappings(tmp_path: Path) -> None:
+    text = VALID + "retrieval: {strategy: semantic}\n"
+    (tmp_path / "mine.yaml").write_text(text, "utf-8")
+    assert list(load_configurations([tmp_path])) == ["mine"]
+
+
+def test_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    """Its lines would be quoted as unknown keys."""
+    secret = tmp_path / "shadow"
+    secret.write_text("root: $6$hash\n", "utf-8")
+    folder = tmp_path / "configurations"
+    folder.mkdir()
+    link = folder / "mine.yaml"
+    link.symlink_to(secret)
+    [problem] = problems(folder)
+    assert problem == Message.CONFIGURATION_LINK.format(path=link)
+    assert "hash" not in problem
+
+
+def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
+    """As where a cluster mounts its configuration: `mine.yaml` → `..data/mine.yaml`."""
+    data = tmp_path / "..data"
+    data.mkdir()
+    (data / "mine.yaml").write_text(VALID, "utf-8")
+    (tmp_path / "mine.yaml").symlink_to(data / "mine.yaml")
+    assert list(load_configurations([tmp_path])) == ["mine"]

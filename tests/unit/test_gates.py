@@ -1,0 +1,66 @@
+"""Whatever is said of a gate says the same: every combination of verdicts, and of what blocks."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from rag_assets.evaluation.checks import (
+    hit_rate_result,
+    latency_result,
+    regression_result,
+    settled_result,
+)
+from rag_resources.core.comparison import Inferiority, judge_inferiority
+from rag_resources.core.gate import GateConfig, GateState
+from rag_resources.core.messages import Message
+from rag_resources.evaluation.gates import Against, judge_gates
+from rag_resources.evaluation.summary import GATE_WORDS, comparison_table
+from tests.stored_evaluations import stored
+
+HIT_RATES = {0.5: GateState.FAIL, 0.86: GateState.INCONCLUSIVE, 1.0: GateState.PASS}
+LOST = {0: Inferiority.NON_INFERIOR, 3: Inferiority.UNDECIDED, 60: Inferiority.INFERIOR}
+BLOCKS = ("hit_rate_blocks", "latency_blocks", "regression_blocks")
+
+
+def losing(lost: int | None) -> Any:
+    if lost is None:
+        return None
+    return judge_inferiority(lost=lost, gained=0, queries=200, margin=0.02)
+
+
+@pytest.mark.parametrize("blocks", list(product([True, False], repeat=3)))
+def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> None:
+    """108 combinations of what was measured, each with and without each gate blocking."""
+    config = GateConfig(**dict(zip(BLOCKS, blocks, strict=True)))
+    by_hits, by_latency, by_loss = blocks
+    for rate, p95_ms, lost, served in product(HIT_RATES, (100, 2_000), LOST, (*LOST, None)):
+        evaluation = stored(hit_rate_at_10=rate, latency_p95_ms=p95_ms, total_queries=200)
+        against = Against("otra", losing(lost), losing(served))
+        gates = judge_gates(evaluation, config, against)
+
+        assert gates.hit_rate.state is HIT_RATES[rate]
+        assert hit_rate_result(gates).passed is (rate > 0.5)
+        assert settled_result(gates).passed is (rate == 1)
+        words = GATE_WORDS[gates.hit_rate.state]
+        assert str(hit_rate_result(gates).description).startswith(words)
+        assert comparison_table([evaluation], config).rows[0][-1] == words
+
+        assert latency_result(gates).passed is (p95_ms < 2_000)
+        assert (gates.shortfall is None) is not (
+            (by_hits and rate == 0.5) or (by_latency and p95_ms == 2_000)
+        )
+
+        worse = 60 in (lost, served)
+        assert regression_result(gates).passed is not worse
+        assert (gates.loss is None) is not (by_loss and worse)
+        said = str(regression_result(gates).description)
+        assert ("es peor, y quizá" in said) is worse
+        if gates.loss:
+            assert ("Hit_Rate@final" in gates.loss) is (served == 60)
+
+
+def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
+    gates = judge_gates(stored(hit_rate_at_10=1.0), GateConfig(), None)
+    assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
+    assert regression_result(gates).description == Message.REGRESSION_NOTHING
