@@ -14,10 +14,16 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
-from rag_assets.indexing.assets import build_chunks_asset, build_embeddings_asset
-from rag_assets.indexing.checks import build_embeddings_checks, chunk_integrity
+from rag_assets.indexing.assets import build_chunks_asset
+from rag_assets.indexing.checks import build_quality_check, chunk_integrity
 from rag_assets.indexing.retire_model import retire_model_job
-from rag_assets.indexing.windows import build_windows_asset, build_windows_checks
+from rag_assets.indexing.vectors import (
+    EMBEDDINGS,
+    WINDOWS,
+    VectorAsset,
+    build_vectors_asset,
+    build_vectors_checks,
+)
 from rag_assets.ingestion.assets import build_note_embeddings_asset, build_notes_asset
 from rag_assets.ingestion.checks import notes_inside_partitions
 from rag_assets.ingestion.purge_expired import purge_expired_job
@@ -101,8 +107,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         build_notes_asset(settings),
         build_note_embeddings_asset(settings),
         build_chunks_asset(settings),
-        *(build_embeddings_asset(model, settings) for model in configured.models),
-        *(build_windows_asset(model, settings) for model in configured.window_models),
+        *(build_vectors_asset(kind, model, settings) for kind, model in _vectors(configured)),
         build_migration_status_asset(configured.models),
         golden_dataset,
         *(build_evaluation_asset(item) for item in configurations.values()),
@@ -111,13 +116,21 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
     ]
 
 
+def _vectors(configured: Configured) -> list[tuple[VectorAsset, str]]:
+    """Return the kinds of vectors that there are, each with its model."""
+    return [
+        *((EMBEDDINGS, model) for model in configured.models),
+        *((WINDOWS, model) for model in configured.window_models),
+    ]
+
+
 def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
-    embeddings_checks = [
-        check for model in configured.models for check in build_embeddings_checks(model, configured)
+    vectors_checks = [
+        check
+        for kind, model in _vectors(configured)
+        for check in build_vectors_checks(kind, model, configured)
     ]
-    windows_checks = [
-        check for model in configured.window_models for check in build_windows_checks(model)
-    ]
+    quality_checks = [build_quality_check(model, configured) for model in configured.models]
     gates = [
         gate
         for item in configured.configurations.values()
@@ -126,8 +139,8 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
     return [
         notes_inside_partitions,
         chunk_integrity,
-        *embeddings_checks,
-        *windows_checks,
+        *vectors_checks,
+        *quality_checks,
         golden_valid,
         golden_drift,
         *gates,

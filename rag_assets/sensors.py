@@ -18,7 +18,7 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
-from rag_assets.indexing.assets import describe_closed
+from rag_assets.indexing.gate import describe_closed
 from rag_assets.jobs import index_job, ingest_job
 from rag_assets.keys import CHUNKS, embeddings_key, holds_vectors, windows_key
 from rag_assets.runs.failures import failure_reason

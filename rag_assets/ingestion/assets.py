@@ -115,7 +115,7 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         indexing = rag.indexing
         with told_as_failure():
             indexing.require_settings(NOTE_MODEL_SETTINGS)
-            indexing.register(indexing.note_model, embeds_chunks=False)
+            indexing.register_note_model()
 
         def month(window: TimeWindow) -> MonthOutcome:
             progress = MonthProgress(

@@ -16,9 +16,7 @@ from rag_resources.core.configuration import (
     with_overrides,
 )
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import (
-    InvalidConfigurationError,
-)
+from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text

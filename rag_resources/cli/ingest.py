@@ -21,6 +21,7 @@ from rag_resources.cli.output import (
 from rag_resources.cli.session import application, read_settings
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Template, Text
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
@@ -143,37 +144,35 @@ def _show(report: "IngestReport", source: str) -> None:
             source=source, rejected=report.rejected_count, **_counts(report)
         )
     )
-    _show_left_out(report)
-    if not report.rejected:
-        return
-    shown = report.rejected[:SHOWN_REJECTIONS]
-    console().print(
-        table(
-            (Message.COLUMN_WHERE, Message.COLUMN_REASON),
-            [(rejected.location, rejected.reason) for rejected in shown],
-            title=Message.REJECTED_TITLE.format(count=report.rejected_count),
-            prose=True,
-        )
+    _show_some(
+        Message.LEFT_OUT_TITLE,
+        Message.COLUMN_NOTE,
+        [(item.external_id, item.reason) for item in report.left_out],
+        Message.LEFT_OUT_MORE,
+        report.left_out_count,
     )
-    if report.rejected_count > len(shown):
-        say(Message.REJECTED_MORE.format(count=report.rejected_count - len(shown)))
+    if report.left_out:
+        say(Message.LEFT_OUT_NEXT)
+    _show_some(
+        Message.REJECTED_TITLE,
+        Message.COLUMN_WHERE,
+        [(item.location, item.reason) for item in report.rejected],
+        Message.REJECTED_MORE,
+        report.rejected_count,
+    )
 
 
-def _show_left_out(report: "IngestReport") -> None:
-    if not report.left_out:
+def _show_some(
+    title: Template, subject: Text, rows: list[tuple[str, str]], more: Template, count: int
+) -> None:
+    """Show the first records that were not ingested, with their reasons, and count the others."""
+    if not rows:
         return
-    shown = report.left_out[:SHOWN_REJECTIONS]
-    console().print(
-        table(
-            (Message.COLUMN_NOTE, Message.COLUMN_REASON),
-            [(left_out.external_id, left_out.reason) for left_out in shown],
-            title=Message.LEFT_OUT_TITLE.format(count=report.left_out_count),
-            prose=True,
-        )
-    )
-    if report.left_out_count > len(shown):
-        say(Message.LEFT_OUT_MORE.format(count=report.left_out_count - len(shown)))
-    say(Message.LEFT_OUT_NEXT)
+    shown = rows[:SHOWN_REJECTIONS]
+    columns = (subject, Message.COLUMN_REASON)
+    console().print(table(columns, shown, title=title.format(count=count), prose=True))
+    if count > len(shown):
+        say(more.format(count=count - len(shown)))
 
 
 def _advise(report: "IngestReport", first_month: str, next_step: str) -> None:

@@ -29,7 +29,7 @@ class GateConfig(BaseModel):
             serving configuration.
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
-        regression_blocks: Whether a loss blocks it that is not certainly within `margin`.
+        regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

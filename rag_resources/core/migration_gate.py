@@ -72,6 +72,18 @@ class VectorState:
     wrong_norms: int
     wrong_dimension: int
 
+    def __add__(self, other: "VectorState") -> "VectorState":
+        """Return the state of both batches together."""
+        cosines = [
+            state.lowest_cosine for state in (self, other) if state.lowest_cosine is not None
+        ]
+        return VectorState(
+            self.sampled + other.sampled,
+            min(cosines, default=None),
+            self.wrong_norms + other.wrong_norms,
+            self.wrong_dimension + other.wrong_dimension,
+        )
+
     @property
     def faults(self) -> list[str]:
         """What is wrong, in Spanish; empty if nothing is."""

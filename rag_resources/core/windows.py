@@ -1,6 +1,6 @@
-"""Small windows of a chunk: a few whole sentences each, overlapping, under the note's title.
+"""Cuts chunks into small windows: a few whole sentences each, overlapping, with the note's title.
 
-Chunks are `core.chunking`, sentences `core.text`; embedding windows is `indexing.windows`.
+`core.chunking` makes chunks, `core.sentences` finds sentences, `indexing.windows` embeds windows.
 """
 
 from pydantic import Field, model_validator
@@ -13,7 +13,7 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
 REVISION = 1
-"""Of the code here. Raise it by 1 after a change of what a window is or says."""
+"""The version of this module. Raise it by 1 after a change that alters any window or its text."""
 
 _CLOSED = (".", "!", "?", "…", ":")
 
@@ -40,8 +40,8 @@ def cut_windows(content: str, config: WindowsConfig) -> list[Span]:
     """Cut the content of a chunk into windows of whole sentences.
 
     Returns:
-        Spans of the content, in order; every sentence is in one at least. A chunk of fewer
-        sentences than a window has is one window; blank content has none.
+        Spans of the content, in order; every sentence is in at least one. A chunk with fewer
+        sentences than a window is one window; blank content has none.
 
     Properties: 9, 12.
     """
@@ -55,7 +55,7 @@ def cut_windows(content: str, config: WindowsConfig) -> list[Span]:
 
 
 def window_text(title: str, text: str) -> str:
-    """Return what a window's vector stands for: the note's title as a sentence, then the text."""
+    """Return the text that a window's vector represents: the note's title, then the sentences."""
     heading = " ".join(title.split())
     if not heading:
         return text
@@ -63,7 +63,7 @@ def window_text(title: str, text: str) -> str:
 
 
 def windows_hash(config: WindowsConfig) -> str:
-    """Identify a way of cutting windows: the settings, and the algorithm that finds sentences."""
+    """Return a hash of the settings and of the algorithms that decide the windows of a chunk."""
     return canonical_hash(
         {**config.model_dump(mode="json"), "revision": REVISION, "algorithm": algorithm()}
     )

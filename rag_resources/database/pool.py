@@ -113,10 +113,19 @@ class Database:
     ) -> None:
         self._dsn = dsn
         self._guard = guard
-        self._pool = ConnectionPool(
-            dsn,
+        self._min_connections = min_connections
+        self._pool = self._new_pool()
+        self._lent: set[LimitedConnection] = set()
+        # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
+        # a connection is returned.
+        self._waiting: set[int] = set()
+        self._lock_watch = LockWatch(dsn, lambda: self._lent, on_wait)
+
+    def _new_pool(self) -> ConnectionPool[LimitedConnection]:
+        return ConnectionPool(
+            self._dsn,
             connection_class=LimitedConnection,
-            min_size=min_connections,
+            min_size=self._min_connections,
             max_size=MAX_CONNECTIONS,
             max_idle=IDLE_S,
             timeout=ACQUIRE_TIMEOUT_S,
@@ -131,11 +140,6 @@ class Database:
             configure=_configure,
             open=False,
         )
-        self._lent: set[LimitedConnection] = set()
-        # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
-        # a connection is returned.
-        self._waiting: set[int] = set()
-        self._lock_watch = LockWatch(dsn, lambda: self._lent, on_wait)
 
     def open(self) -> "Database":
         """Open the pool.
@@ -146,12 +150,19 @@ class Database:
         """
         try:
             self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
-        except PoolTimeout as error:
-            self._pool.close()
+        except PoolTimeout:
             connect(self._dsn).close()  # The pool keeps the reason to itself; this raises it.
-            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
+            self._open_again()
         self._lock_watch.start()
         return self
+
+    def _open_again(self) -> None:
+        """Give a server that answers, but slowly, the same time once more."""
+        self._pool = self._new_pool()
+        try:
+            self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
+        except PoolTimeout as error:
+            raise DatabaseUnavailableError(Message.CONNECTION_ERROR) from error
 
     def close(self) -> None:
         """Close every connection."""

@@ -19,9 +19,10 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import embeddings as store
-from rag_resources.store.embeddings import ChunkText, NoteText, PendingNote
+from rag_resources.store.embeddings import ChunkText, NoteText
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 from rag_resources.store.models import keep_model
+from rag_resources.store.queues import NoteQueue, QueuedNote, claim_queued, count_queued
 
 BATCH_NOTES = 64
 BATCH_TEXTS = 64
@@ -94,7 +95,7 @@ class Queue(Generic[Note]):
     Attributes:
         stage: Under which failures are recorded.
         batch_notes: Most notes of a transaction.
-        claim: Locks the newest unclaimed notes of a window until commit; see `store.embeddings`.
+        claim: Locks the newest unclaimed notes of a window until commit; see `store.queues`.
         count: Counts the notes of a window, claimed or not.
     """
 
@@ -104,7 +105,12 @@ class Queue(Generic[Note]):
     count: Callable[..., int]
 
 
-_CHUNKS = Queue("embed_chunk", BATCH_NOTES, store.claim_pending, store.count_pending)
+_CHUNKS = Queue(
+    "embed_chunk",
+    BATCH_NOTES,
+    partial(claim_queued, queue=NoteQueue.EMBEDDINGS),
+    partial(count_queued, queue=NoteQueue.EMBEDDINGS),
+)
 _NOTES = Queue("embed_note", BATCH_NOTES, store.claim_note_texts, store.count_notes_to_embed)
 
 
@@ -127,14 +133,14 @@ def embed_chunks(
     """
     model = embedder.info.name
 
-    def embed(connection: Connection, notes: Sequence[PendingNote]) -> EmbeddedBatch:
+    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> EmbeddedBatch:
         return _embed_claimed(connection, embedder, notes)
 
     return embed_all(database, _CHUNKS, model, window, embed, progress)
 
 
 def _embed_claimed(
-    connection: Connection, embedder: Embedder, notes: Sequence[PendingNote]
+    connection: Connection, embedder: Embedder, notes: Sequence[QueuedNote]
 ) -> EmbeddedBatch:
     """Embed the chunks of claimed notes."""
     model = embedder.info.name

@@ -1,25 +1,25 @@
 """Verifies what indexing wrote: chunks against their notes, vectors against the model."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from rag_resources.core.contextual import contextual_text
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import TimeWindow, Vectors
 from rag_resources.database.pool import Database
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store.chunks import BrokenNote, ChunkSpans, find_broken, stream_spans
-from rag_resources.store.embeddings import (
-    EmbeddedSample,
-    count_gaps,
-    count_wrong_norms,
-    sample_vectors,
+from rag_resources.store.verification import (
+    FaultyVectors,
+    StoredVector,
+    count_faulty_embeddings,
+    count_faulty_windows,
+    sample_embeddings,
+    sample_windows,
 )
 
 SAMPLE = 4
-"""Texts of every month that are embedded again, each with both of its vectors."""
+"""How many chunks, or windows, of every month are embedded again."""
 
 MOST_BROKEN = 100
 
@@ -50,28 +50,37 @@ def _covers(note: ChunkSpans) -> bool:
     return not note.content[position:].strip()
 
 
-def verify_vectors(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
-    """Compare stored vectors of a window with those of the same texts, embedded singly now.
+def verify_embeddings(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
+    """Compare stored chunk vectors of a window with those of the same texts, embedded singly now.
 
     A few texts of every month, the same every time, tell vectors that are not the model's; they
     do not find a single bad one. The lengths of all vectors are read.
     """
     info = embedder.info
     with database.transaction() as connection:
-        wrong_norms = count_wrong_norms(connection, info.name, window)
-        wrong_dimension = count_gaps(connection, info, window).wrong_dimension
-        sample = sample_vectors(connection, info.name, window, per_month=SAMPLE)
-    lowest = None if wrong_dimension else _lowest_cosine(embedder, sample)
-    return VectorState(len(sample), lowest, wrong_norms, wrong_dimension)
+        faulty = count_faulty_embeddings(connection, info, window)
+        sample = sample_embeddings(connection, info.name, window, per_month=SAMPLE)
+    return _state(embedder, faulty, sample)
 
 
-def _lowest_cosine(embedder: Embedder, sample: Sequence[EmbeddedSample]) -> float | None:
-    if not sample:
-        return None
-    pairs = [(item.content, item.embedding) for item in sample] + [
-        (contextual_text(item.context, item.content), item.contextual_embedding) for item in sample
-    ]
-    return min(_cosine(stored, embedder.embed_passages([text])[0]) for text, stored in pairs)
+def verify_windows(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
+    """Compare the vectors of small windows; otherwise like `verify_embeddings`."""
+    info = embedder.info
+    with database.transaction() as connection:
+        faulty = count_faulty_windows(connection, info, window)
+        sample = sample_windows(connection, info.name, window, per_month=SAMPLE)
+    return _state(embedder, faulty, sample)
+
+
+def _state(embedder: Embedder, faulty: FaultyVectors, sample: list[StoredVector]) -> VectorState:
+    lowest = None
+    if not faulty.wrong_dimension:
+        cosines = (
+            _cosine(stored.embedding, embedder.embed_passages([stored.text])[0])
+            for stored in sample
+        )
+        lowest = min(cosines, default=None)
+    return VectorState(len(sample), lowest, faulty.wrong_norms, faulty.wrong_dimension)
 
 
 def _cosine(stored: Vectors, made: Vectors) -> float:

@@ -1,13 +1,12 @@
-"""Makes the windows of the chunks of some months, and their vectors.
+"""Cuts the chunks of a time window into small windows and embeds them.
 
-How a chunk is cut is `core.windows`; batches, claims and bad texts are those of `indexing.embed`.
+`core.windows` says where a chunk is cut; `indexing.embed` makes batches and records texts that the
+model refuses.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
-
-import numpy as np
 
 from rag_resources.core.text import content_sha256
 from rag_resources.core.types import TimeWindow
@@ -15,18 +14,20 @@ from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
 from rag_resources.indexing.embed import EmbeddedBatch, EmbedReport, Queue, embed_all, embed_each
-from rag_resources.indexing.verify import SAMPLE
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import windows as store
-from rag_resources.store.embeddings import PendingNote
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 from rag_resources.store.models import keep_model
+from rag_resources.store.queues import NoteQueue, QueuedNote, claim_queued, count_queued
 from rag_resources.store.windows import ChunkToCut, Window
 
 BATCH_NOTES = 32
 
 _QUEUE = Queue(
-    "embed_window", BATCH_NOTES, store.claim_pending_windows, store.count_pending_windows
+    "embed_window",
+    BATCH_NOTES,
+    partial(claim_queued, queue=NoteQueue.WINDOWS),
+    partial(count_queued, queue=NoteQueue.WINDOWS),
 )
 
 
@@ -38,21 +39,21 @@ def embed_windows(
     *,
     progress: Progress = no_progress,
 ) -> EmbedReport:
-    """Give the chunks of the queued notes of some months their windows.
+    """Make the windows of a time window's queued notes.
 
-    A chunk that has them already is left alone. A text the model refuses is recorded; its note
-    stays queued, and so is searched as a whole.
+    A chunk that already has these windows is left alone. A text that the model refuses is recorded;
+    its note stays queued and is searched as a whole.
 
     Raises:
         ProviderUnavailableError: The model does not answer; what is committed stays.
         ModelMissingError: The model was retired meanwhile, or the provider lacks it.
-        DatabaseUnavailableError: The database was lost; what is committed stays.
-        IndexingError: Another run does not let go of its notes.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
+        IndexingError: Another run does not release its notes.
 
     Properties: 41, 42.
     """
 
-    def embed(connection: Connection, notes: Sequence[PendingNote]) -> EmbeddedBatch:
+    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> EmbeddedBatch:
         return _embed_claimed(connection, embedder, config, notes)
 
     return embed_all(database, _QUEUE, embedder.info.name, window, embed, progress)
@@ -62,7 +63,7 @@ def _embed_claimed(
     connection: Connection,
     embedder: Embedder,
     config: WindowsConfig,
-    notes: Sequence[PendingNote],
+    notes: Sequence[QueuedNote],
 ) -> EmbeddedBatch:
     model = embedder.info.name
     claimed = [note.note_id for note in notes]
@@ -113,7 +114,7 @@ def _embed_claimed(
 
 
 def _cut(chunk: ChunkToCut, config: WindowsConfig, texts: dict[bytes, str]) -> tuple[Window, ...]:
-    """Return the windows of a chunk, and add their texts by hash."""
+    """Return the windows of a chunk; add their texts to `texts`, by hash."""
     windows = []
     for span in cut_windows(chunk.content, config):
         text = window_text(chunk.title, chunk.content[span.start : span.end])
@@ -128,23 +129,3 @@ def _failure(
 ) -> Failure:
     reason = next(errors[window.text_sha256] for window in cut if window.text_sha256 in errors)
     return Failure("embed_window", chunk.note_id, reason, chunk_id=chunk.chunk_id, model=model)
-
-
-def lowest_window_cosine(database: Database, embedder: Embedder) -> float | None:
-    """Compare stored windows, embedded in batches, with the same texts embedded one by one.
-
-    Returns:
-        The lowest cosine of a small fixed sample; None if nothing is stored.
-    """
-    with database.transaction() as connection:
-        sample = store.sample_windows(connection, embedder.info.name, limit=SAMPLE)
-    cosines = [
-        float(
-            np.dot(
-                item.embedding / np.linalg.norm(item.embedding),
-                embedder.embed_passages([window_text(item.title, item.text)])[0],
-            )
-        )
-        for item in sample
-    ]
-    return min(cosines, default=None)

@@ -1,6 +1,6 @@
-"""Every score of every candidate: what a fusion on fixed scales adds up.
+"""Reads the score of every candidate by every retriever, for a fusion on fixed scales.
 
-The lists that found the candidates are `store.ranked_lists`, adding up is `core.fusion`.
+`store.ranked_lists` finds the candidates, `core.fusion` combines their scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from rag_resources.store.ranked_lists import (
     lexemes_of,
 )
 
-# Which table and column a list by vectors scores with, and by which statement.
+# The statement, table and column that score the candidates of a list.
 _VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
     RankedList.SEMANTIC: ("score_vectors", "chunk_embeddings", "embedding"),
     RankedList.CONTEXTUAL: ("score_vectors", "chunk_embeddings", "contextual_embedding"),
@@ -41,13 +41,14 @@ def look_up_scores(
     """Score every candidate by every list, in one round trip.
 
     Args:
-        connection: In the snapshot that the candidates were found in.
-        lists: Those that found them.
+        connection: In the snapshot in which the candidates were found.
+        lists: The lists that found them.
         candidates: Ids of chunks and of whole notes.
 
     Returns:
-        Of each list the scores of the documents that it ranks: exact cosines in [-1, 1], or BM25
-        by its bound in [0, 1]. A document without a vector, or without any of the words, has none.
+        For each list, the scores of the documents of its kind: exact cosines in [-1, 1], or BM25
+        divided by its bound, in [0, 1]. A document without a vector, or without any of the words,
+        has no score.
     """
     found: list[dict[UUID, float]] = [{} for _ in lists]
     own = OwnParameters()
@@ -90,12 +91,12 @@ def _scores(
 def match_windows(
     connection: Connection, embedded: EmbeddedQuery, chunk_ids: Sequence[UUID]
 ) -> dict[UUID, Span]:
-    """Return of each chunk the window nearest to a question, as a span of its content.
+    """Return the window of each chunk that is nearest to a question, as a span of its content.
 
     Args:
         connection: Any.
-        embedded: The question under a model that has windows.
-        chunk_ids: One without windows is left out.
+        embedded: The question, embedded by a model that has windows.
+        chunk_ids: Chunks without windows are left out of the result.
     """
     own = OwnParameters()
     query = statement("match_windows", **_vector(embedded, "chunk_windows", own))

@@ -1,6 +1,7 @@
-"""Rows of `chunk_embeddings` and `note_embeddings`, and the queue of notes to embed.
+"""Rows of `chunk_embeddings` and `note_embeddings`.
 
-Models belong in `store.models`, HNSW indexes in `store.vector_indexes`.
+Models belong in `store.models`, HNSW indexes in `store.vector_indexes`, the notes that wait for
+chunk vectors in `store.queues`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-import numpy as np
 from pgvector import HalfVector
 
-from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
+from rag_resources.core.types import ModelInfo, TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
@@ -26,14 +26,6 @@ class ChunkText:
     context: str
     content_sha256: bytes
     contextual_sha256: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class PendingNote:
-    """A claimed note of the queue."""
-
-    note_id: UUID
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +51,6 @@ class Gaps:
     def total(self) -> int:
         """The number of gaps; a chunk counts at most once per kind."""
         return self.missing + self.stale + self.wrong_dimension
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedSample:
-    """A chunk with its stored vectors, each `(dimension,)` float32."""
-
-    content: str
-    context: str
-    embedding: Vectors
-    contextual_embedding: Vectors
-
-
-def claim_pending(
-    connection: Connection,
-    model: str,
-    window: TimeWindow,
-    *,
-    skipped: Collection[UUID],
-    batch_size: int,
-) -> list[PendingNote]:
-    """Lock the newest unclaimed queued notes of a window, until commit."""
-    rows = queries().claim_pending_notes(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        skipped=list(skipped),
-        batch_size=batch_size,
-    )
-    return [PendingNote(*row) for row in rows]
-
-
-def count_pending(
-    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
-) -> int:
-    """Count the queued notes of a window, claimed or not."""
-    count: int = queries().count_pending_notes(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        skipped=list(skipped),
-    )
-    return count
 
 
 def select_chunk_texts(
@@ -234,33 +182,3 @@ def count_chunk_vectors(connection: Connection, model: str) -> int:
     """Return how many chunks have vectors of a model."""
     count: int = queries().count_embeddings(connection, model=model)
     return count
-
-
-def count_wrong_norms(connection: Connection, model: str, window: TimeWindow) -> int:
-    """Return how many vectors of a window do not have length 1."""
-    count: int = queries().count_wrong_norms(
-        connection, model=model, month_start=window.start, month_end=window.end
-    )
-    return count
-
-
-def sample_vectors(
-    connection: Connection, model: str, window: TimeWindow, *, per_month: int
-) -> list[EmbeddedSample]:
-    """Return some chunks of each month of a window with their vectors, always the same ones."""
-    rows = queries().sample_embeddings(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        per_month=per_month,
-    )
-    return [
-        EmbeddedSample(
-            row.content,
-            row.context,
-            row.embedding.to_numpy().astype(np.float32),
-            row.contextual_embedding.to_numpy().astype(np.float32),
-        )
-        for row in rows
-    ]

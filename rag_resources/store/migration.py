@@ -194,14 +194,6 @@ def override_batches(
     )
 
 
-def vectors_are_current(connection: Connection, model: str, window: TimeWindow) -> bool:
-    """Whether every note of a window has its vectors of a model."""
-    current: bool = queries().vectors_are_current(
-        connection, model=model, month_start=window.start, month_end=window.end
-    )
-    return current
-
-
 def _stored(row: Any) -> StoredBatch:
     columns = {name: getattr(row, name) for name in _COLUMNS}
     return StoredBatch(**{**columns, "reason": restored(row.reason)})

@@ -1,27 +1,25 @@
-"""Rows of `chunk_windows` and the queue of the notes that wait for them.
+"""Rows of `chunk_windows`.
 
-Cutting is `core.windows`, making the vectors `indexing.windows`; the vectors of whole chunks are
-`store.embeddings`.
+`core.windows` cuts chunks, `indexing.windows` makes the vectors, `store.queues` has the notes that
+wait for them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import numpy as np
 from pgvector import HalfVector
 
 from rag_resources.core.text import Span
-from rag_resources.core.types import ModelInfo, TimeWindow, Vectors
+from rag_resources.core.types import ModelInfo, TimeWindow
 from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.embeddings import PendingNote
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of a chunk: its span there, and the SHA-256 of what its vector stands for."""
+    """A window: its span in its chunk, and the SHA-256 of the text that its vector represents."""
 
     span: Span
     text_sha256: bytes
@@ -45,11 +43,13 @@ class ChunkToCut:
 
 @dataclass(frozen=True, slots=True)
 class WindowGaps:
-    """What the chunks of some months lack of a model's windows.
+    """How many windows of a model are missing or wrong in the chunks of a time window.
 
     Attributes:
-        missing: Chunks without any.
-        pending: Chunks whose note waits for others.
+        chunks: All chunks.
+        windows: All windows.
+        missing: Chunks without any window.
+        pending: Chunks that have windows, but whose note waits for new ones.
         out_of_bounds: Windows that end after their chunk.
         wrong_dimension: Windows whose vector is not the model's.
     """
@@ -67,23 +67,19 @@ class WindowGaps:
         return self.missing + self.pending + self.out_of_bounds + self.wrong_dimension
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSample:
-    """A window with its stored vector, `(dimension,)` float32."""
-
-    title: str
-    text: str
-    embedding: Vectors
-
-
 def register_windows(connection: Connection, model: str, *, windows_hash: str) -> None:
-    """Have the chunks of a registered model cut, and queue all of them if that way is new.
+    """Give a registered model windows, and queue all notes if it had none or others.
 
-    What is there already is left alone, without a lock. Otherwise some tables are locked against
-    writers until the caller commits.
+    If the model has these windows already, nothing is locked. Otherwise some tables are locked
+    against writers until the caller commits.
+
+    Args:
+        connection: In a transaction.
+        model: Registered.
+        windows_hash: See `core.windows.windows_hash`.
 
     Raises:
-        IndexingError: Others do not let go of those tables.
+        IndexingError: Another session does not release its locks on those tables.
     """
     if queries().fetch_windows_hash(connection, name=model) != windows_hash:
         with_brief_locks(connection, lambda: _register(connection, model, windows_hash))
@@ -91,7 +87,7 @@ def register_windows(connection: Connection, model: str, *, windows_hash: str) -
 
 def _register(connection: Connection, model: str, windows_hash: str) -> None:
     queries().lock_for_partitions(connection)
-    # Another run may have been first.
+    # Another run may have registered them since the first look.
     if queries().fetch_windows_hash(connection, name=model) == windows_hash:
         return
     dimension = queries().fetch_model(connection, name=model).dimension
@@ -101,44 +97,10 @@ def _register(connection: Connection, model: str, windows_hash: str) -> None:
     queries().request_all_windows(connection, model=model)
 
 
-def claim_pending_windows(
-    connection: Connection,
-    model: str,
-    window: TimeWindow,
-    *,
-    skipped: Collection[UUID],
-    batch_size: int,
-) -> list[PendingNote]:
-    """Claim the newest queued notes of some months, until commit."""
-    rows = queries().claim_pending_windows(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        skipped=list(skipped),
-        batch_size=batch_size,
-    )
-    return [PendingNote(*row) for row in rows]
-
-
-def count_pending_windows(
-    connection: Connection, model: str, window: TimeWindow, *, skipped: Collection[UUID]
-) -> int:
-    """Count the queued notes of some months, whoever has claimed them."""
-    count: int = queries().count_pending_windows(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        skipped=list(skipped),
-    )
-    return count
-
-
 def select_chunks_to_cut(
     connection: Connection, model: str, note_ids: Sequence[UUID]
 ) -> list[ChunkToCut]:
-    """Return the chunks of some notes with the windows they have."""
+    """Return the chunks of the given notes with their present windows."""
     rows = queries().select_chunks_to_cut(connection, model=model, note_ids=list(note_ids))
     return [
         ChunkToCut(
@@ -160,7 +122,7 @@ def select_chunks_to_cut(
 def find_reusable_windows(
     connection: Connection, model: str, hashes: Iterable[bytes]
 ) -> dict[bytes, HalfVector]:
-    """Return the vectors a model already has for windows, by the SHA-256 of their texts."""
+    """Return the vectors that a model already has for the given texts, by the texts' SHA-256."""
     rows = queries().find_reusable_windows(connection, model=model, hashes=list(hashes))
     return {bytes(row.sha256): row.embedding for row in rows}
 
@@ -171,7 +133,7 @@ def replace_windows(
     windows: Mapping[UUID, Sequence[Window]],
     vectors: Mapping[bytes, HalfVector],
 ) -> set[UUID]:
-    """Give chunks exactly these windows.
+    """Replace the windows of chunks.
 
     Args:
         connection: In a transaction.
@@ -180,7 +142,7 @@ def replace_windows(
         vectors: By the hash of their text.
 
     Returns:
-        The chunks that have them now; not those that are gone or being deleted.
+        The chunks that have their windows now; not those deleted or being deleted.
     """
     kept = [row.id for row in queries().keep_chunks(connection, ids=list(windows))]
     if not kept:
@@ -201,13 +163,13 @@ def replace_windows(
 def complete_pending_windows(
     connection: Connection, model: str, note_ids: Sequence[UUID]
 ) -> list[UUID]:
-    """Take notes off the queue; returns those that were on it."""
+    """Remove notes from the queue; return those that were in it."""
     rows = queries().complete_pending_windows(connection, model=model, note_ids=list(note_ids))
     return [row.note_id for row in rows]
 
 
 def count_window_gaps(connection: Connection, info: ModelInfo, window: TimeWindow) -> WindowGaps:
-    """Count what the chunks of some months lack of a model's windows."""
+    """Count the windows of a model that are missing or wrong in the chunks of a time window."""
     row = queries().count_window_gaps(
         connection,
         model=info.name,
@@ -222,24 +184,3 @@ def count_windows(connection: Connection, model: str) -> int:
     """Return how many windows have vectors of a model."""
     count: int = queries().count_windows(connection, model=model)
     return count
-
-
-def sample_windows(connection: Connection, model: str, *, limit: int) -> list[WindowSample]:
-    """Return some windows with their vectors, the same ones every time."""
-    rows = queries().sample_windows(connection, model=model, row_limit=limit)
-    return [
-        WindowSample(
-            row.title,
-            row.content[row.start_char : row.end_char],
-            row.embedding.to_numpy().astype(np.float32),
-        )
-        for row in rows
-    ]
-
-
-def windows_are_current(connection: Connection, model: str, window: TimeWindow) -> bool:
-    """Whether no note of some months waits for its windows."""
-    current: bool = queries().windows_are_current(
-        connection, model=model, month_start=window.start, month_end=window.end
-    )
-    return current

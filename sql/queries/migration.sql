@@ -136,13 +136,3 @@ SELECT l.* FROM latest AS l WHERE l.gate = 'closed' AND l.overridden_at IS NULL 
 UPDATE migration_batches
 SET override_reason = :override_reason, overridden_at = clock_timestamp(), override_run_id = :run_id
 WHERE id = ANY(:ids);
-
--- name: vectors_are_current$
--- Whether every note of a range of months has its vectors of a model.
--- params:  model text, month_start timestamptz, month_end timestamptz
--- returns: bool
-SELECT
-    NOT EXISTS (
-        SELECT FROM pending_embeddings AS p INNER JOIN notes AS n ON n.id = p.note_id
-        WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
-    );

@@ -1,27 +1,4 @@
--- Small windows of chunks: their queue and their vectors.
-
--- name: claim_pending_windows
--- The newest queued notes of a month, locked until commit so that two runs never share one.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
--- returns: note_id uuid, created_at timestamptz, newest first
--- index:   pending_windows_pkey
-SELECT p.note_id, n.created_at FROM pending_windows AS p
-INNER JOIN notes AS n ON n.id = p.note_id
-WHERE
-    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
-    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped)
-ORDER BY n.created_at DESC, n.id LIMIT :batch_size
-FOR UPDATE OF p SKIP LOCKED;
-
--- name: count_pending_windows$
--- How many of those there are, locked or not.
--- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
--- returns: bigint
-SELECT count(*) FROM pending_windows AS p
-INNER JOIN notes AS n ON n.id = p.note_id
-WHERE
-    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
-    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
+-- Small windows of chunks and their vectors.
 
 -- name: select_chunks_to_cut
 -- The chunks of some notes, with the windows that they have now.
@@ -51,8 +28,9 @@ WHERE w.model = :model AND w.text_sha256 = ANY(:hashes)
 ORDER BY w.text_sha256, w.embedding;
 
 -- name: keep_chunks
--- Those of some chunks that are still there; the lock keeps them there until commit. Locked ones are those of a note
--- that is being deleted, which waits for the run to let go of the queue: waiting for it would be a deadlock.
+-- Those of some chunks that still exist; the lock keeps them until commit. Chunks that are locked already are skipped:
+-- their note is being deleted, and that deletion waits for this run to release the queue, so waiting for it would
+-- deadlock.
 -- params:  ids uuid[]
 -- returns: id uuid
 SELECT c.id FROM chunks AS c WHERE c.id = ANY(:ids) ORDER BY c.id FOR KEY SHARE OF c SKIP LOCKED;
@@ -67,13 +45,13 @@ COPY chunk_windows (chunk_id, model, window_index, start_char, end_char, embeddi
 FROM STDIN (FORMAT "binary");
 
 -- name: complete_pending_windows
--- Take notes off a model's queue.
+-- Remove notes from a model's queue.
 -- params:  model text, note_ids uuid[]
 -- returns: note_id uuid
 DELETE FROM pending_windows AS p WHERE p.model = :model AND p.note_id = ANY(:note_ids) RETURNING p.note_id;
 
 -- name: fetch_windows_hash$
--- How the chunks of a model are cut; null if they are not.
+-- The windows_hash of a model; null if it has no windows.
 -- params:  name text
 -- returns: text
 SELECT m.windows_hash FROM embedding_models AS m WHERE m.name = :name AND m.retired_at IS NULL;
@@ -83,16 +61,16 @@ SELECT m.windows_hash FROM embedding_models AS m WHERE m.name = :name AND m.reti
 UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :name;
 
 -- name: request_all_windows!
--- Queue every chunked note of a model: once, when its chunks come to be cut, or to be cut in another way.
+-- Queue every chunked note of a model: when it gets windows for the first time, or others than before.
 -- params:  model text
 INSERT INTO pending_windows (model, note_id)
 SELECT DISTINCT :model, c.note_id FROM chunks AS c
 ON CONFLICT (model, note_id) DO NOTHING;
 
 -- name: count_window_gaps^
--- What the chunks of a span of months lack of a model's windows.
+-- How many chunks of a range of months lack current windows of a model, and how many windows are wrong.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz
--- returns: chunks bigint, windows bigint, missing bigint (chunks), pending bigint (chunks that have others),
+-- returns: chunks bigint, windows bigint, missing bigint (chunks), pending bigint (chunks with old ones),
 --          out_of_bounds bigint (windows), wrong_dimension bigint (windows)
 SELECT
     count(DISTINCT c.id) AS chunks,
@@ -107,27 +85,7 @@ LEFT JOIN pending_windows AS p ON p.model = :model AND p.note_id = c.note_id
 LEFT JOIN chunk_windows AS w ON w.model = :model AND w.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end AND n.chunked_at IS NOT NULL;
 
--- name: sample_windows
--- Some windows with their vectors, spread by the hash of their chunk: the same ones every time.
--- params:  model text, row_limit int
--- returns: title text, content text, start_char int, end_char int, embedding halfvec
-SELECT n.title, c.content, w.start_char, w.end_char, w.embedding
-FROM chunk_windows AS w
-INNER JOIN chunks AS c ON c.id = w.chunk_id
-INNER JOIN notes AS n ON n.id = c.note_id
-WHERE w.model = :model ORDER BY sha256(uuid_send(w.chunk_id)), w.chunk_id, w.window_index LIMIT :row_limit;
-
 -- name: count_windows$
 -- params:  model text
 -- returns: bigint
 SELECT count(*) FROM chunk_windows WHERE model = :model;
-
--- name: windows_are_current$
--- Whether no note of a span of months waits for its windows.
--- params:  model text, month_start timestamptz, month_end timestamptz
--- returns: bool
-SELECT
-    NOT EXISTS (
-        SELECT FROM pending_windows AS p INNER JOIN notes AS n ON n.id = p.note_id
-        WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
-    );

@@ -1,5 +1,7 @@
 """Each check of notes, chunks, vectors and questions, on data damaged for real."""
 
+from pathlib import Path
+
 import dagster as dg
 import pytest
 from dagster_project import (
@@ -8,6 +10,7 @@ from dagster_project import (
     GOLDEN,
     MONTHS,
     NOTES,
+    WINDOWS,
     Project,
     evaluation,
     failure_texts,
@@ -15,6 +18,7 @@ from dagster_project import (
 )
 
 from rag_resources.core.messages import Message
+from rag_resources.languages.messages import restored
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -88,6 +92,40 @@ def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
     batch = indexed.check(EMBEDDINGS, "retrieval_quality")
     assert (batch.passed, batch.metadata["next_batch"].value) == (False, "closed")
     assert "los vectores no son los del modelo" in str(batch.description)
+
+
+WITH_WINDOWS = """
+name: ventanas
+description: Con ventanas del modelo rápido.
+role: candidate
+retrieval:
+  strategy: hybrid
+  model: use_multilingual
+  retrievers: {windows: {weight: 0.5}, fulltext: {weight: 0.5}}
+  fusion: {method: scaled}
+"""
+
+
+def test_windows_that_are_not_the_models_close_its_gate(
+    indexed: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Altered in the store, they block like the vectors of chunks do."""
+    (tmp_path / "ventanas.yaml").write_text(WITH_WINDOWS, "utf-8")
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
+    made = indexed.run(GOLDEN, WINDOWS, months=MONTHS)
+    assert made.success, failure_texts(made)
+    assert evaluation(made, WINDOWS, "windows_batch_equals_single").passed
+
+    indexed.query(
+        "UPDATE chunk_windows AS w SET embedding = o.embedding"
+        " FROM (SELECT embedding FROM chunk_windows LIMIT 1) AS o"
+    )
+    said = indexed.check(WINDOWS, "windows_batch_equals_single")
+    assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
+    assert said.metadata["lowest_cosine"].value < 0.9
+    ((gate, reason),) = indexed.query("SELECT gate, reason FROM migration_batches")
+    assert gate == "closed"
+    assert "los vectores no son los del modelo" in restored(reason)
 
 
 def test_a_question_whose_note_is_gone(indexed: Project) -> None:

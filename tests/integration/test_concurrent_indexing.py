@@ -24,6 +24,7 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.store import chunks as chunk_store
 from rag_resources.store import embeddings as embedding_store
 from rag_resources.store.notes import note_id
+from rag_resources.store.queues import NoteQueue, claim_queued
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests.corpus import ALWAYS, GENEROUS_MS, SMALL, SOURCE, START, Corpus
 from tests.embedders import HashEmbedder
@@ -174,7 +175,9 @@ def claim_one_to_embed(connection: Connection) -> None:
 
 
 def claim_one_pending(connection: Connection) -> None:
-    (note,) = embedding_store.claim_pending(connection, MODEL, ALWAYS, skipped=[], batch_size=1)
+    (note,) = claim_queued(
+        connection, MODEL, ALWAYS, queue=NoteQueue.EMBEDDINGS, skipped=[], batch_size=1
+    )
     assert note
 
 

@@ -19,12 +19,11 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
-from rag_resources.indexing.verify import verify_vectors
+from rag_resources.indexing.verify import verify_embeddings
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile
-from rag_resources.store.embeddings import sample_vectors
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import (
@@ -33,11 +32,12 @@ from rag_resources.store.migration import (
     closed_batches,
     list_batches,
     override_batches,
-    vectors_are_current,
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
+from rag_resources.store.queues import NoteQueue, is_empty
+from rag_resources.store.verification import sample_embeddings
 from tests.embedders import HashEmbedder
 
 CONFIG = RetrievalConfig(model="hash_model")
@@ -287,7 +287,7 @@ def test_vectors_are_current_when_no_note_of_the_months_waits(database: Database
 
     def current(model: str, window: TimeWindow) -> bool:
         with database.transaction() as connection:
-            return vectors_are_current(connection, model, window)
+            return is_empty(connection, model, window, queue=NoteQueue.EMBEDDINGS)
 
     assert not current("hash_model", january)
     assert current("hash_model", february)
@@ -375,22 +375,22 @@ def test_vectors_of_no_use_are_stopped_in_the_first_batch(database: Database, ki
     embedder = HashEmbedder(dimension=64)
     write_notes(database, embedder)
     embed_chunks(database, embedder, FEBRUARY)
-    good = verify_vectors(database, embedder, FEBRUARY)
+    good = verify_embeddings(database, embedder, FEBRUARY)
     assert record(database, GOOD, "good", vectors=good).is_open
-    assert good.sampled == 4
+    assert good.sampled == 8
     with database.transaction() as connection:
-        own = sample_vectors(connection, embedder.info.name, FEBRUARY, per_month=100)
-    assert len(own) == 12
+        own = sample_embeddings(connection, embedder.info.name, FEBRUARY, per_month=100)
+    assert len(own) == 24
 
     kept: list[Vectors] = []
     rewrite_vectors(database, embedder.info.name, lambda all_: kept.append(all_) or all_)
     for seed in range(20):
         rewrite_vectors(database, embedder.info.name, spoiler(kind, kept, seed))
-        vectors = verify_vectors(database, embedder, FEBRUARY)
+        vectors = verify_embeddings(database, embedder, FEBRUARY)
         assert vectors.wrong_norms == 0
         verdict = record(database, GOOD, f"run {seed}", vectors=vectors)
         assert (verdict.is_open, verdict.level) == (False, 0)
-    assert verify_vectors(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
+    assert verify_embeddings(database, embedder, JANUARY) == VectorState(0, None, 0, 0)
 
 
 def test_a_vector_without_length_or_direction_is_counted(database: Database) -> None:
@@ -398,7 +398,7 @@ def test_a_vector_without_length_or_direction_is_counted(database: Database) -> 
     write_notes(database, embedder)
     embed_chunks(database, embedder, FEBRUARY)
     rewrite_vectors(database, embedder.info.name, lambda vectors: vectors * 0)
-    found = verify_vectors(database, embedder, FEBRUARY)
+    found = verify_embeddings(database, embedder, FEBRUARY)
     assert (found.wrong_norms, found.lowest_cosine) == (12, -1)
 
 

@@ -33,13 +33,13 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
 from rag_resources.retrieval.profile import Profile
 from rag_resources.settings import Settings
-from rag_resources.store.embeddings import claim_pending
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
 from rag_resources.store.migration import BatchRun, closed_batches, override_batches
 from rag_resources.store.migration_status import MigrationStatus, read_migration_status
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
+from rag_resources.store.queues import NoteQueue, claim_queued
 from tests.embedders import HashEmbedder
 
 MODEL = "hash_model"
@@ -285,7 +285,9 @@ def test_nothing_going_on_has_no_end(database: Database) -> None:
     assert (idle.is_working, idle.minutes_left, idle.ready_at) == (False, None, None)
     assert idle.pace.vectors_per_minute
     with database.transaction() as connection:
-        assert claim_pending(connection, MODEL, ALWAYS, skipped=set(), batch_size=1)
+        assert claim_queued(
+            connection, MODEL, ALWAYS, queue=NoteQueue.EMBEDDINGS, skipped=set(), batch_size=1
+        )
         working = read(database)
     assert working.is_working
     assert working.minutes_left

@@ -7,23 +7,24 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, parse_retrieval
+from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import EmbedReport
-from rag_resources.indexing.windows import embed_windows, lowest_window_cosine
+from rag_resources.indexing.verify import verify_windows
+from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.models import claim_model, model_contents, register_model, retire_model
 from rag_resources.store.progress import index_is_current, read_progress
+from rag_resources.store.queues import NoteQueue, is_empty
 from rag_resources.store.rollback import drop_batch
 from rag_resources.store.vector_indexes import ensure_window_indexes
 from rag_resources.store.windows import (
     count_window_gaps,
     count_windows,
     register_windows,
-    windows_are_current,
 )
 from tests.corpus import ALWAYS, SOURCE, Corpus, Draft, records
-from tests.embedders import HashEmbedder
 
 PAIRS = WindowsConfig(sentences=2, stride=1)
 LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
@@ -165,7 +166,8 @@ def test_gaps_are_counted_and_the_index_is_current_without_them(corpus: Windowed
 
     def is_current() -> tuple[bool, bool]:
         with corpus.database.transaction() as connection:
-            return windows_are_current(connection, name, ALWAYS), index_is_current(
+            is_done = is_empty(connection, name, ALWAYS, queue=NoteQueue.WINDOWS)
+            return is_done, index_is_current(
                 connection,
                 ALWAYS,
                 chunking_hash="x",
@@ -190,19 +192,34 @@ def test_gaps_are_counted_and_the_index_is_current_without_them(corpus: Windowed
         assert count_window_gaps(connection, info, ALWAYS).out_of_bounds == 1
 
 
-def test_windows_in_batches_equal_windows_one_by_one(corpus: Windowed) -> None:
-    assert lowest_window_cosine(corpus.database, corpus.embedder) is None
+@pytest.mark.parametrize(
+    ("spoil", "wrong_norms", "same_direction"),
+    [
+        ("UPDATE notes SET title = 'otra cosa bien distinta'", 0, False),
+        ("UPDATE chunk_windows SET embedding = embedding + embedding", 6, True),
+        (
+            "UPDATE chunk_windows AS w SET embedding = o.embedding FROM chunk_windows AS o "
+            "WHERE o.chunk_id <> w.chunk_id",
+            0,
+            False,
+        ),
+    ],
+)
+def test_windows_that_are_not_the_models_are_found(
+    corpus: Windowed, spoil: str, wrong_norms: int, *, same_direction: bool
+) -> None:
+    assert verify_windows(corpus.database, corpus.embedder, ALWAYS) == VectorState(0, None, 0, 0)
     corpus.fill(NOTES, LONG)
     corpus.cut()
-    cosine = lowest_window_cosine(corpus.database, corpus.embedder)
-    assert cosine is not None
-    assert cosine > 0.999
-    other = HashEmbedder(dimension=32)
+    good = verify_windows(corpus.database, corpus.embedder, ALWAYS)
+    assert (good.sampled, good.faults) == (4, [])
     with corpus.database.transaction() as connection:
-        connection.execute("UPDATE notes SET title = 'otra cosa bien distinta de las de antes'")
-    changed = lowest_window_cosine(corpus.database, other)
-    assert changed is not None
-    assert changed < 0.999
+        connection.execute(spoil)
+        connection.execute("DELETE FROM pending_windows")
+    bad = verify_windows(corpus.database, corpus.embedder, ALWAYS)
+    assert bad.lowest_cosine is not None
+    assert (bad.wrong_norms, bad.lowest_cosine > 0.999) == (wrong_norms, same_direction)
+    assert len(bad.faults) == 1
 
 
 def test_the_index_of_windows_is_built_once_there_are_enough(corpus: Windowed) -> None:

@@ -1,0 +1,156 @@
+"""The assets `embeddings/<model>` and `windows/<model>`, and the checks that both kinds have."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import dagster as dg
+
+from rag_assets.configured import Configured
+from rag_assets.indexing.gate import BatchConfig, pass_quality_gate, record_quality
+from rag_assets.keys import CHUNKS, OWNERS, embeddings_key, windows_key
+from rag_assets.runs.failures import told_as_failure
+from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
+from rag_assets.runs.partitions import batches, monthly, run_window, span
+from rag_assets.runs.pools import model_pool
+from rag_assets.runs.progress import MonthProgress
+from rag_resources.application.indexing import Indexing
+from rag_resources.application.vectors import ChunkVectors
+from rag_resources.core.messages import Message
+from rag_resources.core.migration_gate import MIN_COSINE
+from rag_resources.core.texts import Template, joined
+from rag_resources.core.types import TimeWindow
+from rag_resources.core.windows import windows_hash
+from rag_resources.resources import RagResource
+from rag_resources.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class VectorAsset:
+    """How the vectors of one kind are shown in Dagster.
+
+    Attributes:
+        key: The asset's key, by model.
+        vectors: Their part of the index.
+        counted: The metadata field that counts them.
+        code_version: Of the settings that decide what is embedded; None if chunks alone do.
+        description: Of the asset; takes the model.
+        complete: Name and description of the check that none is missing, and what it tells.
+        verified: Name and description of the check that they are the model's.
+    """
+
+    key: Callable[[str], dg.AssetKey]
+    vectors: Callable[[Indexing], ChunkVectors]
+    counted: str
+    code_version: Callable[[Settings], str | None]
+    description: Template
+    complete: tuple[str, Template, Template]
+    verified: tuple[str, Template]
+
+
+EMBEDDINGS = VectorAsset(
+    key=embeddings_key,
+    vectors=lambda indexing: indexing.embeddings,
+    counted="vectors",
+    code_version=lambda _: None,
+    description=Message.ASSET_EMBEDDINGS,
+    complete=("embeddings_complete", Message.CHECK_EMBEDDINGS_COMPLETE, Message.EMBEDDINGS_GAPS),
+    verified=("batch_equals_single", Message.CHECK_BATCH_SINGLE),
+)
+
+WINDOWS = VectorAsset(
+    key=windows_key,
+    vectors=lambda indexing: indexing.windows,
+    counted="windows",
+    code_version=lambda settings: windows_hash(settings.windows),
+    description=Message.ASSET_WINDOWS,
+    complete=("windows_complete", Message.CHECK_WINDOWS_COMPLETE, Message.WINDOWS_GAPS),
+    verified=("windows_batch_equals_single", Message.CHECK_BATCH_SINGLE),
+)
+
+
+def build_vectors_asset(kind: VectorAsset, model: str, settings: Settings) -> dg.AssetsDefinition:
+    """Build the asset of a kind of vectors of a model."""
+
+    @dg.asset(
+        key=kind.key(model),
+        partitions_def=monthly(settings),
+        backfill_policy=batches,
+        code_version=kind.code_version(settings),
+        pool=model_pool(model),
+        deps=[CHUNKS],
+        group_name="indexing",
+        owners=OWNERS,
+        kinds={"python", "postgres"},
+        tags={"model": model},
+        automation_condition=dg.AutomationCondition.eager(),
+        description=kind.description.format(model=model),
+    )
+    def vectors_asset(
+        context: dg.AssetExecutionContext, config: BatchConfig, rag: RagResource
+    ) -> MonthEvents:
+        indexing, vectors = rag.indexing, kind.vectors(rag.indexing)
+        with told_as_failure():
+            indexing.require_model(model)
+            vectors.register(model)
+            is_done = vectors.is_done(model, span(context.partition_keys))
+        overridden = {} if is_done else pass_quality_gate(context, config, rag, [model])
+
+        def month(window: TimeWindow) -> MonthOutcome:
+            progress = MonthProgress(context.log, window, lambda: vectors.left(model, window))
+            report = vectors.embed(model, window, progress=progress)
+            return indexed_month(
+                indexing,
+                window,
+                report,
+                {
+                    "migrated": report.notes,
+                    kind.counted: report.vectors,
+                    "embedded": report.embedded,
+                    "reused": report.reused,
+                    **overridden,
+                },
+                {kind.counted: report.vectors},
+            )
+
+        yield from materialize_months(context, month, lambda: vectors.build_indexes(model))
+
+    return vectors_asset
+
+
+def build_vectors_checks(
+    kind: VectorAsset, model: str, configured: Configured
+) -> list[dg.AssetChecksDefinition]:
+    """Build the checks that a kind of vectors of a model is complete, and the model's own."""
+    complete_name, complete_description, gaps_told = kind.complete
+    verified_name, verified_description = kind.verified
+
+    @dg.asset_check(
+        asset=kind.key(model), name=complete_name, blocking=True, description=complete_description
+    )
+    def complete(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
+        window = run_window(context.run.tags, rag.settings)
+        gaps = kind.vectors(rag.indexing).gaps(model, window)
+        return dg.AssetCheckResult(
+            passed=gaps.total == 0,
+            metadata=asdict(gaps),
+            description=gaps_told.format(**asdict(gaps)),
+        )
+
+    @dg.asset_check(
+        asset=kind.key(model), name=verified_name, blocking=True, description=verified_description
+    )
+    def verified(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
+        window = run_window(context.run.tags, rag.settings)
+        vectors = kind.vectors(rag.indexing).verify(model, window)
+        if vectors.faults:
+            record_quality(context, rag, configured, model)
+        elif vectors.lowest_cosine is None:
+            return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
+        return dg.AssetCheckResult(
+            passed=not vectors.faults,
+            metadata=asdict(vectors),
+            description=joined("; ", vectors.faults)
+            or Message.BATCH_DIFFERS.format(cosine=vectors.lowest_cosine, minimum=MIN_COSINE),
+        )
+
+    return [complete, verified]

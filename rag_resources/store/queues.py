@@ -1,0 +1,73 @@
+"""The queues of the notes that wait for vectors of a model."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from psycopg import sql
+
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import statement
+
+
+class NoteQueue(StrEnum):
+    """A queue, by the name of its table."""
+
+    EMBEDDINGS = "pending_embeddings"
+    WINDOWS = "pending_windows"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedNote:
+    """A claimed note of a queue."""
+
+    note_id: UUID
+    created_at: datetime
+
+
+def claim_queued(
+    connection: Connection,
+    model: str,
+    window: TimeWindow,
+    *,
+    queue: NoteQueue,
+    skipped: Collection[UUID],
+    batch_size: int,
+) -> list[QueuedNote]:
+    """Lock the newest unclaimed queued notes of a time window, until commit."""
+    rows = connection.execute(
+        statement("claim_queued_notes", queue=sql.Identifier(queue)),
+        _months(model, window) | {"skipped": list(skipped), "batch_size": batch_size},
+    )
+    return [QueuedNote(*row) for row in rows]
+
+
+def count_queued(
+    connection: Connection,
+    model: str,
+    window: TimeWindow,
+    *,
+    queue: NoteQueue,
+    skipped: Collection[UUID] = (),
+) -> int:
+    """Count the queued notes of a time window, claimed or not."""
+    (row,) = connection.execute(
+        statement("count_queued_notes", queue=sql.Identifier(queue)),
+        _months(model, window) | {"skipped": list(skipped)},
+    )
+    return int(row.notes)
+
+
+def is_empty(connection: Connection, model: str, window: TimeWindow, *, queue: NoteQueue) -> bool:
+    """Whether no note of a time window is queued, not even one that is not chunked yet."""
+    (row,) = connection.execute(
+        statement("queue_is_empty", queue=sql.Identifier(queue)), _months(model, window)
+    )
+    return bool(row.is_empty)
+
+
+def _months(model: str, window: TimeWindow) -> dict[str, object]:
+    return {"model": model, "month_start": window.start, "month_end": window.end}

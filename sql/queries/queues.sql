@@ -1,0 +1,33 @@
+-- The notes that wait for vectors of a model. {queue} is pending_embeddings or pending_windows.
+
+-- name: claim_queued_notes
+-- The newest queued notes of a month, locked until commit so that two runs never share one.
+-- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[], batch_size int
+-- returns: note_id uuid, created_at timestamptz, newest first
+SELECT p.note_id, n.created_at FROM {queue} AS p
+INNER JOIN notes AS n ON n.id = p.note_id
+WHERE
+    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped)
+ORDER BY n.created_at DESC, n.id LIMIT :batch_size
+FOR UPDATE OF p SKIP LOCKED;
+
+-- name: count_queued_notes
+-- How many notes of a month claim_queued_notes would find, locked or not.
+-- params:  model text, month_start timestamptz, month_end timestamptz, skipped uuid[]
+-- returns: bigint
+SELECT count(*) AS notes FROM {queue} AS p
+INNER JOIN notes AS n ON n.id = p.note_id
+WHERE
+    p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    AND n.chunked_at IS NOT NULL AND p.note_id <> ALL(:skipped);
+
+-- name: queue_is_empty
+-- Whether no note of a range of months is queued.
+-- params:  model text, month_start timestamptz, month_end timestamptz
+-- returns: bool
+SELECT
+    NOT EXISTS (
+        SELECT FROM {queue} AS p INNER JOIN notes AS n ON n.id = p.note_id
+        WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
+    ) AS is_empty;
