@@ -10,6 +10,7 @@ from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
+from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
 from rag_resources.evaluation.comparison import (
@@ -20,6 +21,7 @@ from rag_resources.evaluation.comparison import (
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
+from rag_resources.evaluation.power import read_power
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
@@ -158,6 +160,15 @@ class Evaluations:
         with self.database.snapshot() as connection:
             found = compare_by_name(connection, before, after, common_only=common_only)
         return found, found.comparison.inferiority(self.settings.gate.margin)
+
+    def power(self, *, difference: float | None) -> GoldenPower:
+        """Return what the golden dataset can show about the evaluated configurations.
+
+        Raises:
+            RagError: See `read_power`.
+        """
+        with self.database.snapshot() as connection:
+            return read_power(connection, difference=difference)
 
     def gates(self, evaluation: StoredEvaluation) -> Gates:
         """Judge an evaluation by every gate, against what serves now."""

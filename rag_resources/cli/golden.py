@@ -1,6 +1,7 @@
 """`rag golden …`: golden questions. This module handles files of them.
 
-Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`.
+Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`, what the
+questions can resolve in `cli.golden_power`.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli import golden_entries, golden_review
+from rag_resources.cli import golden_entries, golden_power, golden_review
 from rag_resources.cli.golden_entries import warn_of_source
 from rag_resources.cli.output import note, say
 from rag_resources.cli.session import application
@@ -107,3 +108,4 @@ command(app, "delete", Message.HELP_GOLDEN_DELETE)(golden_entries.delete)
 command(app, "history", Message.HELP_GOLDEN_HISTORY)(golden_review.history)
 command(app, "drift", Message.HELP_GOLDEN_DRIFT)(golden_review.drift)
 command(app, "suggest", Message.HELP_GOLDEN_SUGGEST)(golden_review.suggest)
+command(app, "power", Message.HELP_GOLDEN_POWER)(golden_power.power)

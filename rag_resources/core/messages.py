@@ -249,6 +249,7 @@ class Message:
     JUDGE_NEEDS_LANGUAGE_MODEL: Template
     JUDGE_FAILED: Template
     ANSWER_FAILED: Template
+    POWER_DIFFERENCE: Template
 
     # dagster.toml
     ASSET_NOTES: Template
@@ -742,6 +743,8 @@ class Message:
     HELP_GOLDEN_HISTORY: Template
     HELP_GOLDEN_DRIFT: Template
     HELP_GOLDEN_SUGGEST: Template
+    HELP_GOLDEN_POWER: Template
+    HELP_GOLDEN_DIFFERENCE: Template
     HELP_GOLDEN_ID: Template
     HELP_GOLDEN_QUERY: Template
     HELP_GOLDEN_NOTE: Template
@@ -858,6 +861,17 @@ class Message:
     DRIFT_NEAR_DUPLICATE: Template
     DRIFT_FLOOR: Template
     DRIFT_DECIDES_NOTHING: Template
+    COLUMN_DISCORDANT: Template
+    COLUMN_SPREAD: Template
+    COLUMN_MORE: Template
+    POWER_TITLE: Template
+    POWER_OBSERVED: Template
+    POWER_ASSUMED: Template
+    POWER_ASSUMPTION: Template
+    POWER_METHOD: Template
+    POWER_SMALLEST: Template
+    POWER_NONE: Template
+    POWER_TOO_MANY: Template
     GOLDEN_EXPORTED: Template
     GOLDEN_VALID: Template
     GOLDEN_FILE_EMPTY: Template

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import UUID
 
 import pytest
 import structlog
@@ -18,12 +19,14 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
+from rag_resources.core.power import Discordance, requirement
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.settings import Settings
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.notes import note_id, upsert_notes
+from tests.stored_evaluations import Asked, store_evaluation
 
 NOTES = ("gata", "furgo", "viaje", "tren")
 QUESTION = "¿Por dónde se escapó la gata?"
@@ -564,3 +567,39 @@ def test_an_edited_note_moves_its_places_and_drift_says_how_sure_that_is(
     assert (lost.code, "no está en la nota" in lost.err) == (2, True)
     assert rag("update", golden_id, "--place", "gata=Nada").code == 0
     assert "Por mirar: 0." in rag("drift").out
+
+
+def test_power_of_the_questions(rag: Rag, database: Database) -> None:
+    """By the discordance of stored evaluations, or by a stated assumption without any."""
+    none = rag("power")
+    assert (none.code, none.out) == (2, "")
+    assert Message.GOLDEN_EMPTY in none.err
+
+    added(rag)
+    assumed = rag("power")
+    assert assumed.code == 0
+    assert Message.POWER_ASSUMED in assumed.err
+    assert Message.POWER_NONE in assumed.err
+
+    relevant, other = UUID(int=1), UUID(int=2)
+    found = {"hybrid_weighted": 7, "fulltext": 10, "copy": 7}
+    for name, hits in found.items():
+        store_evaluation(
+            database,
+            name,
+            [Asked(n, [relevant], [relevant] if n < hits else [other]) for n in range(12)],
+        )
+    measured = rag("power", "--json", "--difference", "0.2").json
+    assert (measured["queries"], measured["reference"]) == (1, "hybrid_weighted")
+    (pair,) = measured["pairs"]  # a copy that finds the same tells nothing
+    assert (pair["configuration"], pair["observedQueries"]) == ("fulltext", 12)
+    assert pair["discordance"] == 0.25
+    assert pair["smallestDifference"] == {"hitRateAt10": None, "mrrAt10": None}
+    needed = requirement(0.2, Discordance(pair["discordance"], pair["spread"]))
+    assert needed.hit_rate is not None
+    assert needed.mrr is not None
+    assert pair["moreQueries"] == {"hitRateAt10": needed.hit_rate - 1, "mrrAt10": needed.mrr - 1}
+    shown = rag("power", "--difference", "0.2")
+    assert str(needed.hit_rate - 1) in shown.out
+    assert "fulltext" in shown.out
+    assert rag("power", "--difference", "2").code == 2

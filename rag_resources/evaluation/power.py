@@ -1,0 +1,46 @@
+"""What the golden dataset can resolve; the statistics are `core.power`."""
+
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.messages import Message
+from rag_resources.core.power import GoldenPower, golden_power, observed
+from rag_resources.database.pool import Connection
+from rag_resources.evaluation.comparison import comparable, evaluation_of_serving, query_metrics
+from rag_resources.store.comparison import evaluated_questions
+from rag_resources.store.evaluations import latest_evaluations
+from rag_resources.store.golden import list_golden
+
+
+def read_power(connection: Connection, *, difference: float | None = None) -> GoldenPower:
+    """Return what the golden dataset can show about the evaluated configurations.
+
+    The reference is the evaluation of what serves, or else the best one. The latest evaluation of
+    each other configuration is compared with it, on the questions that both have.
+
+    Args:
+        connection: In a snapshot.
+        difference: The difference that one wants to be able to show, in (0, 1].
+
+    Raises:
+        InvalidGoldenDatasetError: There are no golden questions.
+        InvalidParameterError: The difference is out of range.
+    """
+    queries = len(list_golden(connection))
+    if not queries:
+        raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+    latest = latest_evaluations(connection)
+    best = max(latest, key=lambda evaluation: evaluation.quality, default=None)
+    reference = evaluation_of_serving(connection) or best
+    if reference is None:
+        return golden_power(queries, None, {}, difference=difference)
+    others = [each for each in latest if each.configuration != reference.configuration]
+    ids = {each.evaluation_id for each in (reference, *others)}
+    questions = evaluated_questions(connection, ids)
+    discordances = {}
+    for other in others:
+        before, after = comparable(
+            questions[reference.evaluation_id], questions[other.evaluation_id]
+        )
+        discordance = observed(query_metrics(before), query_metrics(after))
+        if discordance:
+            discordances[other.configuration] = discordance
+    return golden_power(queries, reference.configuration, discordances, difference=difference)
