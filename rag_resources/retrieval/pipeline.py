@@ -233,6 +233,7 @@ class RetrievalPipeline:
                     found.vectors,
                     request.config.diversity_weight,
                     considered=max(request.config.top_k.reranking, request.top_k),
+                    cosine_range=found.cosine_range,
                 )
         kept = chunks[: request.count_needed(chunks)]
         return RetrievalResponse(

@@ -5,18 +5,19 @@ and the fusion in `core.fusion`. What happens when a statement fails is in `retr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_resources.core.fusion import fuse, on_scale
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList, RetrieverName
 from rag_resources.core.text import Span
-from rag_resources.core.types import Ranking, ScoredChunk, Vectors
+from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
 from rag_resources.database.connection import LimitedConnection
 from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
 from rag_resources.store.candidate_scores import look_up_scores, match_windows
+from rag_resources.store.models import require_model
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
 from rag_resources.store.search import SearchScope, plan_search, search
@@ -34,6 +35,7 @@ class Found:
         passages: Of those chunks, by chunk id; a chunk deleted meanwhile has none.
         matched: The sentences that matched best, as a span of the chunk, by chunk id.
         vectors: Of those chunks; None if nothing needs them or they cannot be fetched.
+        cosine_range: That of the model of those vectors, as in `ModelInfo`.
         worked: The retrievers that answered.
         failures: Why the others failed.
     """
@@ -42,6 +44,7 @@ class Found:
     passages: Mapping[UUID, Passage] = field(default_factory=dict)
     matched: Mapping[UUID, Span] = field(default_factory=dict)
     vectors: Mapping[UUID, Vectors] | None = None
+    cosine_range: tuple[float, float] = ModelInfo.cosine_range
     worked: tuple[RetrieverName, ...] = ()
     failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
 
@@ -130,10 +133,12 @@ class Search:
         with self.stages.run("fetch"):
             passages = fetch_passages(connection, pairs)
             matched = self._matched(connection, best) if RetrieverName.WINDOWS in worked else {}
-        vectors = self._result_vectors(connection, pairs) if config.diversity_weight > 0 else None
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
-        return Found(kept, passages, matched, vectors, tuple(worked))
+        found = Found(kept, passages, matched, worked=tuple(worked))
+        return (
+            self._with_vectors(connection, found, pairs) if config.diversity_weight > 0 else found
+        )
 
     def _scores(
         self, connection: LimitedConnection, rankings: Sequence[Ranking]
@@ -163,21 +168,23 @@ class Search:
             return {}
         return match_windows(connection, request.embedded, [chunk.chunk_id for chunk in chunks])
 
-    def _result_vectors(
-        self, connection: LimitedConnection, pairs: Sequence[tuple[UUID, UUID]]
-    ) -> Mapping[UUID, Vectors] | None:
-        """Fetch the vectors of results; must come last, as a failure ends the transaction."""
+    def _with_vectors(
+        self, connection: LimitedConnection, found: Found, pairs: Sequence[tuple[UUID, UUID]]
+    ) -> Found:
+        """Add the vectors of results; must come last, as a failure ends the transaction."""
         config = self.request.config
         whole = config.model if config.unit == "notes" else self._question.note_model
         until = share(self.request.deadline, _SHARE_VECTORS)
         try:
             with self.stages.run("diversity"), connection.within(until):
-                return fetch_result_vectors(connection, config.model, pairs, note_model=whole)
+                info = require_model(connection, config.model)
+                vectors = fetch_result_vectors(connection, config.model, pairs, note_model=whole)
+                return replace(found, vectors=vectors, cosine_range=info.cosine_range)
         except Exception as error:
             if connection.closed:
                 raise
             self.stages.degrade("diversity", error, component="vectors")
-            return None
+            return found
 
     def _scope(self, *, searched: Sequence[RetrieverName]) -> SearchScope:
         config = self.request.config

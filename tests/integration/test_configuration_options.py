@@ -439,6 +439,14 @@ def test_diversity_weight_puts_what_is_unlike_before_what_repeats(notes: Notes) 
     assert second != WALK
 
 
+def test_diversity_counts_cosines_on_the_scale_of_the_model(notes: Notes) -> None:
+    """Where a small cosine stands for the same text, nothing is unlike a repetition."""
+    assert contents(notes.ask(DOCTOR, {"diversity_weight": 0.5}))[1] != WALK
+    with notes.corpus.database.transaction() as connection:
+        connection.execute("UPDATE embedding_models SET cosine_high = 0.05, cosine_low = 0")
+    assert contents(notes.ask(DOCTOR, {"diversity_weight": 0.5}))[:3] == [WALK] * 3
+
+
 @changes("tie_break")
 def test_tie_break_is_by_chunk_id_or_by_date(notes: Notes) -> None:
     """Of three notes that say the same."""

@@ -1,5 +1,6 @@
 """Maximal marginal relevance with values computed by hand."""
 
+import math
 from uuid import UUID
 
 import numpy as np
@@ -41,6 +42,20 @@ def test_a_little_diversity_does_not_beat_relevance() -> None:
     diverse = maximal_marginal_relevance(RANKED, VECTORS, 0.2)
     assert [item.chunk_id for item in diverse] == [A, B, C]
     assert [item.score for item in diverse] == pytest.approx([1.0, 0.72, 0.4 + 0.2 * 0.4])
+
+
+def test_cosines_count_on_the_scale_of_their_model() -> None:
+    """With e5 the range is .75–.95: B repeats A at .95 and C, at .75, is about something else."""
+    vectors = {
+        A: vector(1, 0, 0),
+        B: vector(0.95, math.sqrt(1 - 0.95**2), 0),
+        C: vector(0.75, 0, math.sqrt(1 - 0.75**2)),
+    }
+    plain = maximal_marginal_relevance(RANKED, vectors, 0.5)
+    assert [item.chunk_id for item in plain] == [A, B, C]
+    scaled = maximal_marginal_relevance(RANKED, vectors, 0.5, cosine_range=(0.75, 0.95))
+    assert [item.chunk_id for item in scaled] == [A, C, B]
+    assert [item.score for item in scaled] == pytest.approx([1.0, 0.25 + 0.5, 0.45], abs=1e-6)
 
 
 def test_without_a_weight_nothing_changes() -> None:
