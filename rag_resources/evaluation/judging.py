@@ -28,9 +28,9 @@ from rag_resources.core.judging import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.judge import EmbeddedJudge, Judge, LanguageModelJudge
+from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.resilience.breakers import CircuitBreaker
-from rag_resources.retrieval.rerank_llm import MAX_CALLS
 
 JUDGE_MODEL = "use_multilingual"
 """Model of the embedded judge, the same for all evaluations so that they can be compared."""

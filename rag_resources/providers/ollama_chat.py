@@ -4,7 +4,7 @@ Requests and their errors belong in `ollama_client`; prompts in the stages that 
 """
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 
 from ollama import Options
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import InvalidAnswerError
 from rag_resources.core.messages import Message
+from rag_resources.providers.call_limit import call_limit
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.ollama_client import (
     CONNECT_TIMEOUT_S,
@@ -32,8 +33,9 @@ class OllamaChat(OllamaModel, LanguageModel):
 
     Creating one contacts no server. Safe to use from several threads; close it (or use it in a
     `with` statement) to release its connections. Neither prompts nor answers are ever logged.
-    Requests are retried as described in `OllamaClient`. An answer of the wrong shape is not
-    retried: the model is deterministic and would repeat it.
+    At most `MAX_CALLS` requests to one server are in flight in a process, whatever they are for;
+    the others wait within their deadlines. Requests are retried as described in `OllamaClient`. An
+    answer of the wrong shape is not retried: the model is deterministic and would repeat it.
 
     Args:
         model: Name on the server, such as "llama3.2" or "qwen3:8b".
@@ -95,7 +97,7 @@ class OllamaChat(OllamaModel, LanguageModel):
             DeadlineExceededError: There was not enough time.
         """
         model = self._client.model
-        with deadline_scope(deadline):
+        with self._admitted(deadline), deadline_scope(deadline):
             answer = self._client.ask(
                 lambda client: client.chat(
                     model=model,
@@ -116,6 +118,10 @@ class OllamaChat(OllamaModel, LanguageModel):
                 done_reason=answer.done_reason,
             ) from None
 
+    def _admitted(self, deadline: Deadline) -> AbstractContextManager[None]:
+        # Not kept: a forked process has other limits.
+        return call_limit(self._client.host).admitted(deadline)
+
     def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
         """Answer in plain text, piece by piece, deterministically.
 
@@ -133,7 +139,7 @@ class OllamaChat(OllamaModel, LanguageModel):
             deadline=deadline,
         )
         done = False
-        with closing(parts):
+        with self._admitted(deadline), closing(parts):
             for part in parts:
                 done = bool(part.done)
                 if part.message.content:

@@ -53,6 +53,9 @@ class OllamaClient:
         connect_timeout_s: Longest wait for a connection, in seconds.
         read_timeout_s: Longest silence of the server, in seconds.
 
+    Attributes:
+        host: The address without credentials.
+
     Raises:
         InvalidParameterError: `host` is not an address.
     """
@@ -63,7 +66,7 @@ class OllamaClient:
         self.model = model
         try:
             parts = urlsplit(host if "://" in host else f"http://{host}")
-            self._host = _without_credentials(parts)
+            self.host = _without_credentials(parts)
             self._client = Client(
                 host=host,
                 timeout=httpx.Timeout(read_timeout_s, connect=connect_timeout_s),
@@ -142,8 +145,8 @@ class OllamaClient:
 
     def broke_off(self) -> ProviderUnavailableError:
         """Return the error for an answer that ended early."""
-        message = Message.OLLAMA_BROKE_OFF.format(host=self._host)
-        return ProviderUnavailableError(message, host=self._host, model=self.model)
+        message = Message.OLLAMA_BROKE_OFF.format(host=self.host)
+        return ProviderUnavailableError(message, host=self.host, model=self.model)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -160,7 +163,7 @@ class OllamaClient:
 
     def _unavailable(self, message: str, error: Exception) -> ProviderUnavailableError:
         return ProviderUnavailableError(
-            message.format(host=self._host), host=self._host, reason=type(error).__name__
+            message.format(host=self.host), host=self.host, reason=type(error).__name__
         )
 
     def _refusal(self, error: ResponseError) -> ProviderError:
@@ -170,16 +173,16 @@ class OllamaClient:
             return self._missing()
         if status == _STATUS_IN_STREAM:
             return self.broke_off()
-        context = {"host": self._host, "model": self.model, "status": status}
+        context = {"host": self.host, "model": self.model, "status": status}
         if _is_transient(error):
-            message = Message.OLLAMA_SERVER_ERROR.format(host=self._host, status=status)
+            message = Message.OLLAMA_SERVER_ERROR.format(host=self.host, status=status)
             return ProviderUnavailableError(message, **context)
         message = Message.OLLAMA_REFUSED.format(**context)
         return ProviderError(message, **context)
 
     def _missing(self) -> ModelMissingError:
         message = Message.OLLAMA_MODEL_MISSING.format(model=self.model)
-        return ModelMissingError(message, model=self.model, host=self._host)
+        return ModelMissingError(message, model=self.model, host=self.host)
 
 
 class OllamaModel:

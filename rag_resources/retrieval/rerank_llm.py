@@ -13,11 +13,9 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError
 from rag_resources.core.messages import Message
 from rag_resources.languages.prompts import prompt
+from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.providers.inputs import as_data, batches
 from rag_resources.providers.protocols import LanguageModel, Reranker
-
-MAX_CALLS = 5
-"""Concurrent calls in the whole process, and so the number of threads."""
 
 # Characters of all passages in one batch: enough for five whole chunks of 512 tokens, and within
 # the 4,096 tokens of context that Ollama gives a model by default.
