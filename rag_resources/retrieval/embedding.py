@@ -13,8 +13,12 @@ from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.deadlines import call_within
 from rag_resources.retrieval.limits import blames, share
 
-# Share of the time left, so that a slow model leaves enough to search by words.
+# Share of the time left, so that a slow model leaves enough to search by words. The time a model
+# takes grows with the length of the texts, that of the search by words hardly does.
 _SHARE = 0.5
+_LONGEST_SHARE = 0.8
+_SHORT_CHARS = 500
+_LONG_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,13 @@ class Asked:
 
     queries: tuple[str, ...]
     hypothetical_answer: str | None = None
+
+    @property
+    def time_share(self) -> float:
+        """Share of the time left that embedding the texts may use."""
+        chars = sum(map(len, (*self.queries, self.hypothetical_answer or "")))
+        beyond = (chars - _SHORT_CHARS) / (_LONG_CHARS - _SHORT_CHARS)
+        return _SHARE + (_LONGEST_SHARE - _SHARE) * min(1.0, max(0.0, beyond))
 
 
 @dataclass
@@ -66,7 +77,7 @@ class QuestionVectors:
 
     def _try(self, model: str, *, insist: bool) -> Vectors | Exception:
         breaker = self.breakers[f"embedding:{model}"]
-        deadline = share(self.deadline, _SHARE)
+        deadline = share(self.deadline, self.asked.time_share)
         try:
             with breaker.guard(blames(deadline), insist=insist):
                 return call_within(deadline, lambda: self._embed(model))

@@ -1,0 +1,45 @@
+"""The vectors of one question from a slow server: long questions may take longer."""
+
+import time
+
+import pytest
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DeadlineExceededError
+from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.core.types import Vectors
+from rag_resources.providers.ollama import OllamaEmbedder
+from rag_resources.resilience.breakers import Breakers, CircuitBreaker
+from rag_resources.retrieval.embedding import Asked, QuestionVectors
+from tests.ollama_server import Fault, OllamaServer
+
+DEADLINE_MS = 6_000.0
+SLOW_S = 3.6
+"""More than half of the deadline, and less than four fifths of it."""
+
+
+def vectors(model: OllamaEmbedder, question: str) -> Vectors:
+    deadline = Deadline.after(DEADLINE_MS, time.monotonic)
+    made = QuestionVectors(Asked((question,)), lambda _: model, Breakers(CircuitBreaker), deadline)
+    return made.of("ollama_bge_m3")
+
+
+def test_a_long_question_keeps_its_vector_with_a_slow_model(ollama: OllamaServer) -> None:
+    ollama.inject(Fault.SLOW, path="/api/embed", seconds=SLOW_S)
+    with OllamaEmbedder("bge-m3", host=ollama.host) as model:
+        assert vectors(model, "¿por qué? " * (MAX_QUERY_CHARS // 10)).shape == (1, 1024)
+        with pytest.raises(DeadlineExceededError):
+            vectors(model, "¿por qué?")
+
+
+@pytest.mark.parametrize(
+    ("asked", "share"),
+    [
+        (Asked(("a" * 500,)), 0.5),
+        (Asked(("a" * 1_250,)), 0.65),
+        (Asked(("a" * 1_000, "b" * 500), "c" * 500), 0.8),
+        (Asked(("a" * MAX_QUERY_CHARS,) * 9), 0.8),
+    ],
+)
+def test_the_share_of_the_time_grows_with_the_length(asked: Asked, share: float) -> None:
+    assert asked.time_share == pytest.approx(share)
