@@ -24,7 +24,12 @@ from rag_resources.core.configuration import (
 )
 from rag_resources.core.documents import Page, Removal, Section
 from rag_resources.core.filters import RetrievalFilters
-from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
+from rag_resources.core.fusion_config import (
+    FusionConfig,
+    RecencyConfig,
+    RetrieverConfig,
+    Retrievers,
+)
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.metrics import JudgedRanking
@@ -229,6 +234,12 @@ def top_k_configs(draw: Draw) -> TopKConfig:
     )
 
 
+def recency_configs() -> st.SearchStrategy[RecencyConfig]:
+    """Recency as a weight, half of the time off."""
+    set_on = st.builds(RecencyConfig, weight=shares(), half_life_days=st.floats(0.1, 36_500))
+    return st.one_of(st.just(RecencyConfig()), set_on)
+
+
 def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[RetrievalConfig]:
     """A valid retrieval configuration of some of these models."""
     return st.builds(
@@ -244,6 +255,7 @@ def retrieval_configs(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retri
         reranking=reranking_configs(models),
         transformation=transformation_configs(),
         diversity_weight=st.one_of(st.just(0.0), shares()),
+        recency=recency_configs(),
         tie_break=st.sampled_from(["chunk_id", "recency"]),
         context=context_configs(),
         top_k=top_k_configs(),

@@ -17,6 +17,7 @@ from rag_resources.core.fusion_config import (
     FusionConfig,
     ModelName,
     Part,
+    RecencyConfig,
     Retrievers,
     Share,
     Weight,
@@ -133,6 +134,7 @@ class RetrievalConfig(Part):
         contextual: Whether the contextual vectors are searched too.
         diversity_weight: Weight of diversity against relevance in the order of the results
             (maximal marginal relevance); 0 turns it off.
+        recency: How much newer notes are favoured.
         tie_break: How equal scores are ordered: newer notes first, or by chunk id only.
     """
 
@@ -146,6 +148,7 @@ class RetrievalConfig(Part):
     reranking: RerankingConfig = RerankingConfig()
     transformation: TransformationConfig = TransformationConfig()
     diversity_weight: Share = 0.0
+    recency: RecencyConfig = RecencyConfig()
     tie_break: Literal["chunk_id", "recency"] = "chunk_id"
     context: ContextConfig = ContextConfig()
     top_k: TopKConfig = TopKConfig()
@@ -192,10 +195,13 @@ class RetrievalConfig(Part):
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
 
-        It uses the earlier spelling of the weights where that is possible, so that evaluations and
-        promotions from before `retrievers` existed keep their hash and stay comparable.
+        It uses the earlier spelling of the weights where that is possible, and names recency only
+        if it is set, so that evaluations and promotions from before `retrievers` and `recency`
+        existed keep their hash and stay comparable.
         """
         said = self.model_dump(mode="json")
+        if self.recency == RecencyConfig():
+            del said["recency"]
         earlier = in_earlier_spelling(self.retrievers)
         if earlier is not None:
             del said["retrievers"]

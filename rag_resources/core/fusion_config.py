@@ -1,6 +1,7 @@
-"""The part of a configuration about retriever weights and fusion.
+"""The part of a configuration about weights: of retrievers, their fusion, and recency.
 
-The rest of a configuration is in `core.configuration`; fusion itself in `core.fusion`.
+The rest of a configuration is in `core.configuration`, fusion itself in `core.fusion`, what recency
+changes in `core.recency`.
 """
 
 from collections.abc import Mapping
@@ -93,6 +94,18 @@ class FusionConfig(Part):
         return self
 
 
+class RecencyConfig(Part):
+    """How much newer notes are favoured.
+
+    Attributes:
+        weight: Share of its score that the oldest of notes loses; 0 turns it off.
+        half_life_days: Age, in days, at which a note has lost half of that share.
+    """
+
+    weight: Share = 0.0
+    half_life_days: float = Field(90.0, gt=0, le=36_500, allow_inf_nan=False)
+
+
 def in_one_spelling(
     fusion: FusionConfig, retrievers: Mapping[RetrieverName, RetrieverConfig]
 ) -> tuple[FusionConfig, dict[RetrieverName, RetrieverConfig]]:
@@ -130,10 +143,11 @@ def in_earlier_spelling(
 
 
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its weights in the current spelling."""
+    """Return a stored configuration with its weights in the current spelling, recency included."""
+    stored = {"recency": RecencyConfig().model_dump(), **stored}
     fusion = dict(stored.get("fusion") or {})
     if "retrievers" in stored or "semantic_weight" not in fusion:
-        return dict(stored)
+        return stored
     semantic = {
         "weight": fusion.pop("semantic_weight"),
         "model_weights": fusion.pop("semantic_weights", {}),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_resources.core.fusion import fuse, on_scale
+from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList, RetrieverName
 from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
@@ -126,6 +127,7 @@ class Search:
                 scores=scores,
                 tie_break=config.tie_break,
             )
+            fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
             reordered = config.reranks or config.diversity_weight > 0
             considered = config.top_k.reranking if reordered else 0
             best = tuple(fused[: max(considered, self.request.count_needed(fused))])

@@ -458,6 +458,19 @@ def test_tie_break_is_by_chunk_id_or_by_date(notes: Notes) -> None:
     assert by_id != by_date
 
 
+@changes("recency.weight")
+@changes("recency.half_life_days")
+def test_recency_is_a_share_of_the_score_with_a_half_life(notes: Notes) -> None:
+    """Of three notes that say the same, of days 5, 4 and 2; the half-life is two days."""
+    recency = {"weight": 0.5, "half_life_days": 2}
+    results = notes.ask(DOCTOR, {"recency": recency, "top_k": {"final": 3}}).results
+    assert [result.note_id for result in results] == [notes.ids[n] for n in (5, 4, 2)]
+    plain = notes.ask(DOCTOR, {"top_k": {"final": 1}}).results[0].score
+    assert [result.score for result in results] == pytest.approx(
+        [plain * (0.5 + 0.5 * 2 ** (-days / 2)) for days in (0, 1, 3)]
+    )
+
+
 @changes("context.sentences_before")
 def test_context_sentences_before_come_with_a_passage(notes: Notes) -> None:
     options = {"top_k": {"final": 1}, "context": {"sentences_after": 0}}

@@ -53,6 +53,9 @@ CORRUPTIONS: dict[str, list[Any]] = {
     "transformation.refine_intent": ["tal vez", 7],
     "transformation.sub_queries": [True],
     "diversity_weight": [-0.01, 1.5, float("nan"), "mucha"],
+    "recency.weight": [-0.01, 1.5, float("nan"), "mucha"],
+    "recency.half_life_days": [0, -30, 36_501, float("inf"), "un mes"],
+    "recency.decay": [0.5],
     "tie_break": ["fecha", None, 0],
     "context.words": [3],
     "context.sentences_before": [-1, 21, 0.5],
@@ -120,6 +123,8 @@ def one_changed_field(config: RetrievalConfig) -> st.SearchStrategy[tuple[str, A
             ("reranking.timeout_ms", config.reranking.timeout_ms % 5_000 + 1),
             ("transformation.hyde", not config.transformation.hyde),
             ("diversity_weight", 0.75 if config.diversity_weight < 0.5 else 0.25),
+            ("recency.weight", 0.75 if config.recency.weight < 0.5 else 0.25),
+            ("recency.half_life_days", config.recency.half_life_days % 36_000 + 1),
             ("tie_break", "chunk_id" if config.tie_break == "recency" else "recency"),
         ]
     )

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from uuid import UUID
 
@@ -15,10 +15,22 @@ from rag_resources.core.fusion import (
     fuse,
     reciprocal_rank_fusion,
 )
-from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig, Retrievers
+from rag_resources.core.fusion_config import (
+    FusionConfig,
+    RecencyConfig,
+    RetrieverConfig,
+    Retrievers,
+)
+from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList, RetrieverName
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
-from tests.strategies import fusion_configs, retrieved_lists, weighed_retrievers, weighted_rankings
+from tests.strategies import (
+    fusion_configs,
+    recency_configs,
+    retrieved_lists,
+    weighed_retrievers,
+    weighted_rankings,
+)
 
 Weighted = tuple[list[Ranking], list[float]]
 ROUNDING = Fraction(1, 2**50)
@@ -127,6 +139,37 @@ def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
     for chunk in fused:
         holders = [retriever for retriever, chunk_id in counted if chunk_id == chunk.chunk_id]
         assert chunk.lists == tuple(dict.fromkeys(holders))
+
+
+@given(
+    questioned_lists(),
+    fusion_configs(),
+    weighed_retrievers(),
+    recency_configs(),
+    st.integers(-4_000, 4_000),
+)
+def test_property_43_recency_scores_are_the_same_on_any_day_and_never_rise(
+    lists: list[Ranking],
+    config: FusionConfig,
+    weights: Retrievers,
+    recency: RecencyConfig,
+    days: int,
+) -> None:
+    """All notes older by as many days score alike; nothing gets lost, or out of order or range."""
+    fused = fuse(lists, config, weights)
+    weighed = weigh_recency(fused, recency)
+    scores = [chunk.score for chunk in weighed]
+    assert scores == sorted(scores, reverse=True)
+    before = {chunk.chunk_id: chunk.score for chunk in fused}
+    assert before.keys() == {chunk.chunk_id for chunk in weighed}
+    for chunk in weighed:
+        lowest = before[chunk.chunk_id] * (1 - recency.weight)
+        assert lowest - 1e-12 <= chunk.score <= before[chunk.chunk_id]
+    shifted = [
+        replace(chunk, created_at=chunk.created_at and chunk.created_at + timedelta(days=days))
+        for chunk in fused
+    ]
+    assert order_of(weigh_recency(shifted, recency)) == order_of(weighed)
 
 
 @given(questioned_lists(), fusion_configs(), weighed_retrievers(), st.randoms())

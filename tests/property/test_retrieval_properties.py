@@ -17,7 +17,7 @@ from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.errors import InvalidParameterError, ProviderUnavailableError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion import SIDE_CANDIDATES
-from rag_resources.core.fusion_config import RetrieverConfig
+from rag_resources.core.fusion_config import RecencyConfig, RetrieverConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.query import Intent, decompose
 from rag_resources.core.retrievers import RankedList, RetrieverName
@@ -115,7 +115,9 @@ def test_property_02_a_fused_score_is_the_sum_over_all_lists_of_all_questions(
 ) -> None:
     """Of `weight / (rank_constant + rank)`, what a list or a question lacks adding nothing."""
     corpus.fill(written)
-    config = strategies(config)[Strategy.HYBRID].model_copy(update={"diversity_weight": 0.0})
+    config = strategies(config)[Strategy.HYBRID].model_copy(
+        update={"diversity_weight": 0.0, "recency": RecencyConfig()}
+    )
     weights = {
         RetrieverName.SEMANTIC: RetrieverConfig(weight=0.3),
         RetrieverName.FULLTEXT: RetrieverConfig(weight=0.9),
