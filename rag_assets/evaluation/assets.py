@@ -19,6 +19,7 @@ from rag_assets.keys import (
 )
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.configuration_notices import notices
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
@@ -113,7 +114,7 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         owners=OWNERS,
         kinds={"python", "postgres"},
         tags={"role": configuration.role.value, "model": configuration.retrieval.model},
-        description=configuration.description,
+        description=" ".join((configuration.description, *notices(configuration.retrieval))),
     )
     def evaluation_results(
         context: dg.AssetExecutionContext, rag: RagResource

@@ -50,8 +50,12 @@ def evaluate(
     ] = False,
 ) -> None:
     """Evaluate a named configuration."""
+    from rag_resources.core.configuration_notices import notices
+
     with application() as app:
         named = app.configuration(config)
+        for notice in notices(named.retrieval):
+            note(notice)
         steps = app.evaluations.steps(judge)
         with progress(Message.EVALUATE_PROGRESS.format(name=config), total=steps) as advance:
             evaluation = app.evaluations.run(

@@ -121,6 +121,8 @@ class Message:
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
     WINDOW_STRIDE_TOO_LARGE: Template
+    NOTICE_WEIGHTS: Template
+    NOTICE_DEPTH: Template
 
     # settings.toml
     INVALID_SETTINGS: Template

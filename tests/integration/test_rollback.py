@@ -532,6 +532,11 @@ def promote(
     return outcome.evaluation.configuration, outcome.changed
 
 
+def test_without_any_candidate_a_promotion_says_so(corpus: Corpus) -> None:
+    with pytest.raises(GateNotPassedError, match="no hay ninguna candidata"):
+        promote(corpus)
+
+
 def served_in_turn(corpus: Corpus, *items: NamedConfiguration) -> None:
     for item in items:
         evaluate(corpus, item)

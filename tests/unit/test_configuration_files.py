@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from rag_resources.configurations import load_configurations
+from rag_resources.core.configuration import parse_retrieval
+from rag_resources.core.configuration_notices import notices
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.settings import CONFIGURATIONS
 
 VALID = "name: mine\ndescription: Una prueba.\n"
 
@@ -62,3 +65,30 @@ def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
     (data / "mine.yaml").write_text(VALID, "utf-8")
     (tmp_path / "mine.yaml").symlink_to(data / "mine.yaml")
     assert list(load_configurations([tmp_path])) == ["mine"]
+
+
+def test_a_weight_or_depth_that_may_surprise_is_told() -> None:
+    def told(**retrieval: object) -> list[str]:
+        return notices(parse_retrieval(retrieval, origin="x"))
+
+    assert told() == []
+    uneven = {"semantic": {"weight": 0.9}, "fulltext": {"weight": 0.3}}
+    (weights,) = told(retrievers=uneven)
+    assert "suman 1.2" in weights
+    assert "semantic 0.750, fulltext 0.250" in weights
+    assert told(strategy="semantic", retrievers=uneven) == [], "one retriever has no proportion"
+    own = {"semantic": {"weight": 0.9, "model_weights": {"e5_small": 0.7}}}
+    assert told(retrievers={**own, "fulltext": {"weight": 0.3}}) == []
+
+    deep = {"retrieval": 20, "reranking": 30}
+    (depth,) = told(strategy="hybrid+rerank", top_k=deep)
+    assert "(30)" in depth
+    assert "(20)" in depth
+    assert told(strategy="hybrid", top_k=deep) == []
+
+
+def test_the_configurations_of_the_product_surprise_nobody() -> None:
+    found = load_configurations([CONFIGURATIONS]).values()
+    assert {item.name: notices(item.retrieval) for item in found} == {
+        item.name: [] for item in found
+    }

@@ -1,0 +1,22 @@
+"""What is valid in a retrieval configuration but may not do what its author expects."""
+
+import math
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.messages import Message
+
+
+def notices(config: RetrievalConfig) -> list[str]:
+    """Return, in Spanish, what may surprise the author of a valid configuration."""
+    found: list[str] = []
+    weights = {name: config.retrievers[name].weight_of(config.model) for name in config.searched}
+    total = math.fsum(weights.values())
+    if len(weights) > 1 and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
+        shares = ", ".join(f"{name} {weight / total:.3f}" for name, weight in weights.items())
+        found.append(Message.NOTICE_WEIGHTS.format(total=f"{total:g}", shares=shares))
+    depth = config.top_k
+    if config.reranks and depth.reranking > depth.retrieval:
+        found.append(
+            Message.NOTICE_DEPTH.format(reranking=depth.reranking, retrieval=depth.retrieval)
+        )
+    return found
