@@ -147,12 +147,7 @@ def _embed_claimed(
     claimed = [note.note_id for note in notes]
     chunks = store.select_chunk_texts(connection, model, claimed)
     texts = _texts(chunks)
-    known = store.find_reusable(connection, model, texts) if texts else {}
-    made, errors = embed_each(
-        embedder,
-        {key: texts[key] for key in texts if key not in known},
-        between=partial(keep_model, connection, model),
-    )
+    known, made, errors = _embed_new(connection, embedder, texts, claimed)
     vectors = known | made
     ready: list[ChunkText] = []
     failures: list[Failure] = []
@@ -193,14 +188,12 @@ def _embed_note_texts(
 ) -> EmbeddedBatch:
     """Embed claimed notes as a whole."""
     model = embedder.info.name
-    made, errors = embed_each(
-        embedder,
-        {note.content_sha256: note.content for note in notes},
-        between=partial(keep_model, connection, model),
-    )
-    ready = [note for note in notes if note.content_sha256 in made]
+    texts = {note.content_sha256: note.content for note in notes}
+    known, made, errors = _embed_new(connection, embedder, texts, [note.note_id for note in notes])
+    vectors = known | made
+    ready = [note for note in notes if note.content_sha256 in vectors]
     written = store.write_note_vectors(
-        connection, model, ready, [made[note.content_sha256] for note in ready]
+        connection, model, ready, [vectors[note.content_sha256] for note in ready]
     )
     failures = [
         Failure("embed_note", note.note_id, errors[note.content_sha256], model=model)
@@ -212,10 +205,32 @@ def _embed_note_texts(
     # Only of written notes: a process that is deleting the others may hold locks on their failures.
     clear_failures(connection, "embed_note", written, model=model)
     report = EmbedReport(
-        notes=len(written), vectors=len(written), embedded=len(made), failed=failures
+        notes=len(written),
+        vectors=len(written),
+        embedded=len(made),
+        reused=len(known),
+        failed=failures,
     )
     unfinished = {note.note_id for note in ready} - set(written)
     return EmbeddedBatch(report, unfinished)
+
+
+def _embed_new(
+    connection: Connection, embedder: Embedder, texts: dict[bytes, str], note_ids: Sequence[UUID]
+) -> tuple[dict[bytes, HalfVector], dict[bytes, HalfVector], dict[bytes, str]]:
+    """Embed the texts, by content hash, for which the model has no vector yet.
+
+    Returns:
+        The stored vectors, the new ones, and for each text without one the reason.
+    """
+    model = embedder.info.name
+    known = store.find_reusable(connection, model, texts, note_ids=note_ids) if texts else {}
+    made, errors = embed_each(
+        embedder,
+        {key: texts[key] for key in texts if key not in known},
+        between=partial(keep_model, connection, model),
+    )
+    return known, made, errors
 
 
 def embed_all(

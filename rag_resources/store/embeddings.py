@@ -103,10 +103,15 @@ def count_notes_to_embed(
 
 
 def find_reusable(
-    connection: Connection, model: str, hashes: Iterable[bytes]
+    connection: Connection, model: str, hashes: Iterable[bytes], *, note_ids: Iterable[UUID]
 ) -> dict[bytes, HalfVector]:
-    """Return the vectors that a model already has for the given texts, by the texts' SHA-256."""
-    rows = queries().find_reusable_vectors(connection, model=model, hashes=list(hashes))
+    """Return the vectors that a model already has for the given texts, by the texts' SHA-256.
+
+    Vectors of any chunk are found, and whole-note vectors of the given notes.
+    """
+    rows = queries().find_reusable_vectors(
+        connection, model=model, hashes=list(hashes), note_ids=list(note_ids)
+    )
     return {row.sha256: row.embedding for row in rows}
 
 

@@ -13,16 +13,20 @@ WHERE
 ORDER BY c.note_id, c.chunk_index;
 
 -- name: find_reusable_vectors
--- Vectors that a model already has for the given texts, from any chunk and of either kind.
--- params:  model text, hashes bytea[]
+-- Vectors that a model already has for the given texts: from any chunk, of either kind, and from the given notes as a
+-- whole, since the only chunk of a short note has the note's text.
+-- params:  model text, hashes bytea[], note_ids uuid[]
 -- returns: sha256 bytea, embedding halfvec
--- index:   chunk_embeddings_content_idx, chunk_embeddings_contextual_idx
+-- index:   chunk_embeddings_content_idx, chunk_embeddings_contextual_idx, note_embeddings_pkey
 SELECT DISTINCT ON (v.sha256) v.sha256, v.embedding FROM (
     SELECT e.content_sha256 AS sha256, e.embedding FROM chunk_embeddings AS e
     WHERE e.model = :model AND e.content_sha256 = ANY(:hashes)
     UNION ALL
     SELECT e.contextual_sha256, e.contextual_embedding FROM chunk_embeddings AS e
     WHERE e.model = :model AND e.contextual_sha256 = ANY(:hashes) AND e.contextual_embedding IS NOT NULL
+    UNION ALL
+    SELECT e.content_sha256, e.embedding FROM note_embeddings AS e
+    WHERE e.model = :model AND e.note_id = ANY(:note_ids) AND e.content_sha256 = ANY(:hashes)
 ) AS v ORDER BY v.sha256, v.embedding;
 
 -- name: create_incoming_chunk_embeddings!

@@ -303,6 +303,24 @@ def test_identical_text_of_two_notes_is_embedded_once(database: Database) -> Non
     assert_fully_embedded(database, embedder)
 
 
+@pytest.mark.parametrize("notes_first", [True, False])
+def test_the_text_of_a_short_note_is_embedded_once_for_note_and_chunk(
+    database: Database, notes_first: bool
+) -> None:
+    embedder = HashEmbedder()
+    register(database, embedder)
+    add_notes(database, ["Una nota de una frase."])
+    chunk_window(database, ALWAYS, SMALL)
+    stages = [embed_notes, embed_chunks]
+    reports = [
+        embed(database, embedder, ALWAYS) for embed in (stages if notes_first else stages[::-1])
+    ]
+    assert embedder.texts.count("Una nota de una frase.") == 1
+    assert [report.reused for report in reports] == [0, 1]
+    assert embed_notes(database, embedder, ALWAYS).notes == 0
+    assert_fully_embedded(database, embedder)
+
+
 def test_new_chunking_configuration_chunks_everything_again(database: Database) -> None:
     embedder = HashEmbedder()
     register(database, embedder)
