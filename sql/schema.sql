@@ -667,7 +667,8 @@ CREATE TABLE evaluation_results (
     latency_p99_ms double precision NOT NULL,
     stage_latencies jsonb NOT NULL DEFAULT '{}',
     breakdown jsonb NOT NULL DEFAULT '{}',
-    gate text NOT NULL CHECK (gate IN ('pass', 'inconclusive', 'fail')),
+    -- Disturbed: a question could not be asked in full, twice, so no gate uses the evaluation.
+    gate text NOT NULL CHECK (gate IN ('pass', 'inconclusive', 'fail', 'disturbed')),
     created_at timestamptz NOT NULL DEFAULT now(),
     judge_model text,
     -- Of the judge's prompt or rules.
@@ -693,7 +694,12 @@ CREATE TABLE evaluation_results (
     -- this was measured, like the 95 % interval of latency_p95_ms.
     served_hit_rate double precision CHECK (served_hit_rate BETWEEN 0 AND 1),
     latency_p95_low_ms double precision,
-    latency_p95_high_ms double precision
+    latency_p95_high_ms double precision,
+    -- The questions asked once more under the deadline of users, whose latencies are those above; null in evaluations
+    -- from before.
+    latency_queries integer,
+    -- Those of them that were not answered in full.
+    late_queries integer
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (configuration, created_at DESC, id);
 
@@ -797,6 +803,8 @@ CREATE TABLE migration_batches (
     override_reason text,
     overridden_at timestamptz,
     override_run_id text,
+    -- If there are any, the quality after the batch is unknown.
+    degraded_queries integer NOT NULL DEFAULT 0,
     -- Prevents two looks of one run: a repeated check replaces its row.
     UNIQUE (model, run_id)
 );

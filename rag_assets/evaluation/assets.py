@@ -185,16 +185,16 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
 
 def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
     """Return the numbers that Dagster plots: what serves, the best, how many pass."""
-    if not report.configurations:
+    measured = [item for item in report.configurations if not item.evaluation.is_disturbed]
+    if not measured:
         return {}
-    best = report.configurations[0]
     numbers = {
-        "best_hit_rate_at_10": best.evaluation.hit_rate_at_10,
-        "best_mrr": max(item.evaluation.mrr for item in report.configurations),
+        "best_hit_rate_at_10": measured[0].evaluation.hit_rate_at_10,
+        "best_mrr": max(item.evaluation.mrr for item in measured),
         "passing": sum(item.gates.hit_rate.allows_promotion for item in report.configurations),
         "unfound_questions": len(report.matrix.unfound),
     }
-    for item in report.configurations:
+    for item in measured:
         if item.is_of(report.status.promotion):
             numbers["serving_hit_rate_at_10"] = item.evaluation.hit_rate_at_10
             numbers["serving_mrr"] = item.evaluation.mrr

@@ -120,13 +120,14 @@ def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
     """Tell whether Hit_Rate@10 reaches the threshold."""
     verdict = gates.hit_rate
     return dg.AssetCheckResult(
-        passed=verdict.state is not GateState.FAIL,
+        passed=verdict.allows_promotion,
         metadata={
             "hit_rate_at_10": verdict.hit_rate,
             "hit_rate_at_10_low": verdict.interval.low,
             "hit_rate_at_10_high": verdict.interval.high,
             "threshold": verdict.threshold,
             "state": verdict.state.value,
+            "degraded_queries": gates.evaluation.degraded_queries,
         },
         description=gate_in_words(verdict, gates.evaluation.total_queries),
     )
@@ -144,23 +145,28 @@ def settled_result(gates: Gates) -> dg.AssetCheckResult:
 def latency_result(gates: Gates) -> dg.AssetCheckResult:
     """Tell whether the p95 latency is under the limit."""
     return dg.AssetCheckResult(
-        passed=gates.latency is not GateState.FAIL,
+        passed=gates.latency.allows_promotion,
         metadata={
             "latency_p50_ms": gates.evaluation.latency_p50_ms,
             "latency_p95_ms": gates.evaluation.latency_p95_ms,
             "limit_ms": gates.config.latency_p95_ms,
+            "latency_queries": gates.evaluation.latency_queries,
+            "late_queries": gates.evaluation.late_queries,
         },
+        description=gates.disturbance,
     )
 
 
 def regression_result(gates: Gates) -> dg.AssetCheckResult:
     """Tell whether it is worse than what serves."""
     against = gates.against
+    if gates.disturbance:
+        return dg.AssetCheckResult(passed=False, description=gates.disturbance)
     if against is None:
         return dg.AssetCheckResult(passed=True, description=Message.REGRESSION_NOTHING)
     judged, served = against.judged, against.served
     return dg.AssetCheckResult(
-        passed=gates.regression is not GateState.FAIL,
+        passed=gates.regression.allows_promotion,
         metadata={
             "state": judged.state.value,
             "difference_low": judged.interval.low,

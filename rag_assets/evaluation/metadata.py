@@ -43,6 +43,8 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
         "total_queries": summary.total_queries,
         "failed_queries": summary.failed_queries,
         "degraded_queries": summary.degraded_queries,
+        "latency_queries": summary.latency_queries,
+        "late_queries": summary.late_queries,
         **_passage_metadata(summary.passages),
         **_judge_metadata(summary.judgements),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),

@@ -13,6 +13,7 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
+from rag_resources.evaluation.asking import count_steps
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     compare_by_name,
@@ -91,10 +92,10 @@ class Evaluations:
         )
 
     def steps(self, judge: str | None = None) -> int:
-        """Return how many steps `run` has: one a question, two if its answer is judged."""
+        """Return how many steps `run` has: those of `evaluate`."""
         with self.database.transaction() as connection:
             questions = len(list_golden(connection))
-        return questions * (2 if self.judging(judge) else 1)
+        return count_steps(questions) + (questions if self.judging(judge) else 0)
 
     def experiment(
         self,
@@ -135,7 +136,7 @@ class Evaluations:
             return latest_evaluations(connection)
 
     def stale(self, configurations: Mapping[str, NamedConfiguration]) -> list[str]:
-        """Return the configurations whose newest evaluation measured something else than now."""
+        """Return the configurations without an undisturbed evaluation of the present state."""
         with self.database.transaction() as connection:
             present = read_present(connection)
             latest = {name: latest_evaluation(connection, name) for name in configurations}
@@ -144,6 +145,7 @@ class Evaluations:
             for name, evaluation in latest.items()
             if evaluation is None
             or evaluation.served_hit_rate is None
+            or evaluation.is_disturbed
             or not evaluation.versions.is_same_measurement(
                 present.versions(configurations[name].retrieval)
             )

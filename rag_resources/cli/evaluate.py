@@ -90,10 +90,17 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
             p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=gate.latency_p95_ms
         )
     )
+    say(
+        Message.EVALUATE_LATENCY_SAMPLE.format(
+            queries=summary.latency_queries, late=summary.late_queries
+        )
+    )
     if summary.judgements:
         say(_judgements_in_words(summary.judgements))
     described = gate_in_words(summary.verdict, summary.total_queries)
     say(Message.EVALUATE_GATE.format(description=described))
+    if summary.degraded_queries:
+        note(Message.DISTURBANCE.format(count=summary.degraded_queries))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
         note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
@@ -190,6 +197,8 @@ def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str,
         "totalQueries": summary.total_queries,
         "failedQueries": summary.failed_queries,
         "degradedQueries": summary.degraded_queries,
+        "latencyQueries": summary.latency_queries,
+        "lateQueries": summary.late_queries,
         "metrics": dict(summary.metrics),
         "passages": {
             "queries": summary.passages.queries,

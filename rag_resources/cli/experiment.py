@@ -22,6 +22,7 @@ def experiment(
 ) -> None:
     """Try every configuration of a file and choose one."""
     from rag_resources.core.experiment import expand
+    from rag_resources.evaluation.asking import count_steps
     from rag_resources.evaluation.experiment import load_experiment
 
     asked = load_experiment(path)
@@ -29,7 +30,7 @@ def experiment(
         configurations = expand(asked, opened.configuration(asked.base).retrieval)
         questions = len(opened.golden.entries())
         title = Message.EXPERIMENT_PROGRESS.format(count=len(configurations))
-        with progress(title, total=questions * len(configurations)) as advance:
+        with progress(title, total=count_steps(questions) * len(configurations)) as advance:
             result = opened.evaluations.experiment(asked, configurations, progress=advance)
     if as_json:
         write_json(_as_json(asked, result))

@@ -217,6 +217,7 @@ def _evaluation(item: "StoredEvaluation") -> dict[str, Any]:
         "ndcgAt10": item.ndcg_at_10,
         "latencyP95Ms": item.latency_p95_ms,
         "gate": item.gate,
+        "degradedQueries": item.degraded_queries,
     }
 
 

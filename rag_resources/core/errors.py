@@ -31,6 +31,7 @@ the offending values for the log.
     ├── RunLostError             a run lost its lock and must not write any more
     ├── IndexingError            a note could not be chunked or embedded
     ├── GateNotPassedError       the gate forbids a promotion
+    ├── DisturbedEvaluationError a question could not be asked in full, twice
     ├── MigrationHeldError       a person has put the migration on hold
     └── RollbackRefusedError     the rollback target cannot serve; nothing was changed
 """
@@ -193,6 +194,10 @@ class IndexingError(RagError):
 
 class GateNotPassedError(RagError):
     """The gate forbids a promotion."""
+
+
+class DisturbedEvaluationError(RagError):
+    """A question could not be asked in full, twice, so nothing can be concluded."""
 
 
 class MigrationHeldError(RagError):

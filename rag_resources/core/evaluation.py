@@ -31,9 +31,9 @@ class QueryOutcome:
         golden: A stored entry, so its id is not None.
         retrieved_note_ids: Notes of the results within the depth that the configuration searches,
             best first, with repeats.
-        latency_ms: Of the whole retrieval, or until it failed.
+        latency_ms: Of the whole retrieval, or until it failed, without the deadline of users.
         stages: Milliseconds per stage.
-        degraded: Stages that were skipped.
+        degraded: Stages that were skipped; the question was not asked in full.
         error: Why it failed, in Spanish; None if it did not.
         context: The results that a user gets: the first ones; an answer is made from them.
         retrieved_passages: Ranges of the results in their notes, best first, without the sentences
@@ -65,6 +65,11 @@ class QueryOutcome:
         )
 
     @property
+    def is_hit(self) -> bool:
+        """Whether a relevant note is among the first ten distinct notes."""
+        return self.judged.first_relevant_rank is not None
+
+    @property
     def is_served(self) -> bool:
         """Whether a relevant note is among what a user gets. Property 58."""
         return any(result.note_id in self.golden.relevant_note_ids for result in self.context)
@@ -74,6 +79,21 @@ class QueryOutcome:
         """Its passages in the same form; None for a question without places."""
         targets = target_ranges(self.golden.relevant_note_ids, self.places)
         return judge_passages(self.retrieved_passages, targets) if targets else None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a question took under the deadline that users have.
+
+    Attributes:
+        latency_ms: Of the whole retrieval; at least the deadline if it was not answered in full.
+        stages: Milliseconds per stage.
+        degraded: Stages that were skipped.
+    """
+
+    latency_ms: float
+    stages: Mapping[str, float]
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +130,10 @@ class Summary:
     """The figures of an evaluation.
 
     Attributes:
+        degraded_queries: Questions that could not be asked in full, twice; any of them disturbs the
+            evaluation.
+        latency_queries: Questions whose latency was measured.
+        late_queries: Those of them that users would not have got in full.
         metrics: Mean of each metric over all questions, failed ones as misses.
         per_query: Each metric of each question, by golden id.
         breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
@@ -123,6 +147,8 @@ class Summary:
     total_queries: int
     failed_queries: int
     degraded_queries: int
+    latency_queries: int
+    late_queries: int
     metrics: Mapping[str, float]
     per_query: Mapping[str, Mapping[str, float]]
     breakdown: Mapping[str, Mapping[str, float]]
@@ -144,6 +170,9 @@ class StoredEvaluation:
             was evaluated before this was measured.
         latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
         latency_p95_high_ms: Upper end.
+        degraded_queries: Questions that could not be asked in full.
+        latency_queries: Questions whose latency was measured; None likewise.
+        late_queries: Those of them that users would not have got in full; None likewise.
     """
 
     evaluation_id: UUID
@@ -177,6 +206,14 @@ class StoredEvaluation:
     served_hit_rate: float | None = None
     latency_p95_low_ms: float | None = None
     latency_p95_high_ms: float | None = None
+    degraded_queries: int = 0
+    latency_queries: int | None = None
+    late_queries: int | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether a question was not asked in full; no gate uses such an evaluation."""
+        return self.degraded_queries > 0
 
     @property
     def quality(self) -> tuple[float, float, float]:
@@ -202,6 +239,13 @@ class StoredEvaluation:
         )
 
 
+def hits_of(outcomes: Sequence[QueryOutcome]) -> dict[UUID, bool]:
+    """Return whether each question found a relevant note among the first ten, by golden id."""
+    return {
+        outcome.golden.golden_id: outcome.is_hit for outcome in outcomes if outcome.golden.golden_id
+    }
+
+
 def percentiles(values: Sequence[float]) -> Percentiles:
     """Return p50, p95 and p99 of at least one value. Property 27."""
     return Percentiles(*(percentile(values, share) for share in (0.50, 0.95, 0.99)))
@@ -212,6 +256,7 @@ def summarize(
     judgements: JudgeSummary | None = None,
     *,
     gate: GateConfig | None = None,
+    timings: Sequence[Timing] | None = None,
 ) -> Summary:
     """Compute the figures of an evaluation.
 
@@ -219,6 +264,7 @@ def summarize(
         outcomes: One per golden question, at least one.
         judgements: Judgements of their answers, if they were judged.
         gate: Thresholds for the verdict; None takes the defaults.
+        timings: Of questions asked as users ask; None takes the times of the outcomes.
 
     Properties: 25 to 28, 58.
     """
@@ -227,25 +273,32 @@ def summarize(
         outcome.key: {**ranked[outcome.key], SERVED: float(outcome.is_served)}
         for outcome in outcomes
     }
-    latencies = [outcome.latency_ms for outcome in outcomes]
+    timed: Sequence[QueryOutcome | Timing] = outcomes if timings is None else timings
+    latencies = [item.latency_ms for item in timed]
     hits = sum(per_query[outcome.key]["hit_rate_at_10"] == 1 for outcome in outcomes)
-    stage_names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.stages))
+    stage_names = list(dict.fromkeys(name for item in timed for name in item.stages))
+    degraded = sum(bool(outcome.degraded) for outcome in outcomes)
     return Summary(
         total_queries=len(outcomes),
         failed_queries=sum(outcome.error is not None for outcome in outcomes),
-        degraded_queries=sum(bool(outcome.degraded) for outcome in outcomes),
+        degraded_queries=degraded,
+        latency_queries=len(timed),
+        late_queries=sum(bool(item.degraded) for item in timed),
         metrics=mean_metrics(per_query),
         per_query=per_query,
         breakdown=_breakdown(outcomes, per_query),
         latency=percentiles(latencies),
         latency_p95_interval=percentile_interval(latencies, 0.95),
         stages={
-            name: percentiles(
-                [outcome.stages[name] for outcome in outcomes if name in outcome.stages]
-            )
+            name: percentiles([item.stages[name] for item in timed if name in item.stages])
             for name in stage_names
         },
-        verdict=judge(hits, len(outcomes), threshold=(gate or GateConfig()).hit_rate_at_10),
+        verdict=judge(
+            hits,
+            len(outcomes),
+            threshold=(gate or GateConfig()).hit_rate_at_10,
+            is_disturbed=degraded > 0,
+        ),
         passages=_summarize_passages(outcomes),
         judgements=judgements,
     )
@@ -285,7 +338,12 @@ def best_to_serve(passed: Sequence[StoredEvaluation], *, serving: str | None) ->
 def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:
     """Judge a stored evaluation by the current gate."""
     hits = round(evaluation.hit_rate_at_10 * evaluation.total_queries)
-    return judge(hits, evaluation.total_queries, threshold=gate.hit_rate_at_10)
+    return judge(
+        hits,
+        evaluation.total_queries,
+        threshold=gate.hit_rate_at_10,
+        is_disturbed=evaluation.is_disturbed,
+    )
 
 
 def _breakdown(

@@ -43,11 +43,20 @@ class GateConfig(BaseModel):
 
 
 class GateState(StrEnum):
-    """The verdict. Only `fail` stops a promotion; `inconclusive` is a pass that warns."""
+    """The verdict. `fail` and `disturbed` stop a promotion; `inconclusive` is a pass that warns.
+
+    `disturbed`: the evaluation did not ask every question in full, so it proves nothing.
+    """
 
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     INCONCLUSIVE = "inconclusive"
     FAIL = "fail"
+    DISTURBED = "disturbed"
+
+    @property
+    def allows_promotion(self) -> bool:
+        """Whether the condition is met."""
+        return self in (GateState.PASS, GateState.INCONCLUSIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +87,8 @@ class GateVerdict:
 
     @property
     def allows_promotion(self) -> bool:
-        """Whether the hard rule holds: observed rate >= threshold."""
-        return self.state is not GateState.FAIL
+        """Whether the hard rule holds: observed rate >= threshold, in an undisturbed evaluation."""
+        return self.state.allows_promotion
 
 
 def wilson_interval(hits: int, queries: int) -> Interval:
@@ -98,15 +107,24 @@ def wilson_interval(hits: int, queries: int) -> Interval:
     return Interval(min(rate, _lower_bound(hits, queries)), max(rate, high))
 
 
-def judge(hits: int, queries: int, *, threshold: float = HIT_RATE_THRESHOLD) -> GateVerdict:
+def judge(
+    hits: int,
+    queries: int,
+    *,
+    threshold: float = HIT_RATE_THRESHOLD,
+    is_disturbed: bool = False,
+) -> GateVerdict:
     """Judge an observed Hit_Rate@10.
 
     Args:
         hits: Questions with a relevant note in the first ten distinct notes.
         queries: All questions, failed ones included.
         threshold: Threshold of the hard rule.
+        is_disturbed: Whether a question was not asked in full; then nothing is concluded.
     """
     interval = wilson_interval(hits, queries)
+    if is_disturbed:
+        return GateVerdict(GateState.DISTURBED, hits / queries, interval, threshold, 0)
     # Counts are compared, not rates: 17/20 >= 0.85 must not depend on the rounding of 0.85.
     if hits < math.ceil(threshold * queries - 1e-9):
         return GateVerdict(GateState.FAIL, hits / queries, interval, threshold, 0)

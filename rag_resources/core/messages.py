@@ -290,6 +290,8 @@ class Message:
     GATE_MORE_QUERIES: Template
     GATE_PASS: Template
     GATE_INCONCLUSIVE: Template
+    GATE_DISTURBED: Template
+    DISTURBANCE: Template
     GATE_FAIL: Template
     TABLE_BREAKDOWN: Template
     TABLE_PROFILE: Template
@@ -304,6 +306,7 @@ class Message:
     BATCH_VECTOR_NORMS: Template
     BATCH_VECTOR_DIMENSIONS: Template
     BATCH_UNDER_FLOOR: Template
+    BATCH_DISTURBED: Template
     BATCH_WORSE: Template
     BATCH_NOT_WORSE: Template
     BATCH_WITHOUT_BASELINE: Template
@@ -354,6 +357,7 @@ class Message:
     COMPARISON_WITHOUT_QUERIES: Template
     COMPARISON_GOLDEN_DIFFERS: Template
     COMPARISON_ARCHIVED: Template
+    COMPARISON_DISTURBED: Template
     EVALUATION_NOT_FOUND: Template
     EVALUATION_AMBIGUOUS: Template
     CHANGE_MODEL_DIGEST: Template
@@ -389,6 +393,7 @@ class Message:
     EXPERIMENT_ALSO_OTHERS: Template
     EXPERIMENT_MORE_PROBLEMS: Template
     EXPERIMENT_TOO_FEW: Template
+    EXPERIMENT_DISTURBED: Template
     EXPERIMENT_PROGRESS: Template
     EXPERIMENT_TITLE: Template
     EXPERIMENT_FRONT: Template
@@ -475,7 +480,6 @@ class Message:
     REPORT_EVALUATED: Template
     REPORT_IS_SERVING: Template
     REPORT_FAILED: Template
-    REPORT_DEGRADED: Template
     REPORT_OTHER_GOLDEN: Template
     REPORT_ARCHIVED: Template
     REPORT_CONFIGURATIONS_CAPTION: Template
@@ -582,6 +586,7 @@ class Message:
     REFUSED_UNMEASURED: Template
     REFUSED_NO_CANDIDATES: Template
     SERVING_FELL: Template
+    SERVING_UNMEASURED: Template
     REFUSED_HIT_RATE: Template
     REFUSED_LATENCY: Template
     REFUSED_REGRESSION: Template
@@ -881,6 +886,7 @@ class Message:
     EVALUATE_TITLE: Template
     EVALUATE_TAGS_SHOWN: Template
     EVALUATE_LATENCY: Template
+    EVALUATE_LATENCY_SAMPLE: Template
     EVALUATE_PASSAGES: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
@@ -909,6 +915,7 @@ class Message:
     MIGRATION_NOW: Template
     MIGRATION_BASELINE: Template
     MIGRATION_AFTER_BATCH: Template
+    MIGRATION_DISTURBED: Template
     MIGRATION_GATE_OPEN: Template
     MIGRATION_GATE_CLOSED: Template
     MIGRATION_GATE_OVERRIDDEN: Template

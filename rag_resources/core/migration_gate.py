@@ -50,10 +50,12 @@ class Pair:
     Attributes:
         serving: What serves.
         hits: With the model, by golden id.
+        degraded: How many times a question could not be asked in full.
     """
 
     serving: Baseline
     hits: Mapping[UUID, bool]
+    degraded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +257,16 @@ def judge_batch(
     return BatchVerdict(not is_under and not is_worse, joined("; ", reasons), level, drop)
 
 
-def refuse_batch(vectors: VectorState | None) -> BatchVerdict | None:
-    """Refuse a batch whose vectors are not the model's, before any statistics; None: it may pass.
+def refuse_batch(vectors: VectorState | None, degraded: int = 0) -> BatchVerdict | None:
+    """Refuse a batch before any statistics; None: it may pass.
 
     Such a look spends nothing of the significance level.
+
+    Args:
+        vectors: Whether its vectors are the model's; None if that was not checked.
+        degraded: Questions that could not be asked in full; then its quality is unknown.
     """
-    faults = vectors.faults if vectors else []
+    faults: list[str] = vectors.faults if vectors else []
+    if degraded and not faults:
+        faults = [Message.BATCH_DISTURBED.format(count=degraded)]
     return BatchVerdict(False, joined("; ", faults), 0.0, None) if faults else None

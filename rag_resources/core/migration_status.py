@@ -132,6 +132,7 @@ class Quality:
     Attributes:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
+        is_disturbed: Whether a question could not be asked in full.
     """
 
     configuration: str | None
@@ -141,6 +142,7 @@ class Quality:
     hit_rate_at_10: float
     mrr: float
     latency_p95_ms: float
+    is_disturbed: bool = False
 
 
 def percent(part: int, whole: int) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.attribution import ConfigChange, Flip, config_changes, flips
 from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
@@ -23,8 +22,7 @@ from rag_resources.store.comparison import (
     find_evaluations,
     name_notes,
 )
-from rag_resources.store.evaluations import fetch_evaluation, latest_evaluation
-from rag_resources.store.promotions import current_promotion
+from rag_resources.store.promotions import evaluation_of_serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def compare_evaluations(
 
     Raises:
         InvalidParameterError: Their golden datasets differ and `common_only` is not set; or they
-            share no question; or the questions of one were archived.
+            share no question; or the questions of one were archived; or one was disturbed.
     """
     if before.golden_hash != after.golden_hash and not common_only:
         raise InvalidParameterError(
@@ -91,6 +89,13 @@ def compare_evaluations(
     ids = (before.evaluation_id, after.evaluation_id)
     questions = evaluated_questions(connection, ids)
     for evaluation in (before, after):
+        if evaluation.is_disturbed:
+            reason = Message.DISTURBANCE.format(count=evaluation.degraded_queries)
+            raise InvalidParameterError(
+                Message.COMPARISON_DISTURBED.format(
+                    evaluation_id=evaluation.evaluation_id, reason=reason
+                )
+            )
         if not questions[evaluation.evaluation_id]:
             raise InvalidParameterError(
                 Message.COMPARISON_ARCHIVED.format(evaluation_id=evaluation.evaluation_id)
@@ -118,7 +123,7 @@ def compare_with_serving(
 
     Returns:
         None if what serves was never evaluated, or this is that evaluation, or the two share no
-        question.
+        question, or this one was disturbed.
     """
     serving = evaluation_of_serving(connection)
     if serving is None or serving.evaluation_id == evaluation.evaluation_id:
@@ -127,25 +132,6 @@ def compare_with_serving(
         return compare_evaluations(connection, serving, evaluation, common_only=True)
     except InvalidParameterError:
         return None
-
-
-def evaluation_of_serving(connection: Connection) -> StoredEvaluation | None:
-    """Return the evaluation that stands for what serves; None if it was never evaluated.
-
-    It is the one that the serving configuration was promoted on, or a newer one if that did not
-    measure what users get; before the first promotion, the latest of the default configuration.
-    """
-    promotion = current_promotion(connection)
-    if promotion is None:
-        return latest_evaluation(connection, DEFAULT_CONFIGURATION)
-    if promotion.evaluation_id is None:
-        return None
-    promoted = fetch_evaluation(connection, promotion.evaluation_id)
-    if promoted is None or promoted.served_hit_rate is not None:
-        return promoted
-    newer = latest_evaluation(connection, promotion.configuration)
-    same = newer is not None and newer.config_hash == promotion.config_hash
-    return newer if same else promoted
 
 
 def query_metrics(questions: Questions) -> QueryMetrics:

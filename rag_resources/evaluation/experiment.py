@@ -11,7 +11,7 @@ from uuid import UUID
 from rag_resources.configurations import read_yaml
 from rag_resources.core.comparison import Comparison, QueryMetrics, compare
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
 from rag_resources.core.evaluation import Summary
 from rag_resources.core.experiment import (
     Choice,
@@ -76,11 +76,12 @@ def run_experiment(
         pipeline: Over that database. It embeds each question once, so latencies exclude embedding.
         experiment: How to choose.
         configurations: What to try, by name, the base first.
-        progress: Called with 1 after each question of each configuration.
+        progress: As of `evaluate`, for each configuration.
 
     Raises:
         InvalidGoldenDatasetError: There are too few golden questions to both choose and judge.
         ModelMissingError: Nothing is indexed with a configuration's model.
+        DisturbedEvaluationError: A configuration could not be asked every question in full.
     """
     with database.transaction() as connection:
         entries = list_golden(connection)
@@ -94,10 +95,16 @@ def run_experiment(
         # Embed all questions first; otherwise only the first configuration would wait for it.
         for entry in entries:
             pipeline.retrieve(entry.query, config)
-    summaries = {
-        name: evaluate(database, pipeline, name, config, store=False, progress=progress).summary
-        for name, config in configurations.items()
-    }
+    summaries = {}
+    for name, config in configurations.items():
+        summaries[name] = evaluate(
+            database, pipeline, name, config, store=False, progress=progress
+        ).summary
+        if degraded := summaries[name].degraded_queries:
+            reason = Message.DISTURBANCE.format(count=degraded)
+            raise DisturbedEvaluationError(
+                Message.EXPERIMENT_DISTURBED.format(name=name, reason=reason), name=name
+            )
     metric = experiment.selection.metric
     results = {name: _query_metrics(summary) for name, summary in summaries.items()}
     split = split_questions(entries, experiment.selection)

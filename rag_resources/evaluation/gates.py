@@ -69,13 +69,24 @@ class Gates:
     @property
     def latency(self) -> GateState:
         """Whether the p95 latency is under its limit."""
+        if self.evaluation.is_disturbed:
+            return GateState.DISTURBED
         under = self.evaluation.latency_p95_ms < self.config.latency_p95_ms
         return GateState.PASS if under else GateState.FAIL
 
     @property
     def regression(self) -> GateState:
         """Whether it is worse than what serves."""
+        if self.evaluation.is_disturbed:
+            return GateState.DISTURBED
         return self.against.state if self.against else GateState.PASS
+
+    @property
+    def disturbance(self) -> str | None:
+        """Say in Spanish why nothing can be concluded; None if every question was asked in full."""
+        if not self.evaluation.is_disturbed:
+            return None
+        return Message.DISTURBANCE.format(count=self.evaluation.degraded_queries)
 
     @property
     def shortfall(self) -> str | None:

@@ -1,22 +1,17 @@
 """Runs the golden dataset through the pipeline. The metrics are computed in `core.evaluation`."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
-from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError, RagError
+from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
-from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
-from rag_resources.core.metrics import DEPTH
-from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
@@ -51,8 +46,9 @@ def evaluate(
 ) -> Evaluation:
     """Run every golden question, one after another, and store the metrics.
 
-    A question that fails counts as a miss and is stored with its error. For clean latencies each
-    question runs alone and uncached; answers are generated and judged after all of them.
+    A question that fails counts as a miss and is stored with its error. One that could not be asked
+    in full, twice, disturbs the evaluation: no gate uses it. Latencies are measured afterwards, in
+    a pass of their own; then answers are generated and judged.
 
     Args:
         database: Open.
@@ -63,7 +59,8 @@ def evaluate(
         gate: The criteria of the verdict; None uses the defaults.
         run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
-        progress: Called with 1 after each question, and again after its answer is judged.
+        progress: Called with 1 after each question, after each of the latency pass, and after each
+            judged answer.
 
     Raises:
         InvalidGoldenDatasetError: There are no golden questions.
@@ -81,18 +78,13 @@ def evaluate(
         raise ModelMissingError(
             Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
         )
-    # Keep model loading, connecting and planning out of the first question's latency.
-    pipeline.warm_up(config)
-    _ask(pipeline, entries[0], config)
-    outcomes = []
+    outcomes = ask_in_full(pipeline, config, entries, places=places, progress=progress)
+    timings = time_questions(pipeline, config, entries, progress=progress)
     profile = Profile()
-    for entry in entries:
-        outcome = _ask(pipeline, entry, config, places.get(str(entry.golden_id), ()))
-        profile.record(outcome.latency_ms, outcome.stages, degraded=outcome.degraded, cached=False)
-        outcomes.append(outcome)
-        progress(1)
+    for timing in timings:
+        profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
-    summary = summarize(outcomes, judgements, gate=gate)
+    summary = summarize(outcomes, judgements, gate=gate, timings=timings)
     if not store:
         return Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
     context = EvaluationContext(
@@ -107,52 +99,3 @@ def evaluate(
     with database.transaction() as connection:
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
     return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary(), versions)
-
-
-def find_hits(
-    pipeline: RetrievalPipeline,
-    config: RetrievalConfig,
-    entries: Sequence[GoldenEntry],
-    filters: RetrievalFilters,
-) -> dict[UUID, bool]:
-    """Return whether each golden question finds a relevant note among the first ten, by id."""
-    pipeline.warm_up(config)
-    _ask(pipeline, entries[0], config, filters=filters)
-    return {
-        entry.golden_id: _ask(pipeline, entry, config, filters=filters).judged.first_relevant_rank
-        is not None
-        for entry in entries
-        if entry.golden_id
-    }
-
-
-def _ask(
-    pipeline: RetrievalPipeline,
-    entry: GoldenEntry,
-    config: RetrievalConfig,
-    places: tuple[LocatedPlace, ...] = (),
-    filters: RetrievalFilters | None = None,
-) -> QueryOutcome:
-    started = time.perf_counter()
-    try:
-        response = pipeline.retrieve(
-            entry.query, config, distinct_notes=DEPTH, filters=filters, cached=False
-        )
-    except RagError as error:
-        elapsed_ms = (time.perf_counter() - started) * 1000
-        return QueryOutcome(entry, (), elapsed_ms, {}, error=error.message, places=places)
-    return QueryOutcome(
-        golden=entry,
-        retrieved_note_ids=tuple(result.note_id for result in response.results),
-        latency_ms=response.latency_ms,
-        stages=response.stages,
-        degraded=response.degraded,
-        error=response.error,
-        # The ranking begins with what a user gets.
-        context=response.results[: config.top_k.final],
-        retrieved_passages=tuple(
-            NoteRange(result.note_id, result.start_char, result.end_char)
-            for result in response.results
-        ),
-        places=places,
-    )

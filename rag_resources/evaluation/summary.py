@@ -71,6 +71,7 @@ GATE_WORDS = {
     "pass": Message.GATE_PASS,
     "inconclusive": Message.GATE_INCONCLUSIVE,
     "fail": Message.GATE_FAIL,
+    "disturbed": Message.GATE_DISTURBED,
 }
 
 

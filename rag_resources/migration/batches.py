@@ -1,6 +1,7 @@
 """Records the quality after a migration's batch. The verdict is made in `core.migration_gate`."""
 
 from rag_resources.core.configuration import parse_retrieval
+from rag_resources.core.evaluation import hits_of
 from rag_resources.core.migration_gate import (
     Baseline,
     BatchVerdict,
@@ -14,7 +15,8 @@ from rag_resources.core.migration_gate import (
 )
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.runner import Evaluation, find_hits
+from rag_resources.evaluation.asking import ask_in_full
+from rag_resources.evaluation.runner import Evaluation
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.golden import list_golden
 from rag_resources.store.migration import (
@@ -52,18 +54,14 @@ def record_batch(
         vectors: Whether the batch's vectors are the model's; if not, nothing else counts.
         pair: See `measure_pair`; None compares the evaluation with that of what serves.
     """
-    per_query = evaluation.summary.per_query
-    hits = {
-        outcome.golden.golden_id: per_query[outcome.key]["hit_rate_at_10"] == 1
-        for outcome in evaluation.outcomes
-        if outcome.golden.golden_id
-    }
+    hits = hits_of(evaluation.outcomes)
     quality = BatchQuality(
         config_hash=evaluation.versions.config_hash,
         golden_hash=evaluation.versions.golden_hash,
         hit_rate_at_10=evaluation.summary.metrics["hit_rate_at_10"],
         mrr=evaluation.summary.metrics["mrr"],
         latency_p95_ms=evaluation.summary.latency.p95_ms,
+        degraded_queries=evaluation.summary.degraded_queries + (pair.degraded if pair else 0),
         found=tuple(sorted(key for key, found in hits.items() if found)),
         missed=tuple(sorted(key for key, found in hits.items() if not found)),
     )
@@ -71,7 +69,7 @@ def record_batch(
         looks = read_looks(connection, run)
         baseline = pair.serving if pair else read_baseline(connection)
         level = level_of_look(recorded=looks.recorded, planned=planned, spent=looks.spent)
-        verdict = refuse_batch(vectors) or judge_batch(
+        verdict = refuse_batch(vectors, quality.degraded_queries) or judge_batch(
             hits, baseline, floor=floor, level=level, compared=pair.hits if pair else None
         )
         write_batch(connection, run, quality, verdict, baseline)
@@ -105,7 +103,11 @@ def measure_pair(
     serving = parse_retrieval(promotion.config, origin=promotion.configuration)
     serving = without_windows(serving)
     before, now = (
-        find_hits(pipeline, config, entries, period)
+        ask_in_full(pipeline, config, entries, filters=period)
         for config in (serving, serving_with(serving, model))
     )
-    return Pair(Baseline(promotion.evaluation_id, promotion.configuration, before), now)
+    return Pair(
+        Baseline(promotion.evaluation_id, promotion.configuration, hits_of(before)),
+        hits_of(now),
+        sum(bool(outcome.degraded) for outcome in (*before, *now)),
+    )

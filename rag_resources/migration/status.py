@@ -198,10 +198,12 @@ def _quality_table(status: MigrationStatus) -> ReportTable:
 
 
 def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
-    after_batch = Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
+    measured = quality.configuration or Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
+    if quality.is_disturbed:
+        measured = Message.MIGRATION_DISTURBED.format(measured=measured)
     return (
         label,
-        quality.configuration or after_batch,
+        measured,
         f"{quality.hit_rate_at_10:.3f}",
         f"{quality.mrr:.3f}",
         f"{quality.latency_p95_ms:.0f}",

@@ -81,7 +81,7 @@ def history_table(report: EvaluationReport) -> PageTable:
         tuple(
             (
                 Cell(moment(item.created_at)),
-                Cell(item.configuration),
+                Cell(item.configuration, (Message.GATE_DISTURBED,) if item.is_disturbed else ()),
                 Cell(
                     f"{item.hit_rate_at_10:.3f}",
                     (interval(item.hit_rate_at_10_low, item.hit_rate_at_10_high),),

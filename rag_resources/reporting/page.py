@@ -100,8 +100,9 @@ def history_plot(report: EvaluationReport) -> "Figure":
         [item for item in report.promotions if item.promoted_at >= first],
         [item for item in report.batches if item.finished_at >= first],
     )
+    undisturbed = [item for item in report.history if not item.is_disturbed]
     return history_figure(
-        report.history,
+        undisturbed or report.history,
         [item.name for item in report.leading],
         events,
         threshold=report.gate.hit_rate_at_10,

@@ -16,7 +16,7 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.comparison import comparable, evaluation_of_serving, query_metrics
+from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.evaluation.gates import Against, judge_gates
 from rag_resources.reporting.data import (
     SHOWN_NEWCOMERS,
@@ -29,7 +29,7 @@ from rag_resources.reporting.data import (
 from rag_resources.serving.promotion import refusal
 from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.migration import list_batches
-from rag_resources.store.promotions import Promotion, list_promotions
+from rag_resources.store.promotions import Promotion, evaluation_of_serving, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
 from rag_resources.store.status import read_status
 from rag_resources.store.versions import read_present
@@ -156,9 +156,14 @@ def _befores(
     history: Sequence[StoredEvaluation],
     serving: StoredEvaluation | None,
 ) -> dict[UUID, StoredEvaluation]:
-    """Return what each is compared with, by id: what serves, or else its own predecessor."""
+    """Return what each is compared with, by id: what serves, or else its own predecessor.
+
+    Disturbed evaluations are compared with nothing.
+    """
     befores = {}
     for item in leading:
+        if item.is_disturbed:
+            continue
         before = serving
         if serving is None or serving.evaluation_id == item.evaluation_id:
             own = [
@@ -166,6 +171,7 @@ def _befores(
                 for each in history
                 if each.configuration == item.configuration
                 and each.evaluation_id != item.evaluation_id
+                and not each.is_disturbed
             ]
             before = own[-1] if own else None
         if before:
@@ -195,7 +201,7 @@ def _asked_the_same(
     leading: Sequence[StoredEvaluation], questions: Mapping[UUID, Questions]
 ) -> dict[str, Questions]:
     """Return the questions of those with the newest one's golden dataset, by configuration."""
-    there = [item for item in leading if questions[item.evaluation_id]]
+    there = [item for item in leading if questions[item.evaluation_id] and not item.is_disturbed]
     if not there:
         return {}
     newest = max(there, key=lambda item: item.created_at)

@@ -31,6 +31,7 @@ _GATE_MARKS = {
     GateState.PASS: ("✓", "good"),
     GateState.INCONCLUSIVE: ("≈", "open"),
     GateState.FAIL: ("✗", "bad"),
+    GateState.DISTURBED: ("?", "bad"),
 }
 _VERDICT_MARKS = {
     Verdict.BETTER: ("▲", "good"),
@@ -168,6 +169,8 @@ def answers_table(report: EvaluationReport) -> PageTable:
 def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> list[str]:
     """Say what an evaluation lost and gained, against what, and whether it is clearly worse."""
     contrast = item.contrast
+    if item.gates.disturbance:
+        return [item.gates.disturbance]
     if not item.has_questions:
         return [Message.REPORT_ARCHIVED]
     if contrast is None:
@@ -235,12 +238,10 @@ def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Ite
     )
     if own.golden_hash != report.golden:
         yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
-    for count, message in (
-        (own.failed_queries, Message.REPORT_FAILED),
-        (item.detail.degraded_queries, Message.REPORT_DEGRADED),
-    ):
-        if count:
-            yield message.format(count=count)
+    if own.failed_queries:
+        yield Message.REPORT_FAILED.format(count=own.failed_queries)
+    if item.gates.disturbance:
+        yield item.gates.disturbance
 
 
 def _hit_rate(rate: float, queries: int) -> Cell:
@@ -257,6 +258,8 @@ def _hit_rate_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cel
 def _latency_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     p95, limit = item.evaluation.latency_p95_ms, report.gate.latency_p95_ms
     blocks = _warning(report.gate.latency_blocks)
+    if item.gates.disturbance:
+        return Cell(f"? {Message.GATE_DISTURBED}", tone="bad")
     if item.gates.latency is GateState.PASS:
         return Cell(f"✓ {Message.REPORT_UNDER_LIMIT.format(p95=p95, limit=limit)}", blocks, "good")
     return Cell(f"✗ {Message.REPORT_OVER_LIMIT.format(p95=p95, limit=limit)}", blocks, "bad")

@@ -218,3 +218,8 @@ class Breakers:
             if name not in self._made:
                 self._made[name] = self._make(name)
             return self._made[name]
+
+    def close(self) -> None:
+        """Forget all failures, so that every dependency is tried again."""
+        with self._lock:
+            self._made.clear()

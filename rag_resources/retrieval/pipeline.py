@@ -206,6 +206,10 @@ class RetrievalPipeline:
             except (ProviderError, DeadlineExceededError) as error:
                 _log.warning("model_not_ready", model=model, error=error.message)
 
+    def close_breakers(self) -> None:
+        """Let the next retrieval try every dependency, however often it has failed."""
+        self._breakers.close()
+
     def _answer(self, request: Request, stages: Stages) -> RetrievalResponse:
         if self._answers is None or not request.cached:
             return self._searched(request, stages)

@@ -126,6 +126,7 @@ def refusal(
     return (
         _staleness(evaluation.versions, now)
         or _gap(evaluation)
+        or gates.disturbance
         or gates.shortfall
         or _retirement(connection, candidate, evaluation)
         or gates.loss
@@ -136,6 +137,8 @@ def refusal(
 def fallen(connection: Connection, gate: GateConfig) -> str | None:
     """Say in Spanish why what serves would not be promoted on its latest evaluation.
 
+    A disturbed evaluation does not tell whether it would, and is named as such.
+
     Returns:
         None if it would, or nothing was promoted, or it was not evaluated as it is. What a person
         went back to need not reach the thresholds, only not get worse.
@@ -145,6 +148,10 @@ def fallen(connection: Connection, gate: GateConfig) -> str | None:
     if promotion is None or evaluation is None or evaluation.config_hash != promotion.config_hash:
         return None
     gates = read_gates(connection, evaluation, gate)
+    if gates.disturbance:
+        return Message.SERVING_UNMEASURED.format(
+            name=promotion.configuration, reason=gates.disturbance
+        )
     reason = gates.loss or (None if promotion.reason else gates.shortfall)
     if reason is None:
         return None

@@ -139,9 +139,10 @@ def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) 
 
 def _evidence(connection: Connection, item: NamedConfiguration) -> UUID | None:
     evaluation = latest_evaluation(connection, item.name)
-    if evaluation is None or evaluation.config_hash != item.retrieval.config_hash:
+    if evaluation is None or evaluation.is_disturbed:
         return None
-    return evaluation.evaluation_id
+    is_same = evaluation.config_hash == item.retrieval.config_hash
+    return evaluation.evaluation_id if is_same else None
 
 
 def _check_serves(

@@ -77,6 +77,8 @@ def insert_evaluation(
         latency_p99_ms=summary.latency.p99_ms,
         latency_p95_low_ms=summary.latency_p95_interval[0],
         latency_p95_high_ms=summary.latency_p95_interval[1],
+        latency_queries=summary.latency_queries,
+        late_queries=summary.late_queries,
         served_hit_rate=summary.metrics[SERVED],
         stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
         breakdown=Jsonb(dict(summary.breakdown)),

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag_resources.configurations import BASELINE_CONFIGURATION
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.migration_gate import Baseline, BatchVerdict
 from rag_resources.core.texts import to_stored
@@ -15,6 +17,8 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored
+from rag_resources.store.evaluations import latest_evaluation
+from rag_resources.store.promotions import current_promotion, evaluation_of_serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class BatchQuality:
     latency_p95_ms: float
     found: tuple[UUID, ...]
     missed: tuple[UUID, ...]
+    degraded_queries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class StoredBatch:
     override_reason: str | None
     overridden_at: datetime | None
     override_run_id: str | None
+    degraded_queries: int = 0
 
 
 _COLUMNS = tuple(column.name for column in fields(StoredBatch))
@@ -118,13 +124,27 @@ def golden_of_period(connection: Connection, period: RetrievalFilters) -> set[UU
     return {row.id for row in rows}
 
 
+def evaluation_to_compare_with(connection: Connection) -> StoredEvaluation | None:
+    """Return the evaluation of what serves, which the quality after a batch is compared with.
+
+    If there is none and nothing was promoted yet, it is the latest of the search of whole notes,
+    from which a migration starts.
+    """
+    serving = evaluation_of_serving(connection)
+    if serving or current_promotion(connection):
+        return serving
+    whole_notes = latest_evaluation(connection, BASELINE_CONFIGURATION)
+    return None if whole_notes is None or whole_notes.is_disturbed else whole_notes
+
+
 def read_baseline(connection: Connection) -> Baseline | None:
-    """Return the stored evaluation of what serves; None if it was never evaluated."""
-    row = queries().evaluation_to_compare_with(connection)
-    if row is None:
+    """Return what the evaluation to compare with found; None if there is none."""
+    compared = evaluation_to_compare_with(connection)
+    if compared is None:
         return None
-    hits = queries().hits_of_evaluation(connection, evaluation_id=row.id)
-    return Baseline(row.id, row.configuration, {hit.golden_id: hit.found for hit in hits})
+    hits = queries().hits_of_evaluation(connection, evaluation_id=compared.evaluation_id)
+    found = {hit.golden_id: hit.found for hit in hits}
+    return Baseline(compared.evaluation_id, compared.configuration, found)
 
 
 def write_batch(
@@ -148,6 +168,7 @@ def write_batch(
         hit_rate_at_10=quality.hit_rate_at_10,
         mrr=quality.mrr,
         latency_p95_ms=quality.latency_p95_ms,
+        degraded_queries=quality.degraded_queries,
         found=list(quality.found),
         missed=list(quality.missed),
         baseline_id=baseline.evaluation_id if baseline else None,

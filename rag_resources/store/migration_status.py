@@ -25,9 +25,13 @@ from rag_resources.core.migration_status import (
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored
-from rag_resources.store.evaluations import fetch_evaluation, latest_evaluation
+from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import Hold, current_hold
-from rag_resources.store.migration import StoredBatch, latest_batches
+from rag_resources.store.migration import (
+    StoredBatch,
+    evaluation_to_compare_with,
+    latest_batches,
+)
 from rag_resources.store.promotions import Promotion, current_promotion
 
 SHOWN_BATCHES = 48
@@ -189,7 +193,7 @@ def read_migration_status(
         batches=tuple(batches),
         serving=serving,
         evaluation=latest_evaluation(connection, serving.configuration) if serving else None,
-        baseline=_baseline(connection),
+        baseline=evaluation_to_compare_with(connection),
         hold=current_hold(connection),
         pace=Pace(notes_per_minute(chunking), vectors_per_minute(embedding)),
         is_working=activity.is_working
@@ -207,6 +211,7 @@ def quality_of(evaluation: StoredEvaluation) -> Quality:
         evaluation.hit_rate_at_10,
         evaluation.mrr,
         evaluation.latency_p95_ms,
+        evaluation.is_disturbed,
     )
 
 
@@ -219,6 +224,7 @@ def _quality_of_batch(batch: StoredBatch) -> Quality:
         batch.hit_rate_at_10,
         batch.mrr,
         batch.latency_p95_ms,
+        batch.degraded_queries > 0,
     )
 
 
@@ -285,9 +291,3 @@ def _embedding_work(connection: Connection, models: Sequence[str]) -> list[Embed
         connection, models=list(models), row_limit=PACE_TRANSACTIONS
     )
     return [EmbeddingWork(*row) for row in rows]
-
-
-def _baseline(connection: Connection) -> StoredEvaluation | None:
-    """Return what the next batch will be compared with."""
-    row = queries().evaluation_to_compare_with(connection)
-    return fetch_evaluation(connection, row.id) if row else None

@@ -10,10 +10,12 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
+from rag_resources.store.evaluations import stored_evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,16 @@ def rolled_back_at(connection: Connection) -> datetime | None:
 def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
     """Return the newest promotions, oldest first."""
     return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
+
+
+def evaluation_of_serving(connection: Connection) -> StoredEvaluation | None:
+    """Return the evaluation that stands for what serves; None if there is no undisturbed one.
+
+    It is the first that the serving configuration was promoted on since it serves; before the first
+    promotion, the latest of the default configuration, which then serves.
+    """
+    row = queries().evaluation_of_serving(connection, default_configuration=DEFAULT_CONFIGURATION)
+    return stored_evaluation(row) if row else None
 
 
 def _insert_promotion(

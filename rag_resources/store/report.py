@@ -25,7 +25,6 @@ class EvaluationDetail:
         judgements: Without the answers; None if nothing was judged.
     """
 
-    degraded_queries: int
     stages: Mapping[str, Percentiles]
     breakdown: Mapping[str, Mapping[str, float]]
     judgements: JudgeSummary | None
@@ -47,7 +46,6 @@ def evaluation_details(
     rows = queries().evaluation_details(connection, evaluation_ids=list(evaluation_ids))
     return {
         row.id: EvaluationDetail(
-            row.degraded_queries,
             {name: Percentiles(**values) for name, values in row.stage_latencies.items()},
             row.breakdown,
             _judgements(row),

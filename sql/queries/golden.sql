@@ -114,7 +114,7 @@ ORDER BY g.id, r.place;
 SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexemes FROM golden_dataset AS g;
 
 -- name: golden_outcomes
--- What the latest evaluation of every configuration found for each question that did not fail and has not changed
+-- What the latest evaluation of every configuration found for each question that was asked in full and has not changed
 -- since.
 -- returns: configuration text, golden_id uuid, first_relevant_rank int or null, retrieved_note_ids uuid[]
 SELECT l.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
@@ -127,7 +127,7 @@ INNER JOIN golden_dataset AS g
     ON
         g.id = q.golden_id AND g.query = q.query
         AND g.relevant_note_ids @> q.relevant_note_ids AND g.relevant_note_ids <@ q.relevant_note_ids
-WHERE q.error IS NULL
+WHERE q.error IS NULL AND q.degraded = '{}'
 ORDER BY l.configuration, q.golden_id;
 
 -- name: reviewed_outcomes
@@ -137,7 +137,8 @@ ORDER BY l.configuration, q.golden_id;
 SELECT DISTINCT ON (q.golden_id, e.configuration)
     e.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
 FROM golden_dataset AS g
-INNER JOIN evaluation_queries AS q ON q.golden_id = g.id AND q.query = g.query AND q.error IS NULL
+INNER JOIN evaluation_queries AS q
+    ON q.golden_id = g.id AND q.query = g.query AND q.error IS NULL AND q.degraded = '{}'
 INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id AND e.created_at <= g.updated_at
 ORDER BY q.golden_id, e.configuration, e.created_at DESC, e.id;
 

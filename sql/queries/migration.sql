@@ -20,19 +20,6 @@ WHERE
         (SELECT max(h.promoted_at) FROM history AS h WHERE h.config_hash <> h.before), '-infinity'
     );
 
--- name: evaluation_to_compare_with^
--- The evaluation on which the serving configuration was promoted; before the first promotion, the latest of the
--- whole-note search.
--- returns: id uuid, configuration text
-SELECT e.id, e.configuration FROM evaluation_results AS e
-WHERE
-    CASE
-        WHEN EXISTS (SELECT FROM promotions)
-            THEN e.id = (SELECT p.evaluation_id FROM promotions AS p ORDER BY p.id DESC LIMIT 1)
-        ELSE e.configuration = 'baseline'
-    END
-ORDER BY e.created_at DESC, e.id LIMIT 1;
-
 -- name: migrated_period^
 -- The time around a batch in which every note is migrated to a model: between the nearest notes on both sides that wait
 -- for chunks or for vectors. Notes that could not be indexed do not count.
@@ -81,12 +68,12 @@ FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;
 -- params:  the columns of migration_batches except finished_at and the override columns
 INSERT INTO migration_batches (
     model, chunking_hash, run_id, months, finished_at, config_hash, golden_hash, total_queries, hit_rate_at_10, mrr,
-    latency_p95_ms, found, missed, baseline_id, baseline_hit_rate_at_10, p_value, level, gate, reason
+    latency_p95_ms, found, missed, baseline_id, baseline_hit_rate_at_10, p_value, level, gate, reason, degraded_queries
 )
 VALUES (
     :model, :chunking_hash, :run_id, :months, clock_timestamp(), :config_hash, :golden_hash, :total_queries,
     :hit_rate_at_10, :mrr, :latency_p95_ms, :found, :missed, :baseline_id, :baseline_hit_rate_at_10, :p_value, :level,
-    :gate, :reason
+    :gate, :reason, :degraded_queries
 )
 ON CONFLICT (model, run_id) DO UPDATE
     SET
@@ -96,6 +83,7 @@ ON CONFLICT (model, run_id) DO UPDATE
         latency_p95_ms = excluded.latency_p95_ms, found = excluded.found, missed = excluded.missed,
         baseline_id = excluded.baseline_id, baseline_hit_rate_at_10 = excluded.baseline_hit_rate_at_10,
         p_value = excluded.p_value, level = excluded.level, gate = excluded.gate, reason = excluded.reason,
+        degraded_queries = excluded.degraded_queries,
         override_reason = NULL, overridden_at = NULL, override_run_id = NULL;
 
 -- name: list_batches

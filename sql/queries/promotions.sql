@@ -92,3 +92,43 @@ WHERE
 -- When everything was last rolled back to whole notes.
 -- returns: timestamptz; null if it never was
 SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kind = 'rolled_back';
+
+-- name: evaluation_of_serving^
+-- The undisturbed evaluation that stands for what serves. It is the first that it was promoted on since it serves, on
+-- the golden dataset of the latest promotion: promoting it anew every night must not let its quality drift down. If
+-- that did not measure what users get, it is the newest evaluation that did; else the one of the latest promotion.
+-- Before the first promotion, it is the latest of the default configuration.
+-- params:  default_configuration text
+-- returns: the columns of evaluation_results
+-- index:   evaluation_results_latest_idx, evaluation_results_pkey
+WITH latest AS (
+    SELECT p.configuration, p.config_hash, p.evaluation_id, e.golden_hash
+    FROM promotions AS p LEFT JOIN evaluation_results AS e ON e.id = p.evaluation_id
+    ORDER BY p.id DESC LIMIT 1
+),
+
+references_found AS (
+    SELECT 1 AS preference, p.id AS place, p.evaluation_id
+    FROM latest AS l
+    INNER JOIN promotions AS p ON p.config_hash = l.config_hash
+    INNER JOIN evaluation_results AS e ON e.id = p.evaluation_id AND e.golden_hash = l.golden_hash
+    WHERE
+        e.served_hit_rate IS NOT NULL
+        AND NOT EXISTS (SELECT FROM promotions AS o WHERE o.id > p.id AND o.config_hash <> l.config_hash)
+    UNION ALL
+    SELECT 2 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
+    FROM latest AS l
+    INNER JOIN evaluation_results AS e ON e.configuration = l.configuration AND e.config_hash = l.config_hash
+    WHERE l.evaluation_id IS NOT NULL AND e.served_hit_rate IS NOT NULL
+    UNION ALL
+    SELECT 3 AS preference, 1 AS place, l.evaluation_id
+    FROM latest AS l
+    UNION ALL
+    SELECT 4 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
+    FROM evaluation_results AS e
+    WHERE e.configuration = :default_configuration AND NOT EXISTS (SELECT FROM latest)
+)
+
+SELECT e.* FROM references_found AS r INNER JOIN evaluation_results AS e ON e.id = r.evaluation_id
+WHERE e.degraded_queries = 0
+ORDER BY r.preference, r.place LIMIT 1;

@@ -1,13 +1,13 @@
 -- name: evaluation_details
 -- What the given evaluations measured besides the figures that gates need.
 -- params:  evaluation_ids uuid[]
--- returns: id uuid, degraded_queries int, stage_latencies jsonb, breakdown jsonb; faithfulness double precision,
+-- returns: id uuid, stage_latencies jsonb, breakdown jsonb; faithfulness double precision,
 --          answer_relevance double precision, judge text, judge_model text, judge_version text, answerer text,
 --          judged_queries int, judge_failures int, null if nothing was judged
 -- index:   evaluation_results_pkey
 SELECT
-    e.id, e.degraded_queries, e.stage_latencies, e.breakdown, e.faithfulness, e.answer_relevance, e.judge,
-    e.judge_model, e.judge_version, e.answerer, e.judged_queries, e.judge_failures
+    e.id, e.stage_latencies, e.breakdown, e.faithfulness, e.answer_relevance, e.judge, e.judge_model,
+    e.judge_version, e.answerer, e.judged_queries, e.judge_failures
 FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids);
 
 -- name: history_of_configurations

@@ -13,6 +13,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.asking import count_steps
 from rag_resources.evaluation.experiment import load_experiment, run_experiment
 from rag_resources.providers.cache import EMBEDDINGS, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
@@ -97,7 +98,7 @@ def test_every_question_is_embedded_once_and_nothing_is_stored(corpus: Corpus, p
     )
     assert set(model.asked.values()) == {1}
     assert len(model.asked.keys() - {""}) == len(WORDS)  # the warm-up asks nothing
-    assert sum(steps) == len(WORDS) * len(configurations)
+    assert sum(steps) == count_steps(len(WORDS)) * len(configurations)
     assert corpus.fetch("SELECT FROM evaluation_results") == []
 
     found = {name: summary.metrics["hit_rate_at_10"] for name, summary in result.summaries.items()}

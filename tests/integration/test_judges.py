@@ -32,6 +32,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.judging import Judgement
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.asking import count_steps
 from rag_resources.evaluation.judge import EmbeddedJudge, LanguageModelJudge
 from rag_resources.evaluation.judging import Judging, build_judging, judge_outcomes
 from rag_resources.evaluation.runner import evaluate
@@ -450,7 +451,7 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
     assert stored[bomb] == ("Con la bomba son 415 €.", [relevant[bomb]], 1, [], None)
     assert stored[cat] == ("La gata cojea de la pata derecha.", [relevant[cat]], 1, [], None)
     assert stored[nothing] == (None, None, None, None, None)
-    assert sum(steps) == 2 * len(QUESTIONS)
+    assert sum(steps) == count_steps(len(QUESTIONS)) + len(QUESTIONS)
 
 
 def test_an_evaluation_outlives_its_judge(

@@ -9,6 +9,7 @@ from rag_resources.core.evaluation import (
     Percentiles,
     QueryOutcome,
     StoredEvaluation,
+    Timing,
     best_to_serve,
     judge_stored,
     percentiles,
@@ -81,12 +82,27 @@ def test_percentiles_are_the_median_the_95th_and_the_99th() -> None:
 
 def test_the_verdict_is_by_the_hits_and_the_threshold_of_the_gate() -> None:
     """Two of three."""
-    outcomes = three_questions()
+    outcomes = [replace(outcome, degraded=()) for outcome in three_questions()]
     verdict = summarize(outcomes).verdict
     assert (verdict.state, verdict.threshold) == (GateState.FAIL, GateConfig().hit_rate_at_10)
     assert verdict.hit_rate == pytest.approx(2 / 3)
     lenient = summarize(outcomes, gate=GateConfig(hit_rate_at_10=0.6)).verdict
     assert (lenient.state, lenient.threshold) == (GateState.INCONCLUSIVE, 0.6)
+
+
+def test_a_question_that_was_not_asked_in_full_disturbs_the_verdict() -> None:
+    """However many others hit, and however lenient the gate is."""
+    verdict = summarize(three_questions(), gate=GateConfig(hit_rate_at_10=0.1)).verdict
+    assert (verdict.state, verdict.allows_promotion) == (GateState.DISTURBED, False)
+
+
+def test_latencies_are_those_of_their_own_pass() -> None:
+    """A stage that only the quality pass had is none of users'."""
+    timings = [Timing(2_000.0, {"embed": 1.0}, ("search",)), Timing(30.0, {"embed": 3.0})]
+    summary = summarize(three_questions(), timings=timings)
+    assert summary.latency == Percentiles(30.0, 2_000.0, 2_000.0)
+    assert summary.stages == {"embed": Percentiles(1.0, 3.0, 3.0)}
+    assert (summary.latency_queries, summary.late_queries) == (2, 1)
 
 
 def test_judgements_come_with_the_numbers_if_there_are_any() -> None:

@@ -14,6 +14,7 @@ from rag_resources.reporting.plots.canvas import (
     BLUE,
     COLOURS,
     GREEN,
+    GREY,
     INK,
     VERMILION,
     frame,
@@ -34,6 +35,7 @@ _GATES = {
     GateState.PASS: ("o", GREEN, Message.GATE_PASS),
     GateState.INCONCLUSIVE: ("D", BLUE, Message.GATE_INCONCLUSIVE),
     GateState.FAIL: ("X", VERMILION, Message.GATE_FAIL),
+    GateState.DISTURBED: ("s", GREY, Message.GATE_DISTURBED),
 }
 
 

@@ -1,0 +1,137 @@
+"""Asks golden questions: in full to measure quality, and under users' deadline to measure latency.
+
+What is done with the answers is in `evaluation.runner`.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import InvalidInputError, RagError
+from rag_resources.core.evaluation import QueryOutcome, Timing
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.golden_places import LocatedPlace
+from rag_resources.core.metrics import DEPTH
+from rag_resources.core.passage_metrics import NoteRange
+from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
+
+BOUND_MS = 30_000.0
+"""Longest wait for one question. A load that makes users wait must not change a quality."""
+LATENCY_SAMPLE = 100
+"""Most questions whose latency is measured; the 95 % interval of their p95 is ranks 91 to 100."""
+
+
+def count_steps(questions: int) -> int:
+    """Return how many times an evaluation reports progress, judging apart."""
+    return questions + min(questions, LATENCY_SAMPLE)
+
+
+def ask_in_full(
+    pipeline: RetrievalPipeline,
+    config: RetrievalConfig,
+    entries: Sequence[GoldenEntry],
+    *,
+    places: Mapping[str, tuple[LocatedPlace, ...]] | None = None,
+    filters: RetrievalFilters | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[QueryOutcome]:
+    """Ask questions one after another, each for at most `BOUND_MS`.
+
+    A question that lost a stage is asked once more, after all others. If it loses one again, its
+    outcome says so in `degraded`.
+
+    Args:
+        pipeline: It answers uncached.
+        config: How to search.
+        entries: Stored questions.
+        places: Their places, by golden id.
+        filters: Conditions the notes must meet.
+        progress: Called with 1 after each question.
+    """
+    pipeline.warm_up(config)
+    found = places or {}
+
+    def asked(entry: GoldenEntry) -> QueryOutcome:
+        own = found.get(str(entry.golden_id), ())
+        return _ask(pipeline, entry, config, places=own, filters=filters, deadline_ms=BOUND_MS)
+
+    outcomes = []
+    for entry in entries:
+        outcomes.append(asked(entry))
+        progress(1)
+    if any(outcome.degraded for outcome in outcomes):
+        # An open circuit breaker would refuse the second try because of the first.
+        pipeline.close_breakers()
+    return [asked(item.golden) if item.degraded else item for item in outcomes]
+
+
+def time_questions(
+    pipeline: RetrievalPipeline,
+    config: RetrievalConfig,
+    entries: Sequence[GoldenEntry],
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[Timing]:
+    """Ask questions as users do, and return how long each took.
+
+    At most `LATENCY_SAMPLE` are asked, spread evenly. A question that was not answered in full
+    counts with at least the deadline: its full answer takes longer.
+
+    Args:
+        pipeline: It has asked the same questions before, so models and connections are warm.
+        config: How to search.
+        entries: Stored questions.
+        progress: Called with 1 after each question.
+    """
+    count = min(len(entries), LATENCY_SAMPLE)
+    timings = []
+    for at in range(count):
+        asked = _ask(pipeline, entries[at * len(entries) // count], config)
+        latency_ms = max(asked.latency_ms, DEADLINE_MS) if asked.degraded else asked.latency_ms
+        timings.append(Timing(latency_ms, asked.stages, asked.degraded))
+        progress(1)
+    return timings
+
+
+def _ask(
+    pipeline: RetrievalPipeline,
+    entry: GoldenEntry,
+    config: RetrievalConfig,
+    *,
+    places: tuple[LocatedPlace, ...] = (),
+    filters: RetrievalFilters | None = None,
+    deadline_ms: float = DEADLINE_MS,
+) -> QueryOutcome:
+    started = time.perf_counter()
+    try:
+        response = pipeline.retrieve(
+            entry.query,
+            config,
+            distinct_notes=DEPTH,
+            filters=filters,
+            deadline_ms=deadline_ms,
+            cached=False,
+        )
+    except RagError as error:
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        # A question that cannot be asked is a miss; any other error may be gone at the next try.
+        degraded = () if isinstance(error, InvalidInputError) else ("retrieval",)
+        return QueryOutcome(
+            entry, (), elapsed_ms, {}, degraded=degraded, error=error.message, places=places
+        )
+    return QueryOutcome(
+        golden=entry,
+        retrieved_note_ids=tuple(result.note_id for result in response.results),
+        latency_ms=response.latency_ms,
+        stages=response.stages,
+        degraded=response.degraded,
+        error=response.error,
+        # The ranking begins with what a user gets.
+        context=response.results[: config.top_k.final],
+        retrieved_passages=tuple(
+            NoteRange(result.note_id, result.start_char, result.end_char)
+            for result in response.results
+        ),
+        places=places,
+    )

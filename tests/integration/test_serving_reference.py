@@ -1,0 +1,152 @@
+"""The evaluation that stands for what serves, over nights, rollbacks and new questions."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
+from rag_resources.core.errors import GateNotPassedError
+from rag_resources.core.gate import GateConfig
+from rag_resources.core.golden import golden_hash
+from rag_resources.database.pool import Database
+from rag_resources.serving.promotion import fallen, promote_best
+from rag_resources.store.evaluations import fetch_evaluation
+from rag_resources.store.migration import evaluation_to_compare_with
+from rag_resources.store.models import register_model
+from rag_resources.store.promotions import evaluation_of_serving, promote, promote_back
+from tests.embedders import HashEmbedder
+from tests.stored_evaluations import Asked, store_evaluation
+
+CONFIG = RetrievalConfig(model="hash_model")
+OTHER = RetrievalConfig(model="hash_model", contextual=False)
+NAMED = {"una": NamedConfiguration(name="una", description="una", retrieval=CONFIG)}
+GATE = GateConfig(hit_rate_at_10=0.5)
+RELEVANT, ELSE = UUID(int=1), UUID(int=2)
+QUESTIONS, LOST_A_NIGHT = 200, 2
+FIRST = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def model(database: Database) -> None:
+    with database.transaction() as connection:
+        register_model(connection, HashEmbedder().info, embeds_chunks=True)
+        connection.execute("UPDATE embedding_models SET created_at = %s", (FIRST,))
+
+
+def evaluated(
+    database: Database,
+    lost: int = 0,
+    *,
+    night: int = 1,
+    name: str = "una",
+    config: RetrievalConfig = CONFIG,
+    golden: str = "",
+) -> UUID:
+    """An evaluation that found all but the first questions."""
+    asked = [
+        Asked(number, [RELEVANT], [ELSE if number < lost else RELEVANT])
+        for number in range(QUESTIONS)
+    ]
+    return store_evaluation(
+        database,
+        name,
+        asked,
+        config=config,
+        golden=golden or golden_hash([]),
+        created_at=FIRST + timedelta(days=night),
+    )
+
+
+def serve(database: Database, evaluation_id: UUID, config: RetrievalConfig = CONFIG) -> None:
+    with database.transaction() as connection:
+        evaluation = fetch_evaluation(connection, evaluation_id)
+        assert evaluation
+        assert promote(connection, evaluation, config, run_id=None)
+
+
+def reference(database: Database) -> UUID | None:
+    with database.snapshot() as connection:
+        found = evaluation_of_serving(connection)
+    return found.evaluation_id if found else None
+
+
+def nights(database: Database) -> Mapping[int, str | None]:
+    """Evaluate and promote every night, a little worse each time; return what is said of it."""
+    said: dict[int, str | None] = {}
+    for night in range(1, 8):
+        evaluated(database, LOST_A_NIGHT * (night - 1), night=night)
+        with database.snapshot() as connection:
+            said[night] = fallen(connection, GATE)
+        if said[night]:
+            break
+        assert promote_best(database, NAMED, gate=GATE).changed
+    return said
+
+
+def test_drift_within_the_margin_of_a_night_adds_up_and_is_caught(database: Database) -> None:
+    """Two questions a night are no evidence; six in three nights are."""
+    said = nights(database)
+    assert list(said) == [1, 2, 3, 4]
+    assert said[4]
+    assert "es peor que «una», que sirve: Hit_Rate@10 es peor" in said[4]
+    with pytest.raises(GateNotPassedError, match="es peor que «una»"):
+        promote_best(database, NAMED, gate=GATE)
+
+
+def test_the_reference_begins_anew_with_another_configuration(database: Database) -> None:
+    first, again, other, back = (
+        evaluated(database, night=1),
+        evaluated(database, night=2),
+        evaluated(database, night=3, name="otra", config=OTHER),
+        evaluated(database, night=4),
+    )
+    serve(database, first)
+    serve(database, again)
+    assert reference(database) == first
+    serve(database, other, OTHER)
+    assert reference(database) == other
+    serve(database, back)
+    assert reference(database) == back
+
+
+def test_the_reference_begins_anew_with_other_questions(database: Database) -> None:
+    first, second, third = (
+        evaluated(database, night=1),
+        evaluated(database, night=2, golden="otras"),
+        evaluated(database, night=3, golden="otras"),
+    )
+    for item, expected in ((first, first), (second, second), (third, second)):
+        serve(database, item)
+        assert reference(database) == expected
+
+
+def test_what_was_never_evaluated_has_no_reference(database: Database) -> None:
+    serve(database, evaluated(database))
+    with database.transaction() as connection:
+        promote_back(
+            connection, "otra", OTHER, evaluation_id=None, run_id=None, reason="una persona"
+        )
+    evaluated(database, night=2, name="otra", config=OTHER)
+    assert reference(database) is None
+
+
+def test_before_the_first_promotion_the_default_configuration_is_compared_with(
+    database: Database,
+) -> None:
+    """It serves then. A migration that finds no evaluation of it starts from the whole notes."""
+
+    def compared() -> UUID | None:
+        with database.snapshot() as connection:
+            found = evaluation_to_compare_with(connection)
+        return found.evaluation_id if found else None
+
+    assert (reference(database), compared()) == (None, None)
+    whole_notes = evaluated(database, name="baseline")
+    assert (reference(database), compared()) == (None, whole_notes)
+    default = evaluated(database, name="hybrid_weighted")
+    assert (reference(database), compared()) == (default, default)
+    promoted = evaluated(database)
+    serve(database, promoted)
+    assert (reference(database), compared()) == (promoted, promoted)
