@@ -4,10 +4,11 @@ from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower, golden_power, observed
 from rag_resources.database.pool import Connection
-from rag_resources.evaluation.comparison import comparable, evaluation_of_serving, query_metrics
+from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.golden import list_golden
+from rag_resources.store.promotions import evaluation_of_serving
 
 
 def read_power(connection: Connection, *, difference: float | None = None) -> GoldenPower:
@@ -27,7 +28,7 @@ def read_power(connection: Connection, *, difference: float | None = None) -> Go
     queries = len(list_golden(connection))
     if not queries:
         raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
-    latest = latest_evaluations(connection)
+    latest = [each for each in latest_evaluations(connection) if not each.is_disturbed]
     best = max(latest, key=lambda evaluation: evaluation.quality, default=None)
     reference = evaluation_of_serving(connection) or best
     if reference is None:
