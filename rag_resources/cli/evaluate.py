@@ -160,7 +160,9 @@ def _group_rows(summary: "Summary", *, hidden: Collection[str]) -> list[list[str
 
 def _judgements_in_words(judgements: "JudgeSummary") -> str:
     means = (judgements.faithfulness, judgements.answer_relevance)
-    faithfulness, relevance = ("–" if mean is None else f"{mean:.3f}" for mean in means)
+    faithfulness, relevance = (
+        Message.NOT_JUDGED if mean is None else f"{mean:.3f}" for mean in means
+    )
     return Message.EVALUATE_JUDGED.format(
         faithfulness=faithfulness,
         relevance=relevance,

@@ -31,7 +31,7 @@ FULL_COSINE = 0.5
 relevance is 0.5."""
 
 RULES_VERSION = version_of(
-    "embedded-2",
+    "embedded-3",
     [asdict(rules().words), asdict(rules().sentences), MIN_SHARE, MIN_COSINE, FULL_COSINE],
     first="1fe7610e6b083fd3",
 )
@@ -46,7 +46,7 @@ class Judgement:
 
     Attributes:
         faithfulness: Share of its claims that the passages support, in [0, 1]; None for an answer
-            without claims.
+            without claims, or one that the judge cannot judge.
         answer_relevance: How relevant it is to the question, in [0, 1]; 0 for the answer that the
             passages contain none.
         unsupported: Its unsupported claims, in order.
@@ -90,7 +90,7 @@ class JudgeSummary:
     Attributes:
         judged: Number of answers with a judgement.
         failures: Answers that could not be made or judged; they count as missing, not as 0.
-        faithfulness: Mean over the answers with claims; None if there are none.
+        faithfulness: Mean over the answers that have one; None if there are none.
         answer_relevance: Mean over the judged answers; None if there are none.
         answers: By golden id; a question without results has none.
     """

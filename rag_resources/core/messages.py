@@ -250,6 +250,7 @@ class Message:
     JUDGE_UNKNOWN: Template
     JUDGE_NEEDS_LANGUAGE_MODEL: Template
     JUDGE_FAILED: Template
+    NOT_JUDGED: Template
     ANSWER_FAILED: Template
     POWER_DIFFERENCE: Template
 

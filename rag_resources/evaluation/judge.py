@@ -68,7 +68,9 @@ class EmbeddedJudge(Judge):
     """Judges by words and cosines, without a language model.
 
     A claim is supported by a piece of a passage that passes `could_support` and whose cosine with
-    the claim is at least `MIN_COSINE`. Relevance is the cosine of question and answer, scaled.
+    the claim is at least `MIN_COSINE`. Relevance is the cosine of question and answer, scaled. An
+    answer that only quotes passages gets no faithfulness: a quote is true to its passage by
+    construction, also where it tells of somebody else than the question, so it says nothing.
 
     Args:
         embedder: The model that the thresholds were set for, use_multilingual.
@@ -93,7 +95,6 @@ class EmbeddedJudge(Judge):
         """Judge an answer. Same errors as `Judge`."""
         own = claims(answer)
         pieces = evidence(passages)
-        # A literal quote needs neither rules nor vectors.
         quotes = {claim for claim in own if is_quote(claim, passages)}
         found = {
             claim: [piece for piece in pieces if could_support(claim, piece, question)]
@@ -111,7 +112,10 @@ class EmbeddedJudge(Judge):
             or any(float(vectors[claim] @ vectors[piece]) >= MIN_COSINE for piece in found[claim])
             for claim in own
         ]
-        return judgement_of(own, supported, relevance(float(asked @ vectors[answer])))
+        relevant = relevance(float(asked @ vectors[answer]))
+        if quotes.issuperset(own):
+            return Judgement(faithfulness=None, answer_relevance=relevant)
+        return judgement_of(own, supported, relevant)
 
 
 class _Verdict(BaseModel):

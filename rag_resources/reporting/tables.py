@@ -138,8 +138,8 @@ def answers_table(report: EvaluationReport) -> PageTable:
         if judged:
             info = judged.info
             values = (
-                _mean(judged.faithfulness),
-                _mean(judged.answer_relevance),
+                _judged(judged.faithfulness),
+                _judged(judged.answer_relevance),
                 str(judged.judged),
                 str(judged.failures),
             )
@@ -306,6 +306,10 @@ def _matrix_cell(matrix: ComparisonMatrix, row: str, column: str) -> Cell:
         ),
         tone,
     )
+
+
+def _judged(value: float | None) -> str:
+    return Message.NOT_JUDGED if value is None else _mean(value)
 
 
 def _mean(value: float | None) -> str:

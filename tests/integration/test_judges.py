@@ -434,11 +434,11 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         " judged_queries, judge_failures FROM evaluation_results"
     )
     assert tuple(row) == (
-        1.0,
+        None,  # Extracted answers only quote.
         pytest.approx(summary.answer_relevance),
         "embedded",
         "hash_model 1",
-        "embedded-2",
+        "embedded-3",
         EXTRACTIVE_VERSION,
         2,
         0,
@@ -448,8 +448,8 @@ def test_an_evaluation_stores_its_answers_with_the_judge_that_judged_them(corpus
         item.golden.query: str(item.golden.relevant_note_ids[0]) for item in evaluation.outcomes
     }
     bomb, cat, nothing = QUESTIONS
-    assert stored[bomb] == ("Con la bomba son 415 €.", [relevant[bomb]], 1, [], None)
-    assert stored[cat] == ("La gata cojea de la pata derecha.", [relevant[cat]], 1, [], None)
+    assert stored[bomb] == ("Con la bomba son 415 €.", [relevant[bomb]], None, [], None)
+    assert stored[cat] == ("La gata cojea de la pata derecha.", [relevant[cat]], None, [], None)
     assert stored[nothing] == (None, None, None, None, None)
     assert sum(steps) == count_steps(len(QUESTIONS)) + len(QUESTIONS)
 

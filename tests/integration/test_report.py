@@ -560,7 +560,7 @@ def test_what_a_judge_thinks_is_shown_with_what_is_missing(
         )
     found = page(database)
     assert found.table("Lo que el juez").body == [
-        [["media"], ["0.250"], ["–"], ["9"], ["3"], ["llm", "m", "v2"], ["a1"]]
+        [["media"], ["0.250"], ["sin juicio"], ["9"], ["3"], ["llm", "m", "v2"], ["a1"]]
     ]
     assert ("a", "href", "#answers") in found.attributes
 

@@ -36,7 +36,7 @@ def test_property_28_judgements_are_in_range_and_name_what_is_missing(
 
 
 @given(texts, st.lists(texts, min_size=1, max_size=4))
-def test_property_28_an_extracted_answer_is_never_unfaithful(
+def test_property_28_an_extracted_answer_gets_no_faithfulness(
     question: str, passages: list[str]
 ) -> None:
     answer = extract_answer(question, passages)
@@ -44,4 +44,4 @@ def test_property_28_an_extracted_answer_is_never_unfaithful(
     assert answer.found == bool(answer.ranks)
     if answer.found:
         judgement = EmbeddedJudge(HashEmbedder()).judge(question, answer.text, passages)
-        assert judgement.faithfulness in (None, 1)
+        assert judgement.faithfulness is None

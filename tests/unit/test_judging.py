@@ -140,12 +140,21 @@ def test_without_any_judgement_there_are_no_means() -> None:
 # --- The embedded judge -----------------------------------------------------------------------
 
 
-def test_a_claim_in_the_words_of_a_passage_is_supported_without_a_vector() -> None:
+def test_an_answer_that_only_quotes_gets_no_faithfulness() -> None:
+    """It is true to its passage by construction, also if it tells of the wrong person."""
     embedder = HashEmbedder()
     judge = EmbeddedJudge(embedder)
-    judgement = judge.judge(QUESTION, "Son 415 €. Pagó Ana.", ["Son 415 €. Llueve. Pagó Ana."])
-    assert judgement.faithfulness == 1
+    judgement = judge.judge("¿Pagó Blas?", "Son 415 €. Pagó Ana.", ["Son 415 €. Pagó Ana."])
+    assert (judgement.faithfulness, judgement.unsupported) == (None, ())
+    assert judgement.answer_relevance > 0
     assert embedder.texts == ["Son 415 €. Pagó Ana."]
+
+
+def test_a_quote_beside_other_claims_counts_as_supported() -> None:
+    judge = EmbeddedJudge(HashEmbedder())
+    judgement = judge.judge(QUESTION, "Son 415 €. La bomba son 415 €.", ["Son 415 €. Llueve."])
+    assert judgement.faithfulness is not None
+    assert "Son 415 €." not in judgement.unsupported
 
 
 def test_the_embedded_judge_names_the_claims_without_support() -> None:
@@ -176,7 +185,7 @@ def labelled() -> list[Labelled]:
                 Labelled(
                     case["split"],
                     answer["kind"],
-                    (answer["faithful"], judgement.faithfulness == 1),
+                    (answer["faithful"], not judgement.unsupported),
                     (answer["relevant"], judgement.answer_relevance >= 0.5),
                 )
             )
