@@ -42,7 +42,12 @@ from rag_assets.migration.rollback import (
     rollback_promotion_job,
 )
 from rag_assets.runs.liveness import locked_executor
-from rag_assets.schedules import hourly_purge, nightly_archive, nightly_evaluation
+from rag_assets.schedules import (
+    hourly_purge,
+    nightly_archive,
+    nightly_evaluation,
+    nightly_retrieval_log,
+)
 from rag_assets.sensors import (
     automation,
     build_new_notes_sensor,
@@ -51,6 +56,7 @@ from rag_assets.sensors import (
     failed_runs,
 )
 from rag_assets.serving.assets import build_promotion_asset
+from rag_assets.serving.retrieval_log import retrieval_log
 from rag_assets.serving.retrieve import retrieve_job
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
@@ -88,7 +94,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             resume_migration_job,
             retire_model_job,
         ],
-        schedules=[nightly_evaluation, nightly_archive, hourly_purge],
+        schedules=[nightly_evaluation, nightly_archive, nightly_retrieval_log, hourly_purge],
         sensors=[
             build_new_notes_sensor(settings),
             failed_runs,
@@ -113,6 +119,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         *(build_evaluation_asset(item) for item in configurations.values()),
         build_report_asset(configurations),
         build_promotion_asset(configured),
+        retrieval_log,
     ]
 
 

@@ -5,6 +5,7 @@ import dagster as dg
 from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
+from rag_assets.serving.retrieval_log import retrieval_log
 
 nightly_evaluation = dg.ScheduleDefinition(
     name="nightly_evaluation",
@@ -28,5 +29,14 @@ nightly_archive = dg.ScheduleDefinition(
     job=archive_evaluations_job,
     cron_schedule="40 4 * * *",
     execution_timezone="Europe/Madrid",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+
+# Soon after midnight, so that the plotted day is the whole day before.
+nightly_retrieval_log = dg.ScheduleDefinition(
+    name="nightly_retrieval_log",
+    target=retrieval_log,
+    cron_schedule="3 0 * * *",
+    execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )

@@ -100,6 +100,9 @@ class Settings(BaseSettings):
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
         expired_grace_hours: How long an expired note, already hidden, is kept.
+        retrieval_log_share: Share of the questions that the table `retrieval_log` keeps, without
+            their text.
+        retrieval_log_days: How long it keeps them.
         evaluation_detail_days: How long an evaluation keeps its questions in the database.
         hnsw_min_rows: With fewer vectors, search is exact and there is no index.
         migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
@@ -139,6 +142,8 @@ class Settings(BaseSettings):
     tenant: str = Field("default", min_length=1, max_length=100)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
     evaluation_detail_days: int = Field(90, ge=0, le=36_500)
+    retrieval_log_share: float = Field(1.0, ge=0, le=1)
+    retrieval_log_days: int = Field(30, ge=1, le=36_500)
     hnsw_min_rows: int = Field(1_000, ge=0)
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"

@@ -1,6 +1,6 @@
 """Evaluations as Dagster metadata: numbers stay numbers, so that the UI plots them over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,7 +13,6 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.runner import Evaluation
-from rag_resources.providers.cache import CacheStatistics
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
 _PLOTTED = (
@@ -49,11 +48,7 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
         **_judge_metadata(summary.judgements),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),
         "profile": dg.MetadataValue.md(
-            profile_markdown(
-                evaluation.profile,
-                caches=evaluations.caches().statistics(),
-                pool=evaluations.connections(),
-            )
+            profile_markdown(evaluation.profile, pool=evaluations.connections())
         ),
     }
 
@@ -84,17 +79,13 @@ def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
     }
 
 
-def profile_markdown(
-    summary: ProfileSummary,
-    *,
-    caches: Mapping[str, CacheStatistics],
-    pool: PoolStatistics,
-) -> str:
-    """Return the cost of retrievals as tables in Spanish.
+def profile_markdown(summary: ProfileSummary, *, pool: PoolStatistics) -> str:
+    """Return the cost of an evaluation's retrievals as tables in Spanish.
+
+    Evaluations use no cache, so there is nothing to tell of caches; `retrieval_log` does.
 
     Args:
-        summary: Of the process so far.
-        caches: Statistics by name.
+        summary: Of the evaluation.
         pool: Of the connections to the database.
     """
     stages = {
@@ -106,7 +97,6 @@ def profile_markdown(
     tables: dict[str, list[Sequence[object]]] = {
         Message.TABLE_PROFILE: [_profile_row(name, item) for name, item in stages.items() if item],
         Message.TABLE_DEGRADED: list(summary.degraded.items()),
-        Message.TABLE_CACHES: [_cache_row(name, counts) for name, counts in caches.items()],
         Message.TABLE_POOL: [(*pool_row, f"{pool.wait_ms_avg:.2f}", pool.connections_lost)],
     }
     always = {Message.TABLE_PROFILE, Message.TABLE_POOL}
@@ -119,12 +109,6 @@ def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
     shares = profile.percentiles
     times = (profile.average_ms, shares.p50_ms, shares.p95_ms, shares.p99_ms)
     return name, profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
-
-
-def _cache_row(name: str, counts: CacheStatistics) -> Sequence[object]:
-    share = "–" if counts.hit_rate is None else f"{counts.hit_rate:.0%}"
-    size = "–" if counts.size is None else counts.size
-    return name, counts.hits, counts.misses, share, size
 
 
 def _breakdown(summary: Summary) -> str:

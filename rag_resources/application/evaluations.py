@@ -26,7 +26,6 @@ from rag_resources.evaluation.power import read_power
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
-from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import fallen
 from rag_resources.settings import Settings
@@ -43,7 +42,6 @@ class Evaluations:
         pipeline: Makes or returns the pipeline that is measured.
         measuring_pipeline: The same, but each question is embedded once for all configurations.
         judging: Makes what answers and judges questions: by a judge's name, or the settings' own.
-        caches: Returns what retrievals keep.
     """
 
     database: Database
@@ -51,7 +49,6 @@ class Evaluations:
     pipeline: Callable[[], RetrievalPipeline]
     measuring_pipeline: Callable[[], RetrievalPipeline]
     judging: Callable[[str | None], Judging | None]
-    caches: Callable[[], Caches]
 
     @property
     def gate(self) -> GateConfig:

@@ -12,6 +12,7 @@ from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withd
 from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
 from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
 from rag_resources.store.vector_indexes import index_model_that_serves
 
 
@@ -31,6 +32,13 @@ class ServingConfiguration:
         """Return the serving configuration; the product's default before the first promotion."""
         configurations = load_configurations(self.settings.configuration_folders)
         return self.read(configurations[DEFAULT_CONFIGURATION])
+
+    def retrievals(self) -> RetrievalHistory:
+        """Return what the questions of the last days cost, as far as they were logged."""
+        with self.database.snapshot() as connection:
+            return read_retrievals(
+                connection, self.settings.tenant, days=self.settings.retrieval_log_days
+            )
 
     def promotion(self) -> Promotion | None:
         """Return the last promotion; None before the first."""

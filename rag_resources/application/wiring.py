@@ -30,6 +30,7 @@ from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
 from rag_resources.retrieval.cache import Caches, build_caches
+from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
 from rag_resources.settings import Settings
@@ -91,7 +92,6 @@ class Application:
             pipeline=lambda: self.pipeline,
             measuring_pipeline=lambda: self.measuring_pipeline,
             judging=self.judging,
-            caches=lambda: self.caches,
         )
 
     @property
@@ -147,6 +147,17 @@ class Application:
         """The caches of this process's retrievals, in Redis if configured."""
         url = self.settings.redis_url
         return build_caches(url.get_secret_value() if url else None)
+
+    @cached_property
+    def retrieval_log(self) -> RetrievalLog:
+        """What writes the answered questions of this process into the log."""
+        return RetrievalLog(
+            self.database,
+            self.caches,
+            tenant=self.settings.tenant,
+            share=self.settings.retrieval_log_share,
+            keep_days=self.settings.retrieval_log_days,
+        )
 
     @cached_property
     def pipeline(self) -> RetrievalPipeline:
@@ -224,8 +235,14 @@ class Application:
         response = self.pipeline.retrieve(
             question, config, top_k=top_k, filters=filters, language=language
         )
+        self.retrieval_log.record(config, response)
         messages = (*chosen.messages, *response.messages)
         return Answered(chosen.label, replace(response, messages=messages))
+
+    def close(self) -> None:
+        """Write what is still to be logged, for a second at most."""
+        if "retrieval_log" in vars(self):
+            self.retrieval_log.close()
 
     def _named(self, configuration: str) -> "_Chosen":
         return _Chosen(configuration, self.configuration(configuration).retrieval)
@@ -278,8 +295,10 @@ def open_application(
     database = open_database(
         settings, min_connections=min_connections, guard=guard, on_wait=on_wait
     )
+    application = Application(settings, database)
     try:
-        yield Application(settings, database)
+        yield application
     finally:
+        application.close()
         database.close()
         flush()

@@ -264,6 +264,9 @@ class Message:
     ASSET_MIGRATION_STATUS: Template
     ASSET_REPORT: Template
     ASSET_PROMOTED: Template
+    ASSET_RETRIEVAL_LOG: Template
+    TABLE_RETRIEVALS: Template
+    TABLE_STAGES: Template
     MONTHS_UNFINISHED: Template
     MONTHS_FAILED: Template
     MONTH_DONE: Template

@@ -51,6 +51,7 @@ GROUPS = {
     **{f"evaluation_results/{name}": "evaluation" for name in NAMES},
     "evaluation_report": "evaluation",
     "promoted_config": "serving",
+    "retrieval_log": "serving",
 }
 
 CHECKS = {
@@ -145,6 +146,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     for name, cron in (
         ("nightly_evaluation", "0 3 * * *"),
         ("nightly_archive", "40 4 * * *"),
+        ("nightly_retrieval_log", "3 0 * * *"),
         ("hourly_purge", "17 * * * *"),
     ):
         schedule = defs.resolve_schedule_def(name)

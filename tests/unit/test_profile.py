@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rag_assets.evaluation.metadata import profile_markdown
 from rag_resources.database.pool import PoolStatistics
-from rag_resources.providers.cache import CacheStatistics
 from rag_resources.retrieval.profile import WINDOW, Profile
 
 POOL = PoolStatistics(
@@ -101,34 +100,26 @@ def test_threads_lose_no_retrieval() -> None:
     assert summary.stages["search"].count == summary.degraded["rerank"] == 2000
 
 
-def test_the_tables_show_stages_failures_caches_and_pool() -> None:
+def test_the_tables_show_stages_failures_and_pool() -> None:
     profile = Profile()
     profile.record(12.0, {"search": 10.0}, degraded=("rerank",), cached=False)
     profile.record(0.5, {}, degraded=(), cached=True)
-    shown = profile_markdown(
-        profile.summary(),
-        caches={"answers": CacheStatistics(3, 1, 4), "contexts": CacheStatistics(0, 0, None)},
-        pool=POOL,
-    )
+    shown = profile_markdown(profile.summary(), pool=POOL)
     assert "| search | 1 | 10.0 | 10.0 | 10.0 | 10.0 |" in shown
     assert "| consulta completa | 1 | 12.0 |" in shown
     assert "| consulta completa, desde la caché | 1 | 0.5 |" in shown
     assert "| rerank | 1 |" in shown
-    assert "| answers | 3 | 1 | 75% | 4 |" in shown
-    assert "| contexts | 0 | 0 | – | – |" in shown
     assert "| 5 | 2 | 1 | 100 | 0.25 | 3 |" in shown
 
 
 def test_every_row_of_a_table_has_the_columns_of_its_head() -> None:
     profile = Profile()
     profile.record(12.0, {"search": 10.0}, degraded=("rerank",), cached=False)
-    shown = profile_markdown(
-        profile.summary(), caches={"answers": CacheStatistics(0, 0, 0)}, pool=POOL
-    )
+    shown = profile_markdown(profile.summary(), pool=POOL)
     for table in shown.split("\n\n"):
         assert len({row.count("|") for row in table.splitlines()}) == 1
 
 
 def test_a_process_without_retrievals_shows_no_empty_tables() -> None:
-    shown = profile_markdown(Profile().summary(), caches={}, pool=POOL)
+    shown = profile_markdown(Profile().summary(), pool=POOL)
     assert len(shown.split("\n\n")) == 2
