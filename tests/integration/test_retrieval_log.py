@@ -5,16 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from rag_assets.serving.retrieval_log import history_metadata
-from rag_resources.application import Application
+from rag_assets.serving.retrieval_log import history_metadata, retrieval_log
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
+from rag_resources.resources import RagResource
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -84,12 +85,25 @@ def test_a_question_leaves_its_cost_and_not_its_text(database: Database) -> None
     assert "| search | 1 |" in shown["stages"].value
 
 
-def test_a_log_without_questions_is_shown_too(
-    database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_asset_shows_the_questions_or_that_there_are_none(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    history = Application(load_settings(), database).serving.retrievals()
-    assert history_metadata(history)["questions"] == 0
+    for name, value in {"DATABASE_URL": database_url, "TENANT": "ana"}.items():
+        monkeypatch.setenv(name, value)
+    rag = RagResource(settings=load_settings())
+
+    def shown() -> object:
+        with dg.DagsterInstance.ephemeral() as instance:
+            run = dg.materialize([retrieval_log], resources={"rag": rag}, instance=instance)
+            (made,) = run.asset_materializations_for_node("retrieval_log")
+            return made.metadata["questions"].value
+
+    assert shown() == 0
+    log = build(database)
+    log.record(CONFIG, RESPONSE)
+    log.close()
+    assert shown() == 1
 
 
 def test_old_questions_are_deleted_and_a_share_is_kept(database: Database) -> None:
