@@ -1,18 +1,21 @@
-"""What changed between two evaluations, as run metadata, with the months materialised between."""
+"""What changed between two evaluations, and what lost questions are due to, as run metadata."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
-from rag_resources.core.attribution import MonthBlame, blame_months
+from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.messages import Message
-from rag_resources.core.tables import markdown_table
 from rag_resources.evaluation.comparison import EvaluationComparison
-from rag_resources.evaluation.comparison_tables import changes_table, flips_table, metrics_table
+from rag_resources.evaluation.comparison_tables import (
+    attribution_table,
+    changes_table,
+    flips_table,
+    metrics_table,
+)
 
 SHOWN_FLIPS = 50
 _PAGE = 500
@@ -20,12 +23,18 @@ _WORK = frozenset({"inserted", "updated", "migrated", "vectors"})
 
 
 def attribution_metadata(
-    instance: dg.DagsterInstance, found: EvaluationComparison
+    instance: dg.DagsterInstance,
+    evaluations: Evaluations,
+    found: EvaluationComparison,
+    log: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return a comparison as metadata: numbers, changes, flips, materialised months."""
-    materialized = materialized_months(instance, found)
-    months = {note: name.month for note, name in found.notes.items()}
-    blamed = blame_months(found.flips, months, materialized.keys())
+    """Return a comparison as metadata: numbers, changes, flips, causes of the lost questions."""
+    causes = evaluations.attribute(
+        found.before,
+        found.after,
+        worked=worked_months(instance, found),
+        say=log,
+    )
     changes, flips = changes_table(found), flips_table(found, shown=SHOWN_FLIPS)
     return {
         "comparison": dg.MetadataValue.md(metrics_table(found.comparison).markdown()),
@@ -37,31 +46,25 @@ def attribution_metadata(
         "changes": dg.MetadataValue.md(
             changes.markdown() if changes.rows else Message.COMPARE_NO_CHANGES
         ),
-        "months": dg.MetadataValue.md(_months(blamed, materialized)),
+        "causes": dg.MetadataValue.md(
+            attribution_table(causes).markdown() if causes.lost else Message.ATTRIBUTION_NOTHING
+        ),
         "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
         "lost": len(found.comparison.lost),
         "gained": len(found.comparison.gained),
     }
 
 
-def materialized_months(
-    instance: dg.DagsterInstance, found: EvaluationComparison
-) -> dict[str, list[str]]:
-    """Return the assets worked on in each month between two evaluations, from the event log.
+def worked_months(instance: dg.DagsterInstance, found: EvaluationComparison) -> frozenset[str]:
+    """Return the months whose notes, chunks or vectors were made between two evaluations.
 
-    Materialisations that report no work are left out.
-
-    Returns:
-        Names of assets by month, as `YYYY-MM`, newest month first.
+    They are read from the event log, as `YYYY-MM`. Materialisations that report no work are left
+    out.
     """
     first, last = sorted((found.before.created_at, found.after.created_at))
     models = {found.before.model, found.after.model}
     keys = [NOTES, NOTE_EMBEDDINGS, CHUNKS, *map(embeddings_key, sorted(models))]
-    worked: dict[str, list[str]] = defaultdict(list)
-    for key in keys:
-        for month in sorted(set(_worked_on(instance, key, first, last)), reverse=True):
-            worked[month].append(key.to_user_string())
-    return dict(sorted(worked.items(), reverse=True))
+    return frozenset(month for key in keys for month in _worked_on(instance, key, first, last))
 
 
 def _worked_on(
@@ -90,16 +93,3 @@ def _worked_on(
 def _did_something(metadata: Mapping[str, dg.MetadataValue[Any]]) -> bool:
     told = [metadata[name].value for name in _WORK & metadata.keys()]
     return not told or any(told)
-
-
-def _months(blamed: Sequence[MonthBlame], materialized: Mapping[str, Sequence[str]]) -> str:
-    if not materialized:
-        return Message.MONTHS_NONE
-    explained = {item.month: item for item in blamed}
-    others = [month for month in materialized if month not in explained]
-    items = (*explained.values(), *(MonthBlame(month, 0, 0) for month in others))
-    rows = (
-        (item.month, ", ".join(materialized[item.month]), item.own, item.displaced)
-        for item in items
-    )
-    return markdown_table(Message.TABLE_BLAME, rows)

@@ -88,7 +88,7 @@ def build_gates(
             else:
                 result = judged(rag.evaluations.gates(evaluation))
                 if judged is regression_result:
-                    result = _attributed(result, context.instance, rag.evaluations, evaluation)
+                    result = _attributed(result, context, rag.evaluations, evaluation)
             return result._replace(severity=severity)
 
         return check
@@ -184,11 +184,11 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
 
 def _attributed(
     result: dg.AssetCheckResult,
-    instance: dg.DagsterInstance,
+    context: dg.AssetCheckExecutionContext,
     evaluations: Evaluations,
     evaluation: StoredEvaluation,
 ) -> dg.AssetCheckResult:
-    """Add what changed since what serves, and what may explain the lost questions."""
+    """Add what changed since what serves, and what the lost questions are due to."""
     compared = evaluations.compare_with_serving(evaluation)
     if compared is None:
         return result
@@ -197,7 +197,7 @@ def _attributed(
         metadata={
             **result.metadata,
             "queries": compared.comparison.queries,
-            **attribution_metadata(instance, compared),
+            **attribution_metadata(context.instance, evaluations, compared, context.log.info),
         },
         description=result.description,
     )

@@ -22,7 +22,7 @@ class CompareConfig(dg.Config):
 def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
-    """Compare the second evaluation with the first, and show the months materialised between."""
+    """Compare the second evaluation with the first, and say what the lost questions are due to."""
     with told_as_failure():
         found, judged = rag.evaluations.compare(
             config.before, config.after, common_only=config.common_only
@@ -33,7 +33,7 @@ def compare_evaluations(
             "before": f"{found.before.configuration} ({found.before.evaluation_id})",
             "after": f"{found.after.configuration} ({found.after.evaluation_id})",
             "verdict": inferiority_in_words(judged),
-            **attribution_metadata(context.instance, found),
+            **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
         }
     )
 

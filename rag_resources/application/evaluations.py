@@ -1,12 +1,13 @@
 """Use cases of evaluation: measure, compare, experiment, report and archive."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rag_resources.configurations import load_configurations
 from rag_resources.core.comparison import NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
+from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
@@ -14,6 +15,7 @@ from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
 from rag_resources.evaluation.asking import count_steps
+from rag_resources.evaluation.attribution import attribute_losses
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     compare_by_name,
@@ -169,6 +171,26 @@ class Evaluations:
         with self.database.snapshot() as connection:
             return read_power(connection, difference=difference)
 
+    def attribute(
+        self,
+        before: StoredEvaluation,
+        after: StoredEvaluation,
+        *,
+        worked: Collection[str] = (),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> Attribution:
+        """Find out what the questions are due to that the second evaluation lost.
+
+        Args:
+            before: An evaluation.
+            after: Another one.
+            worked: As of `attribute_losses`.
+            say: Called with a sentence before the questions are asked again.
+        """
+        return attribute_losses(
+            self.database, self.pipeline(), before, after, worked=worked, told=say
+        )
+
     def gates(self, evaluation: StoredEvaluation) -> Gates:
         """Judge an evaluation by every gate, against what serves now."""
         with self.database.snapshot() as connection:
@@ -189,7 +211,9 @@ class Evaluations:
         from rag_resources.reporting.reading import read_report
 
         configurations = load_configurations(self.settings.configuration_folders)
-        return read_report(self.database, configurations, gate=self.settings.gate)
+        return read_report(
+            self.database, configurations, gate=self.settings.gate, attribute=self.attribute
+        )
 
     def write_report(self, report: EvaluationReport, output: Path | None = None) -> str:
         """Write a report as a page, and return where it is.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rag_resources.core.attribution import Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
+    from rag_resources.core.counterfactuals import Attribution
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.tables import ReportTable
     from rag_resources.evaluation.comparison import EvaluationComparison
@@ -25,15 +26,19 @@ def compare(
     before: Annotated[str, typer.Argument(metavar="ANTES", help=Message.HELP_COMPARE_BEFORE)],
     after: Annotated[str, typer.Argument(metavar="DESPUÉS", help=Message.HELP_COMPARE_AFTER)],
     common: Annotated[bool, typer.Option("--common", help=Message.HELP_COMPARE_COMMON)] = False,
+    why: Annotated[bool, typer.Option("--why", help=Message.HELP_COMPARE_CAUSES)] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the second evaluation with the first."""
     with application() as opened:
         found, inferiority = opened.evaluations.compare(before, after, common_only=common)
+        causes = opened.evaluations.attribute(found.before, found.after, say=note) if why else None
     if as_json:
-        write_json(_as_json(found, inferiority))
-    else:
-        _show(found, inferiority)
+        write_json(_as_json(found, inferiority) | {"causes": _causes(causes) if causes else None})
+        return
+    _show(found, inferiority)
+    if causes:
+        _show_causes(causes)
 
 
 def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
@@ -69,6 +74,40 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
         screen.print(_table(flips))
     if len(flips.rows) < len(found.flips):
         say(Message.COMPARE_FLIPS_SHOWN.format(shown=len(flips.rows)))
+
+
+def _show_causes(causes: "Attribution") -> None:
+    from rag_resources.evaluation.comparison_tables import attribution_table
+
+    if causes.lost:
+        console().print(_table(attribution_table(causes)))
+    else:
+        say(Message.ATTRIBUTION_NOTHING)
+
+
+def _causes(causes: "Attribution") -> dict[str, Any]:
+    return {
+        "lost": causes.lost,
+        "examined": len(causes.examined),
+        "unstable": sorted(map(str, causes.unstable)),
+        "causes": [
+            {
+                "change": item.change.value,
+                "month": item.month or None,
+                "share": causes.share(item.queries),
+                "queries": sorted(map(str, item.queries)),
+            }
+            for item in causes.causes
+        ],
+        "suspicions": [
+            {
+                "suspicion": item.suspicion.value,
+                "month": item.month or None,
+                "queries": sorted(map(str, item.queries)),
+            }
+            for item in causes.suspected
+        ],
+    }
 
 
 def _table(item: "ReportTable") -> "Table":

@@ -1,7 +1,9 @@
-"""What changed between two evaluations, and what may explain the questions that flipped."""
+"""What changed between two evaluations, and which questions flipped.
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+What the lost questions are due to is found out in `core.counterfactuals`.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -65,21 +67,6 @@ class ConfigChange:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class MonthBlame:
-    """The losses that a month materialised in between may explain.
-
-    Attributes:
-        month: As `YYYY-MM`.
-        own: Lost questions with a relevant note in this month.
-        displaced: Other lost questions whose relevant notes were displaced by notes of this month.
-    """
-
-    month: str
-    own: int
-    displaced: int
-
-
 def flips(
     before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
 ) -> list[Flip]:
@@ -107,42 +94,6 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
         for name in sorted(flat_before.keys() | flat_after.keys())
         if flat_before.get(name) != flat_after.get(name)
     ]
-
-
-def blame_months(
-    found: Sequence[Flip], months: Mapping[UUID, str], materialized: Collection[str]
-) -> list[MonthBlame]:
-    """Count the lost questions that each month materialised in between may explain.
-
-    A question counts for every materialised month of its relevant notes. If there is none, it
-    counts for every materialised month of the notes that displaced them.
-
-    Args:
-        found: The questions that flipped.
-        months: The month of each note, as `YYYY-MM`, by note id; deleted notes are missing.
-        materialized: Months materialised between the two evaluations.
-
-    Returns:
-        The months that may explain any loss: most losses first, then newest first.
-    """
-    own: Counter[str] = Counter()
-    displaced: Counter[str] = Counter()
-    for flip in found:
-        if not flip.is_lost:
-            continue
-        of_notes = _touched(flip.after.relevant, months, materialized)
-        own.update(of_notes)
-        if not of_notes:
-            displaced.update(_touched(flip.newcomers, months, materialized))
-    newest_first = sorted(own.keys() | displaced.keys(), reverse=True)
-    blamed = [MonthBlame(month, own[month], displaced[month]) for month in newest_first]
-    return sorted(blamed, key=lambda item: (-item.own, -item.displaced))
-
-
-def _touched(
-    notes: Sequence[UUID], months: Mapping[UUID, str], materialized: Collection[str]
-) -> set[str]:
-    return {months[note] for note in notes if note in months and months[note] in materialized}
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

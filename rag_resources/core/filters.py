@@ -25,6 +25,8 @@ from rag_resources.core.validation import describe_problems
 ValueT = TypeVar("ValueT")
 
 _VALUE_CHARS = 1000
+MAX_EXCLUDED = 10_000
+"""Most notes that a search can be told to leave out."""
 
 
 def _findable(value: ValueT) -> ValueT:
@@ -74,6 +76,7 @@ class RetrievalFilters(BaseModel):
         source: The note came from this source.
         tags: The note has all of these tags.
         note_ids: The note is one of these.
+        excluded_note_ids: The note is none of these.
         created_from: The note was created at this time or later.
         created_until: The note was created before this time.
         metadata: The note's metadata has all of these keys with exactly these values.
@@ -84,6 +87,7 @@ class RetrievalFilters(BaseModel):
     source: ShortText | None = None
     tags: tuple[ShortText, ...] = Field((), max_length=20)
     note_ids: tuple[UUID, ...] = Field((), max_length=1000)
+    excluded_note_ids: tuple[UUID, ...] = Field((), max_length=MAX_EXCLUDED)
     created_from: Moment | None = None
     created_until: Moment | None = None
     metadata: dict[ShortText, MetadataValue] = Field({}, max_length=20)

@@ -372,6 +372,7 @@ class Message:
     HELP_COMPARE_BEFORE: Template
     HELP_COMPARE_AFTER: Template
     HELP_COMPARE_COMMON: Template
+    HELP_COMPARE_CAUSES: Template
     COMPARE_TITLE: Template
     COMPARE_EVALUATION: Template
     COMPARE_LEFT_OUT: Template
@@ -409,8 +410,32 @@ class Message:
     HELP_EXPERIMENT_FILE: Template
     COMPARE_SENTENCE: Template
     COMPARE_SENTENCE_NO_EVIDENCE: Template
-    TABLE_BLAME: Template
-    MONTHS_NONE: Template
+    ATTRIBUTION_ASKING: Template
+    ATTRIBUTION_EXAMINED: Template
+    ATTRIBUTION_NOTHING: Template
+    CAUSE_NOTHING: Template
+    CAUSE_CONFIGURATION: Template
+    CAUSE_MODEL: Template
+    CAUSE_GOLDEN: Template
+    CAUSE_NOTES: Template
+    CAUSE_NOTES_OF: Template
+    CAUSE_STATISTICS: Template
+    CAUSE_TOGETHER: Template
+    CAUSE_UNSTABLE: Template
+    SUSPECTED: Template
+    SUSPECT_CONFIGURATION: Template
+    SUSPECT_MODEL_GONE: Template
+    SUSPECT_MODEL_REBUILT: Template
+    SUSPECT_STATISTICS: Template
+    SUSPECT_CHUNKING: Template
+    SUSPECT_NOTE_GONE: Template
+    SUSPECT_NOTE_CHANGED: Template
+    SUSPECT_MONTH: Template
+    SUSPECT_MANY_NOTES: Template
+    SUSPECT_UNKNOWN: Template
+    COLUMN_CAUSE: Template
+    COLUMN_LOST: Template
+    COLUMN_SHARE: Template
     FLIPS_NONE: Template
     VERDICT_BETTER: Template
     VERDICT_WORSE: Template

@@ -101,6 +101,7 @@ class Database:
             `RunLock.check` does.
         on_wait: Called when a statement waits for the lock of another session, with a description
             of that session.
+        configure: Called with each connection when it is made, in autocommit mode.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Database:
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
         on_wait: Callable[[Text], None] = log_wait,
+        configure: Callable[[LimitedConnection], None] = lambda _: None,
     ) -> None:
         self._dsn = dsn
         self._guard = guard
@@ -137,9 +139,17 @@ class Database:
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 **_KEEPALIVE,
             },
-            configure=_configure,
+            configure=lambda connection: _configure(connection, configure),
             open=False,
         )
+
+    def apart(self, configure: Callable[[LimitedConnection], None]) -> "Database":
+        """Return another pool over the same database, not opened yet.
+
+        Args:
+            configure: Called with each of its connections when it is made.
+        """
+        return Database(self._dsn, guard=self._guard, configure=configure)
 
     def open(self) -> "Database":
         """Open the pool.
@@ -317,7 +327,9 @@ class Database:
         self._pool.putconn(connection)
 
 
-def _configure(connection: LimitedConnection) -> None:
+def _configure(
+    connection: LimitedConnection, configure: Callable[[LimitedConnection], None]
+) -> None:
     """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
@@ -325,3 +337,4 @@ def _configure(connection: LimitedConnection) -> None:
         queries().set_session(connection, name=name, value=value)
     queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
     register_vector(connection)
+    configure(connection)

@@ -4,10 +4,17 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from rag_resources.core.comparison import Comparison
+from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 from rag_resources.evaluation.comparison import EvaluationComparison
-from rag_resources.evaluation.summary import VERDICT_WORDS, p_value_in_words, value_in_words
+from rag_resources.evaluation.summary import (
+    VERDICT_WORDS,
+    change_in_words,
+    p_value_in_words,
+    suspicion_in_words,
+    value_in_words,
+)
 
 SHOWN_NEWCOMERS = 3
 
@@ -70,6 +77,28 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
                 ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS])) or "–",
             )
             for flip in found.flips[:shown]
+        ),
+        is_prose=True,
+    )
+
+
+def attribution_table(found: Attribution) -> ReportTable:
+    """Return a row per change that lost questions are due to, then a row per suspicion.
+
+    A question counts in each row that it belongs to, so shares may exceed 100 % in total.
+    """
+    rows = [
+        *((change_in_words(cause.change, cause.month), cause.queries) for cause in found.causes),
+        (Message.CAUSE_UNSTABLE, found.unstable),
+        *((suspicion_in_words(item), item.queries) for item in found.suspected),
+    ]
+    return ReportTable(
+        Message.ATTRIBUTION_EXAMINED.format(examined=len(found.examined), lost=found.lost),
+        (Message.COLUMN_CAUSE, Message.COLUMN_LOST, Message.COLUMN_SHARE),
+        tuple(
+            (said, str(len(queries)), f"{100 * found.share(queries):.0f} %")
+            for said, queries in rows
+            if queries
         ),
         is_prose=True,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
+from rag_resources.core.counterfactuals import Change, Suspected, Suspicion
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
@@ -101,6 +102,40 @@ def gate_in_words(verdict: GateVerdict, queries: int) -> str:
     if verdict.queries_to_settle:
         described += Message.GATE_MORE_QUERIES.format(more=verdict.queries_to_settle)
     return described
+
+
+_CHANGE_WORDS = {
+    None: Message.CAUSE_NOTHING,
+    Change.CONFIGURATION: Message.CAUSE_CONFIGURATION,
+    Change.MODEL: Message.CAUSE_MODEL,
+    Change.GOLDEN: Message.CAUSE_GOLDEN,
+    Change.NOTES: Message.CAUSE_NOTES,
+    Change.STATISTICS: Message.CAUSE_STATISTICS,
+    Change.TOGETHER: Message.CAUSE_TOGETHER,
+}
+_SUSPICION_WORDS = {
+    Suspicion.CONFIGURATION: Message.SUSPECT_CONFIGURATION,
+    Suspicion.MODEL_GONE: Message.SUSPECT_MODEL_GONE,
+    Suspicion.MODEL_REBUILT: Message.SUSPECT_MODEL_REBUILT,
+    Suspicion.STATISTICS_REBUILT: Message.SUSPECT_STATISTICS,
+    Suspicion.CHUNKING: Message.SUSPECT_CHUNKING,
+    Suspicion.NOTE_GONE: Message.SUSPECT_NOTE_GONE,
+    Suspicion.NOTE_CHANGED: Message.SUSPECT_NOTE_CHANGED,
+    Suspicion.MONTH_WORKED_ON: Message.SUSPECT_MONTH,
+    Suspicion.MANY_NOTES: Message.SUSPECT_MANY_NOTES,
+    Suspicion.UNKNOWN: Message.SUSPECT_UNKNOWN,
+}
+
+
+def change_in_words(change: Change | None, month: str) -> str:
+    """Name a change that is undone; None undoes nothing."""
+    return Message.CAUSE_NOTES_OF.format(month=month) if month else _CHANGE_WORDS[change]
+
+
+def suspicion_in_words(suspected: Suspected) -> str:
+    """Name a change that cannot be undone."""
+    said = _SUSPICION_WORDS[suspected.suspicion].format(month=suspected.month)
+    return Message.SUSPECTED.format(suspicion=said)
 
 
 def p_value_in_words(p_value: float) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 from rag_resources.core.attribution import EvaluatedQuestion, Flip
 from rag_resources.core.comparison import Comparison, HitChanges, NonInferiority, Verdict
 from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig
 from rag_resources.evaluation.gates import Gates
@@ -82,6 +83,7 @@ class ReportedConfiguration:
         refusal: Why it may not serve on this evaluation, in Spanish; None if it may.
         has_questions: Whether its questions are stored and not archived; only for leading ones.
         contrast: None if there is nothing to compare with.
+        causes: What the lost questions of the contrast are due to; None if that was not examined.
     """
 
     evaluation: StoredEvaluation
@@ -91,6 +93,7 @@ class ReportedConfiguration:
     refusal: str | None
     has_questions: bool
     contrast: Contrast | None
+    causes: Attribution | None = None
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ from rag_resources.reporting.plots.history import Events, history_figure
 from rag_resources.reporting.tables import (
     against_in_words,
     answers_table,
+    causes_table,
     configurations_table,
     gates_table,
     interval,
@@ -123,6 +124,7 @@ def _contents(report: EvaluationReport) -> dict[str, object]:
         "answers": answers_table(report),
         "matrix": matrix_table(report.matrix),
         "left_out": ", ".join(f"«{name}»" for name in left_out),
+        "causes": {item.name: causes_table(item) for item in report.leading},
         "against": {item.name: against_in_words(report, item) for item in report.leading},
         "hit_rates_plot": _hit_rates_svg(report),
         "history_plot": _history_svg(report),

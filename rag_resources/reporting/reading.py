@@ -3,7 +3,8 @@
 Its size is bounded: the best configurations, the newest evaluations, the first questions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from uuid import UUID
@@ -11,8 +12,9 @@ from uuid import UUID
 from rag_resources.core.attribution import EvaluatedQuestion, flips
 from rag_resources.core.comparison import compare_pairs, hit_changes
 from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.gate import GateConfig
+from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
@@ -34,6 +36,8 @@ from rag_resources.store.report import evaluation_details, history_of, note_open
 from rag_resources.store.status import read_status
 from rag_resources.store.versions import read_present
 
+Attribute = Callable[[StoredEvaluation, StoredEvaluation], Attribution]
+
 LEADING = 12
 """Configurations that are drawn and compared; nobody reads more lines or columns."""
 HISTORY = 500
@@ -45,6 +49,7 @@ def read_report(
     configurations: Mapping[str, NamedConfiguration],
     *,
     gate: GateConfig | None = None,
+    attribute: Attribute | None = None,
 ) -> EvaluationReport:
     """Read everything in one snapshot with about a dozen statements, then compare.
 
@@ -52,6 +57,8 @@ def read_report(
         database: Open.
         configurations: All present configurations, by name.
         gate: What a configuration must reach; None uses the defaults.
+        attribute: Finds out what the losses of an evaluation are due to; used for those that are
+            worse than what serves, after the snapshot. None leaves that out.
     """
     gate = gate or GateConfig()
     with database.snapshot() as connection:
@@ -104,6 +111,8 @@ def read_report(
         notes = note_openings(connection, _mentioned(contrasts.values(), unfound))
         promotions = list_promotions(connection, limit=EVENTS)
         batches = list_batches(connection, limit=EVENTS)
+    if attribute:
+        reported = tuple(_with_causes(item, attribute) for item in reported)
     names = {item.configuration for item in leading}
     return EvaluationReport(
         read_at=datetime.now(UTC),
@@ -118,6 +127,12 @@ def read_report(
         matrix=_matrix(compared, unfound),
         notes=notes,
     )
+
+
+def _with_causes(item: ReportedConfiguration, attribute: Attribute) -> ReportedConfiguration:
+    if item.contrast is None or item.gates.regression is not GateState.FAIL:
+        return item
+    return replace(item, causes=attribute(item.contrast.before, item.evaluation))
 
 
 def _against(

@@ -13,6 +13,7 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateState, wilson_interval
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import SERVED
+from rag_resources.evaluation.comparison_tables import attribution_table
 from rag_resources.evaluation.summary import (
     GATE_WORDS,
     VERDICT_WORDS,
@@ -164,6 +165,15 @@ def answers_table(report: EvaluationReport) -> PageTable:
         ),
         tuple(rows),
     )
+
+
+def causes_table(item: ReportedConfiguration) -> PageTable | None:
+    """Return what the lost questions are due to; None if that was not examined."""
+    if item.causes is None:
+        return None
+    found = attribution_table(item.causes)
+    rows = tuple(tuple(Cell(text) for text in row) for row in found.rows)
+    return PageTable(found.title, found.columns, rows)
 
 
 def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> list[str]:

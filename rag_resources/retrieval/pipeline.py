@@ -19,6 +19,8 @@ from rag_resources.core.errors import (
     DatabaseUnavailableError,
     DeadlineExceededError,
     DependencyOpenError,
+    InvalidParameterError,
+    ModelMissingError,
     ProviderError,
 )
 from rag_resources.core.filters import RetrievalFilters
@@ -187,6 +189,25 @@ class RetrievalPipeline:
             cached=response.cached,
         )
         return response
+
+    def has_model(self, name: str) -> bool:
+        """Whether questions can be embedded with a model of this name."""
+        try:
+            self._embedder(name)
+        except (InvalidParameterError, ModelMissingError):
+            return False
+        return True
+
+    def over(self, database: Database) -> "RetrievalPipeline":
+        """Return a pipeline with the same models over another database, without caches."""
+        return RetrievalPipeline(
+            database,
+            embedder=self._embedder,
+            tenant=self._tenant,
+            note_model=self._note_model,
+            language_model=self._language_model,
+            reranker=self._reranker,
+        )
 
     def warm_up(self, config: RetrievalConfig) -> None:
         """Load the models of a configuration, which may take longer than a retrieval.

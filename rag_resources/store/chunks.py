@@ -160,6 +160,11 @@ def refresh_statistics(connection: Connection) -> None:
     queries().refresh_corpus_statistics(connection)
 
 
+def shadow_statistics(connection: Connection) -> None:
+    """Let the searches of this session alone see word statistics counted now."""
+    queries().shadow_statistics(connection)
+
+
 def update_statistics(connection: Connection, *, rewritten: int = 0) -> bool:
     """Refresh the full-text search statistics if that is due.
 

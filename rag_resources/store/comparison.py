@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion
@@ -14,6 +15,20 @@ from rag_resources.store.evaluations import stored_evaluation
 
 MIN_PREFIX = 6
 """Fewest hex digits that are accepted as the beginning of an id."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordStatistics:
+    """What happened to the word statistics since a moment.
+
+    Attributes:
+        rebuilt: Whether they were counted anew.
+        differ: Whether they differ from those of the present chunks.
+    """
+
+    rebuilt: bool
+    differ: bool
+
 
 Questions = Mapping[UUID, EvaluatedQuestion]
 
@@ -62,6 +77,21 @@ def evaluated_questions(
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
         )
     return found
+
+
+def notes_since(
+    connection: Connection, since: datetime, *, limit: int
+) -> dict[str, frozenset[UUID]]:
+    """Return the notes that are new or changed since a moment, by month, at most `limit`."""
+    found: dict[str, set[UUID]] = {}
+    for row in queries().notes_since(connection, since=since, row_limit=limit):
+        found.setdefault(row.month, set()).add(row.id)
+    return {month: frozenset(notes) for month, notes in found.items()}
+
+
+def statistics_since(connection: Connection, since: datetime) -> WordStatistics:
+    """Say what happened to the word statistics since a moment."""
+    return WordStatistics(*queries().statistics_since(connection, since=since))
 
 
 def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:

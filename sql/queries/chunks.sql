@@ -144,6 +144,16 @@ FROM (
     SELECT count(*) AS chunk_count, coalesce(avg(lexeme_occurrences), 0) AS average_occurrences FROM chunks
 ) AS c;
 
+-- name: shadow_statistics#
+-- Count the word statistics anew for this session only: its temporary tables come before those of the schema.
+CREATE TEMPORARY TABLE lexeme_statistics AS
+SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s;
+CREATE UNIQUE INDEX ON pg_temp.lexeme_statistics (lexeme);
+CREATE TEMPORARY TABLE index_state AS
+SELECT count(*) AS chunk_count, coalesce(avg(c.lexeme_occurrences), 0)::double precision AS average_lexeme_occurrences
+FROM chunks AS c;
+ANALYZE pg_temp.lexeme_statistics, pg_temp.index_state;
+
 -- name: record_failure!
 -- Record that a text could not be chunked or embedded, one row a text. A note that is deleted or being deleted gets
 -- none.

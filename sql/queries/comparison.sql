@@ -38,3 +38,30 @@ SELECT
     n.id, coalesce(n.external_id, n.id::text) AS name, n.title,
     to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
 FROM notes AS n WHERE n.id = ANY(:note_ids);
+
+-- name: notes_since
+-- Notes that are new or changed since a moment, the latest first.
+-- params:  since timestamptz, row_limit int
+-- returns: id uuid, month text (YYYY-MM, UTC)
+SELECT n.id, to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
+FROM notes AS n WHERE n.updated_at > :since ORDER BY n.updated_at DESC, n.id LIMIT :row_limit;
+
+-- name: statistics_since^
+-- Whether the word statistics were counted anew since a moment, and whether they differ from the present chunks.
+-- params:  since timestamptz
+-- returns: rebuilt bool, differ bool
+WITH counted AS MATERIALIZED (
+    SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s
+)
+
+SELECT
+    i.refreshed_at > :since AS rebuilt,
+    (SELECT count(*) FROM counted) <> (SELECT count(*) FROM lexeme_statistics)
+    OR EXISTS (
+        SELECT FROM counted AS c
+        WHERE NOT EXISTS (
+            SELECT FROM lexeme_statistics AS l
+            WHERE l.lexeme = c.lexeme AND l.document_count = c.document_count
+        )
+    ) AS differ
+FROM index_state AS i;

@@ -75,6 +75,7 @@ class Draft:
             filters.source in (None, self.source)
             and set(filters.tags) <= set(self.tags)
             and (not filters.note_ids or note in filters.note_ids)
+            and note not in filters.excluded_note_ids
             and (filters.created_from is None or self.created_at >= filters.created_from)
             and (filters.created_until is None or self.created_at < filters.created_until)
             and all(
@@ -190,8 +191,8 @@ def drafts() -> st.SearchStrategy[list[Draft]]:
 
 
 @st.composite
-def conditions(draw: Callable[..., Any]) -> tuple[RetrievalFilters, list[int]]:
-    """Any filters, and the places of the notes that are asked for by id."""
+def conditions(draw: Callable[..., Any]) -> tuple[RetrievalFilters, list[int], list[int]]:
+    """Any filters, and the places of the notes that are asked for and excluded by id."""
     moments = st.none() | st.integers(0, 4).map(lambda day: START + timedelta(days=day))
     first, last = draw(moments), draw(moments)
     if first and last and first >= last:
@@ -204,14 +205,14 @@ def conditions(draw: Callable[..., Any]) -> tuple[RetrievalFilters, list[int]]:
         created_until=last,
         metadata=draw(st.dictionaries(st.sampled_from(["k", "j", "x"]), values, max_size=2)),
     )
-    return filters, draw(st.lists(st.integers(0, 7), max_size=4))
+    wanted, excluded = (draw(st.lists(st.integers(0, 7), max_size=4)) for _ in range(2))
+    return filters, wanted, excluded
 
 
-def with_ids(filters: RetrievalFilters, places: Iterable[int], ids: Sequence[UUID]) -> Any:
-    """The filters with the ids of these places; a place too far is a note nobody has."""
+def of_places(places: Iterable[int], ids: Sequence[UUID]) -> tuple[UUID, ...]:
+    """The ids of notes by place; a place too far is a note nobody has."""
     known = dict(enumerate(ids))
-    wanted = tuple(known.get(place, UUID(int=place)) for place in places)
-    return filters.model_copy(update={"note_ids": wanted})
+    return tuple(known.get(place, UUID(int=place)) for place in places)
 
 
 def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) -> None:
@@ -249,12 +250,15 @@ def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) 
 @one_database
 @given(drafts(), conditions())
 def test_filters_agree_with_a_predicate_over_the_notes(
-    corpus: Corpus, written: list[Draft], condition: tuple[RetrievalFilters, list[int]]
+    corpus: Corpus,
+    written: list[Draft],
+    condition: tuple[RetrievalFilters, list[int], list[int]],
 ) -> None:
     """Property 44 too: whatever the filters, nothing foreign and nothing expired."""
-    filters, places = condition
+    filters, wanted, excluded = condition
     ids = [note_id(d.tenant, d.source, str(number)) for number, d in enumerate(written)]
-    assert_filters_hold(corpus, written, with_ids(filters, places, ids))
+    named = {"note_ids": of_places(wanted, ids), "excluded_note_ids": of_places(excluded, ids)}
+    assert_filters_hold(corpus, written, filters.model_copy(update=named))
 
 
 @pytest.mark.parametrize(

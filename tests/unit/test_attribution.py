@@ -1,16 +1,12 @@
-"""The differences between two evaluations, and the months that explain lost questions."""
+"""The differences between two evaluations: fields, and questions that flipped."""
 
 from collections.abc import Sequence
 from uuid import UUID
-
-import pytest
 
 from rag_resources.core.attribution import (
     ConfigChange,
     EvaluatedQuestion,
     Flip,
-    MonthBlame,
-    blame_months,
     config_changes,
     flips,
 )
@@ -70,62 +66,9 @@ def test_config_changes_name_nested_fields() -> None:
     ]
 
 
-@pytest.fixture
-def lost() -> list[Flip]:
-    """Two questions lost: one of March; one of January, displaced by notes of March and May."""
-    return [
-        Flip(question(1, [3], [3]), question(1, [3], [8])),
-        Flip(question(2, [1], [1]), question(2, [1], [33, 5])),
-    ]
-
-
-MONTHS = {note(1): "2025-01", note(3): "2025-03", note(33): "2025-03", note(5): "2025-05"}
-
-
-def test_a_month_explains_the_questions_whose_notes_it_has(lost: list[Flip]) -> None:
-    """The other question is explained by the notes that displaced its note, even of March."""
-    assert blame_months(lost, MONTHS, {"2025-03"}) == [MonthBlame("2025-03", 1, 1)]
-
-
-def test_newcomers_count_only_where_no_month_of_the_question_was_touched(lost: list[Flip]) -> None:
-    assert blame_months(lost, MONTHS, {"2025-01", "2025-03", "2025-05"}) == [
-        MonthBlame("2025-03", 1, 0),
-        MonthBlame("2025-01", 1, 0),
-    ]
-
-
-def test_months_that_explain_nothing_are_not_named(lost: list[Flip]) -> None:
-    assert blame_months(lost, MONTHS, {"2024-12"}) == []
-    gained = [Flip(flip.after, flip.before) for flip in lost]
-    assert blame_months(gained, MONTHS, {"2025-03"}) == []
-
-
-def test_months_that_explain_most_come_first_then_the_newest(lost: list[Flip]) -> None:
-    assert [item.month for item in blame_months(lost, MONTHS, {"2025-01", "2025-03"})] == [
-        "2025-03",
-        "2025-01",
-    ]
-    assert blame_months(lost, MONTHS, {"2025-05"}) == [MonthBlame("2025-05", 0, 1)]
-
-
 def test_questions_gained_come_by_the_rank_they_have_now() -> None:
     before = by_id(*(question(number, [number], []) for number in (1, 2, 3)))
     after = by_id(
         question(1, [1], [7, 8, 1]), question(2, [2], [2]), question(3, [3], [7, 8, 9, 3])
     )
     assert [flip.after.golden_id.int for flip in flips(before, after)] == [2, 1, 3]
-
-
-def test_a_month_that_explains_more_comes_before_a_newer_one(lost: list[Flip]) -> None:
-    """By a month's own lost questions, then by those it displaced; gained ones do not count."""
-    another = Flip(question(4, [1], [1]), question(4, [1], [8]))
-    gained = Flip(lost[1].after, lost[1].before)
-    assert blame_months([gained, *lost, another], MONTHS, {"2025-01", "2025-03"}) == [
-        MonthBlame("2025-01", 2, 0),
-        MonthBlame("2025-03", 1, 0),
-    ]
-    march = Flip(question(5, [2], [2]), question(5, [2], [33]))
-    assert blame_months([lost[1], march], MONTHS, {"2025-03", "2025-05"}) == [
-        MonthBlame("2025-03", 0, 2),
-        MonthBlame("2025-05", 0, 1),
-    ]

@@ -88,6 +88,7 @@ def test_a_metadata_value_keeps_its_type(value: Any) -> None:
         ({"note_ids": ["siete"]}, "note_ids.0: «siete» no es un identificador (UUID)"),
         ({"note_ids": [7]}, "note_ids.0: «7» no es un identificador (UUID)"),
         ({"note_ids": [NOTE] * 1001}, "note_ids: tiene más de 1000 valores"),
+        ({"excluded_note_ids": [NOTE] * 10_001}, "excluded_note_ids: tiene más de 10000 valores"),
         ({"created_from": "ayer"}, f"created_from: «ayer» {NO_DATE}"),
         ({"created_until": []}, f"created_until: «[]» {NO_DATE}"),
         ({"created_until": "2025-02-30"}, f"created_until: «2025-02-30» {NO_DATE}"),

@@ -1,0 +1,288 @@
+"""What lost questions are due to: they are asked again with one change undone at a time.
+
+A change that brings a question back is its cause. How a question is asked is passed in; that is in
+`evaluation.attribution`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from rag_resources.core.configuration import RetrievalConfig
+
+MAX_QUESTIONS = 50
+"""Most lost questions that are asked again."""
+MAX_MONTHS = 6
+"""Most months whose new notes are hidden one by one: those with the most new notes."""
+
+_OF_THE_MODEL = ("model", "similarity_threshold")
+
+
+class Change(StrEnum):
+    """A change between two evaluations that can be undone for a question."""
+
+    CONFIGURATION = "configuration"
+    MODEL = "model"
+    GOLDEN = "golden"
+    NOTES = "notes"
+    STATISTICS = "statistics"
+    TOGETHER = "together"
+    """All of them at once; none alone brings the question back."""
+
+
+class Suspicion(StrEnum):
+    """A change that cannot be undone, so nothing proves that it is the cause."""
+
+    CONFIGURATION = "configuration"
+    MODEL_GONE = "model_gone"
+    MODEL_REBUILT = "model_rebuilt"
+    STATISTICS_REBUILT = "statistics_rebuilt"
+    CHUNKING = "chunking"
+    NOTE_GONE = "note_gone"
+    NOTE_CHANGED = "note_changed"
+    MONTH_WORKED_ON = "month_worked_on"
+    MANY_NOTES = "many_notes"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A way to ask lost questions again.
+
+    Attributes:
+        undone: The change that is undone; None undoes nothing.
+        month: As `YYYY-MM`, if only the new notes of this month are hidden.
+        config: How to search.
+        golden: Whether the question and its relevant notes are those of before.
+        hidden: Notes that are not searched.
+        rebuilt: Whether the word statistics are counted anew.
+    """
+
+    undone: Change | None
+    config: RetrievalConfig
+    month: str = ""
+    golden: bool = False
+    hidden: frozenset[UUID] = frozenset()
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The ways in which lost questions are asked again.
+
+    Attributes:
+        unchanged: With nothing undone. What that brings back was not lost for good.
+        single: With one change undone, each.
+        months: With the new notes of one month hidden, each; only for questions that come back when
+            all new notes are hidden.
+        together: With all changes undone, for what nothing else brings back; None if there are not
+            several.
+    """
+
+    unchanged: Counterfactual
+    single: tuple[Counterfactual, ...]
+    months: tuple[Counterfactual, ...]
+    together: Counterfactual | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A change, and the lost questions that come back when it is undone.
+
+    Attributes:
+        month: As `YYYY-MM`; empty for any change but new notes, and for those of several months.
+    """
+
+    change: Change
+    month: str
+    queries: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """What else changed for questions that nothing brings back.
+
+    Attributes:
+        month: As `YYYY-MM`, if it is about the notes of one month.
+    """
+
+    suspicion: Suspicion
+    month: str
+    queries: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What the lost questions are due to.
+
+    Attributes:
+        lost: Number of lost questions.
+        examined: Those that were asked again, the best ranked before first.
+        unstable: Those of them that are found again with nothing undone.
+        causes: Most questions first. A question that comes back in several ways counts in each.
+        suspected: For the questions that nothing brings back.
+    """
+
+    lost: int
+    examined: frozenset[UUID]
+    unstable: frozenset[UUID]
+    causes: tuple[Cause, ...]
+    suspected: tuple[Suspected, ...]
+
+    @property
+    def unexplained(self) -> frozenset[UUID]:
+        """The questions that nothing brings back."""
+        return self.examined - self.unstable - _all_of(self.causes)
+
+    def share(self, queries: AbstractSet[UUID]) -> float:
+        """Return the share of the examined questions that some of them are, in [0, 1]."""
+        return len(queries) / len(self.examined) if self.examined else 0.0
+
+
+Ask = Callable[[Counterfactual, frozenset[UUID]], AbstractSet[UUID]]
+"""Asks questions in a way and returns those that are found, by golden id."""
+
+
+def plan_counterfactuals(
+    before: RetrievalConfig | None,
+    after: RetrievalConfig,
+    *,
+    models: AbstractSet[str],
+    golden_changed: bool,
+    new_notes: Mapping[str, frozenset[UUID]],
+    statistics_differ: bool,
+) -> Plan:
+    """Return the ways to ask lost questions again, one for each change that can be undone.
+
+    Args:
+        before: The configuration of the first evaluation; None if it cannot be used any more.
+        after: That of the second.
+        models: The models with vectors.
+        golden_changed: Whether a lost question was edited, or its relevant notes.
+        new_notes: Notes that are new or changed since the first evaluation, by month.
+        statistics_differ: Whether the word statistics differ from those of the present notes.
+    """
+    single: list[Counterfactual] = []
+    together: dict[str, object] = {}
+    usable = after
+    if before is not None:
+        searched = _with_model_of(after, before)
+        if searched != after:
+            single.append(Counterfactual(Change.CONFIGURATION, searched))
+        if before.model in models:
+            usable = before
+            if before.model != after.model:
+                single.append(Counterfactual(Change.MODEL, _with_model_of(before, after)))
+        else:
+            usable = searched
+    if golden_changed:
+        single.append(Counterfactual(Change.GOLDEN, after, golden=True))
+        together["golden"] = True
+    hidden = frozenset(note for notes in new_notes.values() for note in notes)
+    if hidden:
+        only = next(iter(new_notes)) if len(new_notes) == 1 else ""
+        single.append(Counterfactual(Change.NOTES, after, month=only, hidden=hidden))
+        together["hidden"] = hidden
+    if statistics_differ:
+        single.append(Counterfactual(Change.STATISTICS, after, rebuilt=True))
+        together["rebuilt"] = True
+    largest = sorted(new_notes, key=lambda month: (-len(new_notes[month]), month))[:MAX_MONTHS]
+    return Plan(
+        Counterfactual(None, after),
+        tuple(single),
+        tuple(
+            Counterfactual(Change.NOTES, after, month=month, hidden=new_notes[month])
+            for month in largest
+            if len(new_notes) > 1
+        ),
+        Counterfactual(Change.TOGETHER, usable, **together)  # type: ignore[arg-type]
+        if len(single) > 1
+        else None,
+    )
+
+
+def find_causes(
+    lost: Sequence[UUID],
+    plan: Plan,
+    ask: Ask,
+    suspects: Mapping[tuple[Suspicion, str], AbstractSet[UUID]],
+) -> Attribution:
+    """Ask lost questions again in the ways of a plan, and say what they are due to.
+
+    Args:
+        lost: The most important first; at most `MAX_QUESTIONS` are asked.
+        plan: The ways to ask them.
+        ask: Asks them.
+        suspects: Changes that cannot be undone, with their month or an empty text, and the
+            questions that each may be the cause of.
+    """
+    examined = frozenset(lost[:MAX_QUESTIONS])
+    unstable = _found(ask, plan.unchanged, examined)
+    left = examined - unstable
+    causes: list[Cause] = []
+    for item in plan.single:
+        back = _found(ask, item, left)
+        if item.undone is Change.NOTES and plan.months:
+            causes += _by_month(plan, back, ask)
+        else:
+            causes.append(_cause(item, back))
+    rest = left - _all_of(causes)
+    if plan.together:
+        back = _found(ask, plan.together, rest)
+        causes.append(_cause(plan.together, back))
+        rest -= back
+    return Attribution(
+        len(lost),
+        examined,
+        unstable,
+        tuple(
+            sorted(
+                (cause for cause in causes if cause.queries),
+                key=lambda cause: (-len(cause.queries), cause.change, cause.month),
+            )
+        ),
+        _suspected(rest, suspects),
+    )
+
+
+def _with_model_of(model_of: RetrievalConfig, config: RetrievalConfig) -> RetrievalConfig:
+    """Return a configuration with the model of another, and what belongs to that model."""
+    if config.model == model_of.model:
+        return config
+    return config.model_copy(update={name: getattr(model_of, name) for name in _OF_THE_MODEL})
+
+
+def _found(ask: Ask, item: Counterfactual, queries: frozenset[UUID]) -> frozenset[UUID]:
+    return frozenset(ask(item, queries)) & queries if queries else frozenset()
+
+
+def _cause(item: Counterfactual, queries: frozenset[UUID]) -> Cause:
+    return Cause(item.undone or Change.TOGETHER, item.month, queries)
+
+
+def _by_month(plan: Plan, back: frozenset[UUID], ask: Ask) -> list[Cause]:
+    """Find the month whose notes alone keep a question from coming back."""
+    causes = [_cause(item, _found(ask, item, back)) for item in plan.months]
+    return [*causes, Cause(Change.NOTES, "", back - _all_of(causes))]
+
+
+def _all_of(causes: Sequence[Cause]) -> frozenset[UUID]:
+    return frozenset(query for cause in causes for query in cause.queries)
+
+
+def _suspected(
+    rest: frozenset[UUID], suspects: Mapping[tuple[Suspicion, str], AbstractSet[UUID]]
+) -> tuple[Suspected, ...]:
+    found = [
+        Suspected(suspicion, month, rest & queries)
+        for (suspicion, month), queries in suspects.items()
+        if rest & queries
+    ]
+    known = frozenset(query for item in found for query in item.queries)
+    if rest - known:
+        found.append(Suspected(Suspicion.UNKNOWN, "", rest - known))
+    return tuple(
+        sorted(found, key=lambda item: (-len(item.queries), item.suspicion.value, item.month))
+    )

@@ -1,0 +1,222 @@
+"""Asks the questions that an evaluation lost again, with one change undone at a time.
+
+The ways and what follows from their answers are in `core.counterfactuals`; tables of the result are
+in `evaluation.comparison_tables`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.attribution import EvaluatedQuestion, Flip, flips
+from rag_resources.core.configuration import RetrievalConfig, parse_retrieval
+from rag_resources.core.counterfactuals import (
+    Attribution,
+    Counterfactual,
+    Plan,
+    Suspicion,
+    find_causes,
+    plan_counterfactuals,
+)
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.evaluation import StoredEvaluation, hits_of
+from rag_resources.core.filters import MAX_EXCLUDED, RetrievalFilters
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.asking import ask_in_full
+from rag_resources.evaluation.summary import change_in_words
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.chunks import shadow_statistics
+from rag_resources.store.comparison import (
+    evaluated_questions,
+    name_notes,
+    notes_since,
+    statistics_since,
+)
+from rag_resources.store.versions import read_present
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of two evaluations and of the database now.
+
+    Attributes:
+        before: The configuration of the first; None if it cannot be used any more.
+        after: That of the second; None likewise.
+        models: Those of the two that can still be used.
+        changed: Notes that are new or changed since the first evaluation, by month; the relevant
+            ones of lost questions are among them.
+        suspects: See `find_causes`.
+    """
+
+    lost: Mapping[UUID, Flip]
+    before: RetrievalConfig | None
+    after: RetrievalConfig | None
+    models: frozenset[str]
+    changed: Mapping[str, frozenset[UUID]]
+    statistics_differ: bool
+    suspects: Mapping[tuple[Suspicion, str], frozenset[UUID]]
+
+    def plan(self) -> Plan | None:
+        """Return how to ask the lost questions again; None if they cannot be asked."""
+        if self.after is None or (self.after.uses_vectors and self.after.model not in self.models):
+            return None
+        relevant = {note for flip in self.lost.values() for note in _relevant(flip)}
+        return plan_counterfactuals(
+            self.before,
+            self.after,
+            models=self.models,
+            golden_changed=any(map(_is_edited, self.lost.values())),
+            new_notes={
+                month: notes - relevant for month, notes in self.changed.items() if notes - relevant
+            },
+            statistics_differ=self.statistics_differ,
+        )
+
+
+def attribute_losses(
+    database: Database,
+    pipeline: RetrievalPipeline,
+    before: StoredEvaluation,
+    after: StoredEvaluation,
+    *,
+    worked: Collection[str] = (),
+    told: Callable[[str], None] = lambda _: None,
+) -> Attribution:
+    """Find out what the questions are due to that the second evaluation lost.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        before: Of the same or another configuration.
+        after: Compared with it.
+        worked: Months whose chunks or vectors were made between the two, as `YYYY-MM`.
+        told: Called with a sentence before each way to ask.
+    """
+    with database.snapshot() as connection:
+        facts = _read_facts(connection, pipeline, before, after, worked)
+    plan = facts.plan() if facts.lost else None
+
+    def ask(item: Counterfactual, queries: frozenset[UUID]) -> set[UUID]:
+        told(
+            Message.ATTRIBUTION_ASKING.format(
+                change=change_in_words(item.undone, item.month), count=len(queries)
+            )
+        )
+        asked = [facts.lost[key] for key in facts.lost if key in queries]
+        entries = [_entry(flip.before if item.golden else flip.after) for flip in asked]
+        filters = RetrievalFilters(excluded_note_ids=tuple(sorted(item.hidden)))
+        with _searching(database, pipeline, rebuilt=item.rebuilt) as own:
+            found = hits_of(ask_in_full(own, item.config, entries, filters=filters))
+        return {key for key, is_hit in found.items() if is_hit}
+
+    unasked = Plan(Counterfactual(None, RetrievalConfig()), (), (), None)
+    return find_causes(
+        list(facts.lost),
+        plan or unasked,
+        ask if plan else lambda *_: frozenset(),
+        facts.suspects,
+    )
+
+
+@contextmanager
+def _searching(
+    database: Database, pipeline: RetrievalPipeline, *, rebuilt: bool
+) -> Iterator[RetrievalPipeline]:
+    """Yield the pipeline, or one that sees word statistics counted anew, which nobody else does."""
+    if not rebuilt:
+        yield pipeline
+        return
+    with database.apart(shadow_statistics) as own:
+        yield pipeline.over(own)
+
+
+def _entry(question: EvaluatedQuestion) -> GoldenEntry:
+    return GoldenEntry(
+        question.query, question.relevant, "", question.category, 1, golden_id=question.golden_id
+    )
+
+
+def _relevant(flip: Flip) -> set[UUID]:
+    return {*flip.before.relevant, *flip.after.relevant}
+
+
+def _is_edited(flip: Flip) -> bool:
+    before, after = flip.before, flip.after
+    return before.query != after.query or set(before.relevant) != set(after.relevant)
+
+
+def _usable(evaluation: StoredEvaluation) -> RetrievalConfig | None:
+    try:
+        return parse_retrieval(dict(evaluation.config), origin=evaluation.configuration)
+    except InvalidConfigurationError:
+        return None
+
+
+def _read_facts(
+    connection: Connection,
+    pipeline: RetrievalPipeline,
+    before: StoredEvaluation,
+    after: StoredEvaluation,
+    worked: Collection[str],
+) -> _Facts:
+    ids = (before.evaluation_id, after.evaluation_id)
+    questions = evaluated_questions(connection, ids)
+    found = flips(*(questions[key] for key in ids))
+    lost = {flip.after.golden_id: flip for flip in found if flip.is_lost}
+    changed = notes_since(connection, before.created_at, limit=MAX_EXCLUDED + 1)
+    is_hidden = sum(map(len, changed.values())) <= MAX_EXCLUDED
+    statistics = statistics_since(connection, before.created_at)
+    registered = read_present(connection).model_digests.keys()
+    wanted = {before.model, after.model}
+    models = frozenset(name for name in wanted & registered if pipeline.has_model(name))
+    configs = (_usable(before), _usable(after))
+    everything = frozenset(lost)
+    doubts = {
+        Suspicion.CONFIGURATION: None in configs,
+        Suspicion.MODEL_GONE: wanted != models,
+        Suspicion.MODEL_REBUILT: before.model == after.model
+        and before.model_digest != after.model_digest,
+        Suspicion.CHUNKING: before.chunking_hashes != after.chunking_hashes,
+        Suspicion.STATISTICS_REBUILT: statistics.rebuilt,
+        Suspicion.MANY_NOTES: not is_hidden,
+    }
+    return _Facts(
+        lost,
+        *configs,
+        models,
+        changed if is_hidden else {},
+        statistics.differ,
+        {
+            **{(doubt, ""): everything for doubt, is_so in doubts.items() if is_so},
+            **_doubts_of_notes(connection, lost, changed, worked),
+        },
+    )
+
+
+def _doubts_of_notes(
+    connection: Connection,
+    lost: Mapping[UUID, Flip],
+    changed: Mapping[str, frozenset[UUID]],
+    worked: Collection[str],
+) -> dict[tuple[Suspicion, str], frozenset[UUID]]:
+    """Return what happened to the relevant notes of lost questions."""
+    relevant: dict[UUID, Sequence[UUID]] = {key: flip.after.relevant for key, flip in lost.items()}
+    notes = name_notes(connection, sorted({note for own in relevant.values() for note in own}))
+    new = {note for own in changed.values() for note in own}
+
+    def where(applies: Callable[[UUID], bool]) -> frozenset[UUID]:
+        return frozenset(key for key, own in relevant.items() if any(map(applies, own)))
+
+    return {
+        (Suspicion.NOTE_GONE, ""): where(lambda note: note not in notes),
+        (Suspicion.NOTE_CHANGED, ""): where(new.__contains__),
+        **{
+            (Suspicion.MONTH_WORKED_ON, month): where(
+                lambda note, month=month: note in notes and notes[note].month == month  # type: ignore[misc]
+            )
+            for month in sorted(worked)
+        },
+    }

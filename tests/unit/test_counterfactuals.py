@@ -1,0 +1,205 @@
+"""What lost questions are due to, by hand: which come back in which way."""
+
+from collections.abc import Set as AbstractSet
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.counterfactuals import (
+    MAX_MONTHS,
+    MAX_QUESTIONS,
+    Ask,
+    Attribution,
+    Cause,
+    Change,
+    Counterfactual,
+    Plan,
+    Suspected,
+    Suspicion,
+    find_causes,
+    plan_counterfactuals,
+)
+from tests.strategies import uuid_number
+
+OLD, NEW = RetrievalConfig(model="e5_small"), RetrievalConfig(model="e5_small", contextual=False)
+NOTES = {f"2025-0{month}": frozenset({uuid_number(month)}) for month in (1, 2, 3)}
+
+
+def ids(*numbers: int) -> frozenset[UUID]:
+    return frozenset(UUID(int=number) for number in numbers)
+
+
+def plan(before: RetrievalConfig | None = OLD, **changes: Any) -> Plan:
+    """What is planned if nothing changed but what is given."""
+    nothing: dict[str, Any] = {
+        "models": {"e5_small", "use_multilingual"},
+        "golden_changed": False,
+        "new_notes": {},
+        "statistics_differ": False,
+    }
+    return plan_counterfactuals(before, changes.pop("after", OLD), **nothing | changes)
+
+
+def scripted(back: dict[tuple[Change | None, str], AbstractSet[UUID]]) -> Ask:
+    """Questions that come back, by change and month; others do not."""
+
+    def ask(item: Counterfactual, queries: frozenset[UUID]) -> AbstractSet[UUID]:
+        return queries & back.get((item.undone, item.month), frozenset())
+
+    return ask
+
+
+def found(
+    lost: int,
+    planned: Plan,
+    back: dict[tuple[Change | None, str], AbstractSet[UUID]],
+    suspects: dict[tuple[Suspicion, str], AbstractSet[UUID]] | None = None,
+) -> Attribution:
+    questions = [UUID(int=number) for number in range(1, lost + 1)]
+    return find_causes(questions, planned, scripted(back), suspects or {})
+
+
+def test_what_changed_is_undone_and_nothing_else() -> None:
+    assert (plan().single, plan().months, plan().together) == ((), (), None)
+    planned = plan(after=NEW, golden_changed=True)
+    assert planned.unchanged == Counterfactual(None, NEW)
+    assert planned.single == (
+        Counterfactual(Change.CONFIGURATION, OLD),
+        Counterfactual(Change.GOLDEN, NEW, golden=True),
+    )
+    assert planned.together == Counterfactual(Change.TOGETHER, OLD, golden=True)
+
+
+def test_model_and_configuration_are_undone_apart() -> None:
+    """A threshold belongs to its model."""
+    before = OLD.model_copy(update={"similarity_threshold": 0.8})
+    after = NEW.model_copy(update={"model": "use_multilingual", "similarity_threshold": 0.2})
+    configuration, model = plan(before, after=after).single
+    assert configuration == Counterfactual(
+        Change.CONFIGURATION, after.model_copy(update={"contextual": True})
+    )
+    assert model == Counterfactual(
+        Change.MODEL, NEW.model_copy(update={"similarity_threshold": 0.8})
+    )
+    gone = plan(before, after=after, models={"use_multilingual"})
+    assert [item.undone for item in gone.single] == [Change.CONFIGURATION]
+    assert plan(None, after=after).single == ()
+
+
+def test_new_notes_are_hidden_together_then_by_month() -> None:
+    """One month alone needs no second look; of many, those with the most notes are looked at."""
+    planned = plan(new_notes=NOTES)
+    assert [item.month for item in planned.months] == ["2025-01", "2025-02", "2025-03"]
+    [all_of_them] = planned.single
+    assert (all_of_them.month, len(all_of_them.hidden)) == ("", 3)
+    only = plan(new_notes={"2025-01": NOTES["2025-01"]})
+    assert (only.single[0].month, only.months) == ("2025-01", ())
+    many = {f"2024-{month:02}": frozenset(map(uuid_number, range(month))) for month in range(1, 13)}
+    months = [item.month for item in plan(new_notes=many).months]
+    assert months == [f"2024-{month:02}" for month in range(12, 12 - MAX_MONTHS, -1)]
+
+
+def test_the_change_that_brings_questions_back_is_their_cause_with_its_share() -> None:
+    """Of eight lost: six by the configuration, one by the one new note, one by nothing."""
+    planned = plan(after=NEW, new_notes={"2025-01": NOTES["2025-01"]})
+    result = found(
+        8,
+        planned,
+        {
+            (Change.CONFIGURATION, ""): ids(1, 2, 3, 4, 5, 6),
+            (Change.NOTES, "2025-01"): ids(7),
+        },
+    )
+    assert result.causes == (
+        Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4, 5, 6)),
+        Cause(Change.NOTES, "2025-01", ids(7)),
+    )
+    assert [result.share(cause.queries) for cause in result.causes] == [0.75, 0.125]
+    assert result.unexplained == ids(8)
+    assert result.suspected == (Suspected(Suspicion.UNKNOWN, "", ids(8)),)
+
+
+def test_a_loss_that_no_month_explains_is_put_on_no_month() -> None:
+    result = found(
+        4, plan(after=NEW, new_notes=NOTES), {(Change.CONFIGURATION, ""): ids(1, 2, 3, 4)}
+    )
+    assert result.causes == (Cause(Change.CONFIGURATION, "", ids(1, 2, 3, 4)),)
+
+
+def test_notes_of_several_months_that_displace_a_note_together_are_told_so() -> None:
+    result = found(
+        3,
+        plan(new_notes=NOTES),
+        {(Change.NOTES, ""): ids(1, 2, 3), (Change.NOTES, "2025-02"): ids(1)},
+    )
+    assert result.causes == (
+        Cause(Change.NOTES, "", ids(2, 3)),
+        Cause(Change.NOTES, "2025-02", ids(1)),
+    )
+
+
+def test_a_question_found_again_with_nothing_undone_has_no_cause() -> None:
+    everything = ids(1, 2)
+    result = found(2, plan(after=NEW), {(None, ""): ids(1), (Change.CONFIGURATION, ""): everything})
+    assert (result.unstable, result.causes) == (
+        ids(1),
+        (Cause(Change.CONFIGURATION, "", ids(2)),),
+    )
+
+
+def test_changes_that_only_count_together_are_told_so() -> None:
+    """A question that one change alone brings back is not asked again with all of them."""
+    asked: list[tuple[Change | None, int]] = []
+    back = {(Change.GOLDEN, ""): ids(1), (Change.TOGETHER, ""): ids(1, 2)}
+
+    def ask(item: Counterfactual, queries: frozenset[UUID]) -> AbstractSet[UUID]:
+        asked.append((item.undone, len(queries)))
+        return scripted(back)(item, queries)
+
+    result = find_causes([*ids(1, 2)], plan(after=NEW, golden_changed=True), ask, {})
+    assert result.causes == (
+        Cause(Change.GOLDEN, "", ids(1)),
+        Cause(Change.TOGETHER, "", ids(2)),
+    )
+    assert asked == [
+        (None, 2),
+        (Change.CONFIGURATION, 2),
+        (Change.GOLDEN, 2),
+        (Change.TOGETHER, 1),
+    ]
+
+
+def test_what_cannot_be_undone_is_suspected_only_of_what_nothing_explains() -> None:
+    result = found(
+        3,
+        plan(after=NEW),
+        {(Change.CONFIGURATION, ""): ids(1)},
+        {
+            (Suspicion.MODEL_REBUILT, ""): ids(1, 2, 3),
+            (Suspicion.MONTH_WORKED_ON, "2025-03"): ids(1, 3),
+            (Suspicion.NOTE_GONE, ""): frozenset(),
+        },
+    )
+    assert result.suspected == (
+        Suspected(Suspicion.MODEL_REBUILT, "", ids(2, 3)),
+        Suspected(Suspicion.MONTH_WORKED_ON, "2025-03", ids(3)),
+    )
+
+
+@pytest.mark.parametrize("lost", [0, MAX_QUESTIONS + 7])
+def test_the_cost_is_bounded_and_told(lost: int) -> None:
+    asked: list[int] = []
+
+    def ask(_: Counterfactual, queries: frozenset[UUID]) -> AbstractSet[UUID]:
+        asked.append(len(queries))
+        return frozenset()
+
+    questions = [UUID(int=number) for number in range(lost)]
+    result = find_causes(questions, plan(after=NEW, new_notes=NOTES), ask, {})
+    assert (result.lost, len(result.examined)) == (lost, min(lost, MAX_QUESTIONS))
+    assert max(asked, default=0) == min(lost, MAX_QUESTIONS)
+    # Unchanged, configuration, notes and together; no month, since hiding all brings nothing back.
+    assert len(asked) == (4 if lost else 0)
+    assert result.share(frozenset()) == 0
