@@ -93,6 +93,7 @@ def print_results(
     compared = comparison_table(
         latest,
         application.evaluations.gate,
+        application.evaluations.evidence(latest),
         title=Message.RESULTS_TITLE.format(queries=queries),
     )
     table = Table(box=box.SIMPLE_HEAD, title=compared.title)

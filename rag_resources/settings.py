@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
@@ -193,6 +194,11 @@ class Settings(BaseSettings):
         `rag_home` holds the embedded database. With another it may be a worker's local folder.
         """
         return self.files_url is not None or self.database_url is None
+
+    @property
+    def search(self) -> SearchSettings:
+        """The settings that change what a question finds."""
+        return SearchSettings(self.tenant, self.note_embedding_model, self.llm_model or "")
 
     @property
     def configuration_folders(self) -> tuple[Path, ...]:

@@ -8,9 +8,11 @@ from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, summarize
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.store.contents import count_contents, read_contents
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 
 
@@ -71,12 +73,21 @@ def store_evaluation(
     index_version: int = 1,
     created_at: datetime | None = None,
 ) -> UUID:
-    """Store an evaluation, made at the given time or now."""
+    """Store an evaluation of what is there now, made at the given time or now."""
     outcomes = [item.outcome for item in asked]
-    context = EvaluationContext(
-        name, config or RetrievalConfig(), golden, digest, index_version=index_version
-    )
+    config = config or RetrievalConfig()
     with database.transaction() as connection:
+        count_contents(connection)
+        searched = read_contents(connection, config, SearchSettings())
+        context = EvaluationContext(
+            name,
+            config,
+            golden,
+            digest,
+            index_version=index_version,
+            contents=searched.contents,
+            measured_at=searched.read_at,
+        )
         stored = insert_evaluation(connection, context, summarize(outcomes), outcomes)
         if created_at:
             connection.execute(

@@ -157,11 +157,15 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
             path = rag.evaluations.write_report(report)
             fallen = rag.evaluations.fallen()
         latest = [item.evaluation for item in report.configurations]
+        evidence = {
+            item.evaluation.evaluation_id: item.gates.evidence for item in report.configurations
+        }
+        compared = comparison_markdown(latest, report.gate, evidence)
         yield dg.MaterializeResult(
             metadata={
                 "report": dg.MetadataValue.path(path),
                 "configurations": len(latest),
-                "comparison": dg.MetadataValue.md(comparison_markdown(latest, report.gate)),
+                "comparison": dg.MetadataValue.md(compared),
                 **_plots(report),
                 **_report_numbers(report),
             }
@@ -184,17 +188,24 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
 
 
 def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
-    """Return the numbers that Dagster plots: what serves, the best, how many pass."""
-    measured = [item for item in report.configurations if not item.evaluation.is_disturbed]
-    if not measured:
+    """Return the numbers that Dagster plots: what serves, the best, how many pass.
+
+    What is stale or disturbed is left out: a number in a plot has no room for the word.
+    """
+    told = [
+        item
+        for item in report.configurations
+        if not item.gates.staleness and not item.gates.disturbance
+    ]
+    if not told:
         return {}
     numbers = {
-        "best_hit_rate_at_10": measured[0].evaluation.hit_rate_at_10,
-        "best_mrr": max(item.evaluation.mrr for item in measured),
-        "passing": sum(item.gates.hit_rate.allows_promotion for item in report.configurations),
+        "best_hit_rate_at_10": told[0].evaluation.hit_rate_at_10,
+        "best_mrr": max(item.evaluation.mrr for item in told),
+        "passing": sum(item.gates.hit_rate.allows_promotion for item in told),
         "unfound_questions": len(report.matrix.unfound),
     }
-    for item in measured:
+    for item in told:
         if item.is_of(report.status.promotion):
             numbers["serving_hit_rate_at_10"] = item.evaluation.hit_rate_at_10
             numbers["serving_mrr"] = item.evaluation.mrr

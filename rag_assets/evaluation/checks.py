@@ -13,7 +13,7 @@ from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 from rag_resources.evaluation.gates import Gates
-from rag_resources.evaluation.summary import gate_in_words
+from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
@@ -126,10 +126,11 @@ def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
             "hit_rate_at_10_low": verdict.interval.low,
             "hit_rate_at_10_high": verdict.interval.high,
             "threshold": verdict.threshold,
+            "evidence": evidence_in_words(gates.evidence),
             "state": verdict.state.value,
             "degraded_queries": gates.evaluation.degraded_queries,
         },
-        description=gate_in_words(verdict, gates.evaluation.total_queries),
+        description=gates.description,
     )
 
 
@@ -138,7 +139,7 @@ def settled_result(gates: Gates) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=gates.hit_rate.state is GateState.PASS,
         metadata={"queries_to_settle": gates.hit_rate.queries_to_settle},
-        description=gate_in_words(gates.hit_rate, gates.evaluation.total_queries),
+        description=gates.description,
     )
 
 

@@ -10,6 +10,7 @@ from rag_assets.configured import Configured
 from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
 
 
@@ -45,7 +46,7 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
     def promoted_config(
         context: dg.AssetExecutionContext, config: PromotionConfig, rag: RagResource
     ) -> dg.MaterializeResult[None]:
-        """Promote a candidate on its latest evaluation, unless its gate is not passed."""
+        """Promote a candidate that passes its gate on an evaluation of what is searched now."""
         with told_as_failure():
             outcome = rag.serving.promote(
                 configured.configurations,
@@ -63,6 +64,8 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                 "served_hit_rate": evaluation.served_hit_rate,
                 "mrr": evaluation.mrr,
                 "latency_p95_ms": evaluation.latency_p95_ms,
+                "evidence": evidence_in_words(outcome.evidence),
+                "evaluated_again": ", ".join(outcome.evaluated_again) or "–",
                 "changed": outcome.changed,
                 "refused": dg.MetadataValue.md(
                     "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items())

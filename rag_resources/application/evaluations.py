@@ -1,14 +1,16 @@
 """Use cases of evaluation: measure, compare, experiment, report and archive."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from rag_resources.configurations import load_configurations
 from rag_resources.core.comparison import NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import Evidence
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.power import GoldenPower
@@ -21,6 +23,7 @@ from rag_resources.evaluation.comparison import (
     compare_by_name,
     compare_with_serving,
 )
+from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
@@ -31,9 +34,9 @@ from rag_resources.reporting.data import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import fallen
 from rag_resources.settings import Settings
+from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
 from rag_resources.store.golden import list_golden
-from rag_resources.store.versions import read_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class Evaluations:
             gate=self.settings.gate,
             run_id=run_id,
             store=store,
+            settings=self.settings.search,
             progress=progress,
         )
 
@@ -136,19 +140,38 @@ class Evaluations:
 
     def stale(self, configurations: Mapping[str, NamedConfiguration]) -> list[str]:
         """Return the configurations without an undisturbed evaluation of the present state."""
-        with self.database.transaction() as connection:
-            present = read_present(connection)
-            latest = {name: latest_evaluation(connection, name) for name in configurations}
+        latest = {name: self.latest(name) for name in configurations}
+        evidence = self.evidence([item for item in latest.values() if item], configurations)
         return [
             name
             for name, evaluation in latest.items()
             if evaluation is None
             or evaluation.served_hit_rate is None
             or evaluation.is_disturbed
-            or not evaluation.versions.is_same_measurement(
-                present.versions(configurations[name].retrieval)
-            )
+            or not evidence[evaluation.evaluation_id].is_current
         ]
+
+    def evidence(
+        self,
+        evaluations: Sequence[StoredEvaluation],
+        configurations: Mapping[str, NamedConfiguration] | None = None,
+    ) -> dict[UUID, Evidence]:
+        """Return whether evaluations still stand for what they measured, by id.
+
+        Args:
+            evaluations: To judge.
+            configurations: By name, as they are now; None reads their files.
+        """
+        if configurations is None:
+            configurations = load_configurations(self.settings.configuration_folders)
+        with self.database.transaction() as connection:
+            return count_and_read_evidence(
+                connection,
+                evaluations,
+                configurations,
+                gate=self.settings.gate,
+                settings=self.settings.search,
+            )
 
     def compare(
         self, before: str, after: str, *, common_only: bool
@@ -193,13 +216,15 @@ class Evaluations:
 
     def gates(self, evaluation: StoredEvaluation) -> Gates:
         """Judge an evaluation by every gate, against what serves now."""
+        evidence = self.evidence([evaluation])[evaluation.evaluation_id]
         with self.database.snapshot() as connection:
-            return read_gates(connection, evaluation, self.settings.gate)
+            return read_gates(connection, evaluation, self.settings.gate, evidence)
 
     def fallen(self) -> str | None:
         """Say in Spanish why what serves does not pass any more; None if it does."""
-        with self.database.snapshot() as connection:
-            return fallen(connection, self.settings.gate)
+        with self.database.transaction() as connection:
+            count_contents(connection)
+            return fallen(connection, self.settings.gate, self.settings.search)
 
     def compare_with_serving(self, evaluation: StoredEvaluation) -> EvaluationComparison | None:
         """Compare an evaluation with that of what serves; None if there is nothing to compare."""
@@ -212,7 +237,11 @@ class Evaluations:
 
         configurations = load_configurations(self.settings.configuration_folders)
         return read_report(
-            self.database, configurations, gate=self.settings.gate, attribute=self.attribute
+            self.database,
+            configurations,
+            gate=self.settings.gate,
+            settings=self.settings.search,
+            attribute=self.attribute,
         )
 
     def write_report(self, report: EvaluationReport, output: Path | None = None) -> str:

@@ -1,13 +1,17 @@
 """Which configuration answers: reads, promotes and withdraws it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.deadline import Deadline
 from rag_resources.database.pool import Database
-from rag_resources.serving.promotion import PromotionOutcome, promote_best
+from rag_resources.serving.promotion import (
+    PromotionOutcome,
+    needing_evaluation,
+    promote_best,
+)
 from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withdraw
 from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
@@ -18,10 +22,15 @@ from rag_resources.store.vector_indexes import index_model_that_serves
 
 @dataclass(frozen=True, slots=True)
 class ServingConfiguration:
-    """The serving configuration of a database."""
+    """The serving configuration of a database.
+
+    Attributes:
+        evaluate: Evaluates a configuration in a run, and stores the evaluation.
+    """
 
     database: Database
     settings: Settings
+    evaluate: Callable[[NamedConfiguration, str | None], object]
 
     def read(self, default: NamedConfiguration, *, deadline: Deadline | None = None) -> Serving:
         """Return the serving configuration; the default before the first promotion."""
@@ -54,16 +63,24 @@ class ServingConfiguration:
     ) -> PromotionOutcome:
         """Promote a candidate, by default the best one, and make sure its vector index exists.
 
+        Candidates whose evaluation is not of what is searched now are evaluated again first.
+
         Raises:
-            RagError: See `promote_best`.
+            RagError: See `promote_best` and `evaluate`.
         """
+        gate, settings = self.settings.gate, self.settings.search
+        again = needing_evaluation(
+            self.database, configurations, gate=gate, settings=settings, name=name
+        )
+        for candidate in again:
+            self.evaluate(configurations[candidate], run_id)
         outcome = promote_best(
-            self.database, configurations, gate=self.settings.gate, name=name, run_id=run_id
+            self.database, configurations, gate=gate, settings=settings, name=name, run_id=run_id
         )
         index_model_that_serves(
             self.database, outcome.evaluation.model, min_rows=self.settings.hnsw_min_rows
         )
-        return outcome
+        return replace(outcome, evaluated_again=tuple(again))
 
     def withdraw(self, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
         """Let the previous configuration serve again.

@@ -99,7 +99,13 @@ class Application:
         """Which configuration serves."""
         from rag_resources.application.serving import ServingConfiguration
 
-        return ServingConfiguration(self.database, self.settings)
+        return ServingConfiguration(
+            self.database,
+            self.settings,
+            evaluate=lambda configuration, run_id: self.evaluations.run(
+                configuration, run_id=run_id
+            ),
+        )
 
     @property
     def migration(self) -> "Migration":

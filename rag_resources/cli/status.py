@@ -1,7 +1,8 @@
 """`rag status`: what runs, what the database contains, what serves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
@@ -10,6 +11,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.core.evidence import Evidence
     from rag_resources.core.gate import GateConfig
     from rag_resources.database.schema import Schema
     from rag_resources.settings import Settings
@@ -22,15 +24,15 @@ def status(as_json: JsonOption = False) -> None:
     settings = read_settings()
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
-    found = _read(url) if url and not problem else None
+    found, evidence = _read(url, settings) if url and not problem else (None, {})
     models = found.with_configured(settings.all_models) if found else []
     if as_json:
-        contents = _as_json(found, models) if found else None
+        contents = _as_json(found, models, evidence) if found else None
         write_json({"server": server, "database": contents, "problem": problem})
         return
     _show_server(server)
     if found:
-        _show_database(found, models, settings.gate)
+        _show_database(found, models, settings.gate, evidence)
     elif problem:
         say(problem)
 
@@ -66,13 +68,23 @@ def schema_of(url: str) -> "Schema":
         return read_schema(connection)
 
 
-def _read(url: str) -> "DatabaseStatus":
-    """Read the counts from a database with the current schema."""
+def _read(url: str, settings: "Settings") -> "tuple[DatabaseStatus, Mapping[UUID, Evidence]]":
+    """Read a database with the current schema: counts, and whether its evaluations are current."""
+    from rag_resources.configurations import load_configurations
     from rag_resources.database.pool import Database
+    from rag_resources.evaluation.evidence import count_and_read_evidence
     from rag_resources.store.status import read_status
 
     with Database(url, on_wait=tell_wait) as database, database.transaction() as connection:
-        return read_status(connection)
+        found = read_status(connection)
+        evidence = count_and_read_evidence(
+            connection,
+            found.evaluations,
+            load_configurations(settings.configuration_folders),
+            gate=settings.gate,
+            settings=settings.search,
+        )
+        return found, evidence
 
 
 def _show_server(server: dict[str, Any]) -> None:
@@ -85,7 +97,10 @@ def _show_server(server: dict[str, Any]) -> None:
 
 
 def _show_database(
-    found: "DatabaseStatus", models: "list[ModelStatus]", gate: "GateConfig"
+    found: "DatabaseStatus",
+    models: "list[ModelStatus]",
+    gate: "GateConfig",
+    evidence: "Mapping[UUID, Evidence]",
 ) -> None:
     from rag_resources.providers.registry import embedded_runtime
 
@@ -115,15 +130,18 @@ def _show_database(
         if runtime := embedded_runtime(model.name):
             say(Message.STATUS_RUNTIME.format(model=model.name, runtime=runtime))
     if found.evaluations:
-        console().print(_evaluations_table(found.evaluations, gate))
+        console().print(_evaluations_table(found.evaluations, gate, evidence))
     else:
         say(Message.NO_EVALUATIONS)
 
 
-def _evaluations_table(evaluations: "Sequence[StoredEvaluation]", gate: "GateConfig") -> Any:
+def _evaluations_table(
+    evaluations: "Sequence[StoredEvaluation]",
+    gate: "GateConfig",
+    evidence: "Mapping[UUID, Evidence]",
+) -> Any:
     """Show what fits 80 columns; the whole comparison is in `rag_resources.evaluation.summary`."""
-    from rag_resources.core.evaluation import judge_stored
-    from rag_resources.evaluation.summary import GATE_WORDS, rate_in_words
+    from rag_resources.evaluation.summary import rate_in_words, verdict_in_words
 
     columns = (
         Message.COLUMN_CONFIGURATION,
@@ -142,7 +160,7 @@ def _evaluations_table(evaluations: "Sequence[StoredEvaluation]", gate: "GateCon
             rate_in_words(item.served_hit_rate),
             f"{item.mrr:.3f}",
             f"{item.latency_p95_ms:.0f}",
-            GATE_WORDS[judge_stored(item, gate).state],
+            verdict_in_words(item, gate, evidence[item.evaluation_id]),
         )
         for item in sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     ]
@@ -174,7 +192,9 @@ def _models_table(models: "list[ModelStatus]") -> Any:
     return table(columns, rows)
 
 
-def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, Any]:
+def _as_json(
+    found: "DatabaseStatus", models: "list[ModelStatus]", evidence: "Mapping[UUID, Evidence]"
+) -> dict[str, Any]:
     from rag_resources.providers.registry import embedded_runtime
 
     return {
@@ -200,12 +220,14 @@ def _as_json(found: "DatabaseStatus", models: "list[ModelStatus]") -> dict[str, 
             }
             for model in models
         ],
-        "evaluations": [_evaluation(item) for item in found.evaluations],
+        "evaluations": [
+            _evaluation(item, evidence[item.evaluation_id]) for item in found.evaluations
+        ],
         "serving": _promotion(found.promotion) if found.promotion else None,
     }
 
 
-def _evaluation(item: "StoredEvaluation") -> dict[str, Any]:
+def _evaluation(item: "StoredEvaluation", evidence: "Evidence") -> dict[str, Any]:
     return {
         "configuration": item.configuration,
         "evaluationId": str(item.evaluation_id),
@@ -218,6 +240,8 @@ def _evaluation(item: "StoredEvaluation") -> dict[str, Any]:
         "latencyP95Ms": item.latency_p95_ms,
         "gate": item.gate,
         "degradedQueries": item.degraded_queries,
+        "evidence": evidence.state.value,
+        "evidenceReasons": list(evidence.reasons),
     }
 
 

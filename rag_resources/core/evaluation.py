@@ -6,6 +6,7 @@ from datetime import datetime
 from statistics import fmean
 from uuid import UUID
 
+from rag_resources.core.evidence import Contents
 from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
@@ -170,6 +171,8 @@ class StoredEvaluation:
             was evaluated before this was measured.
         latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
         latency_p95_high_ms: Upper end.
+        contents: Fingerprints of what it searched; None if they were not recorded yet.
+        measured_at: When it began, by the database's clock; None likewise.
         degraded_queries: Questions that could not be asked in full.
         latency_queries: Questions whose latency was measured; None likewise.
         late_queries: Those of them that users would not have got in full; None likewise.
@@ -206,6 +209,8 @@ class StoredEvaluation:
     served_hit_rate: float | None = None
     latency_p95_low_ms: float | None = None
     latency_p95_high_ms: float | None = None
+    contents: Contents | None = None
+    measured_at: datetime | None = None
     degraded_queries: int = 0
     latency_queries: int | None = None
     late_queries: int | None = None

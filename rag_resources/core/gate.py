@@ -27,6 +27,8 @@ class GateConfig(BaseModel):
         latency_p95_ms: Upper limit of the p95 latency of a retrieval, in milliseconds.
         margin: How far Hit_Rate@10 and the hit rate of what users get may be below those of the
             serving configuration.
+        changed_notes: Largest share of notes that may have changed since an evaluation, none of
+            them relevant to a golden question, before it stands for nothing any more.
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
         regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
@@ -37,6 +39,7 @@ class GateConfig(BaseModel):
     hit_rate_at_10: float = Field(HIT_RATE_THRESHOLD, gt=0, le=1)
     latency_p95_ms: float = Field(2000.0, gt=0)
     margin: float = Field(0.02, gt=0, lt=1)
+    changed_notes: float = Field(0.02, ge=0, lt=1)
     hit_rate_blocks: bool = True
     latency_blocks: bool = True
     regression_blocks: bool = True

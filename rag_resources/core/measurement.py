@@ -1,7 +1,8 @@
-"""The versions of everything that the figures of an evaluation depend on.
+"""The versions of everything that the figures of an evaluation depend on, to say what changed.
 
 `store.versions` reads the current ones; those of a stored evaluation are
-`StoredEvaluation.versions`.
+`StoredEvaluation.versions`. Whether an evaluation still stands for what it measured is decided in
+`core.evidence`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from rag_resources.core.configuration import RetrievalConfig
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of what was measured, or would be now: equal versions give equal results.
+    """The versions of what was measured, or would be now.
 
     Attributes:
         model_digest: Digest of the model's weights; empty if it is unknown or retired.
@@ -26,14 +27,6 @@ class Versions:
     model_digest: str
     chunking_hashes: tuple[str, ...]
     index_version: int
-
-    def is_same_measurement(self, other: "Versions") -> bool:
-        """Whether configuration, questions and index are the same."""
-        return (self.config_hash, self.golden_hash, self.index_version) == (
-            other.config_hash,
-            other.golden_hash,
-            other.index_version,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -611,6 +611,26 @@ class Message:
     NOT_PROMOTED: Template
     REFUSED_NOT_EVALUATED: Template
     REFUSED_CONFIG_CHANGED: Template
+    REFUSED_STALE: Template
+    EVIDENCE_CURRENT: Template
+    EVIDENCE_AGED: Template
+    EVIDENCE_AND_GATE: Template
+    EVIDENCE_STALE: Template
+    EVIDENCE_UNRECORDED: Template
+    EVIDENCE_EXPIRED: Template
+    EVIDENCE_CHANGED_NOTES: Template
+    EVIDENCE_MOVED: Template
+    EVIDENCE_MOVED_IN: Template
+    PART_NOTES: Template
+    PART_CHUNKS: Template
+    PART_VECTORS: Template
+    PART_WINDOWS: Template
+    PART_NOTE_VECTORS: Template
+    PART_WAITING: Template
+    PART_WORDS: Template
+    PART_MODEL: Template
+    PART_SETTINGS: Template
+    PART_UNCOUNTED: Template
     REFUSED_GOLDEN_CHANGED: Template
     REFUSED_UNMEASURED: Template
     REFUSED_NO_CANDIDATES: Template
@@ -619,7 +639,6 @@ class Message:
     REFUSED_HIT_RATE: Template
     REFUSED_LATENCY: Template
     REFUSED_REGRESSION: Template
-    REFUSED_MODEL_BACK: Template
     REFUSED_MODEL_RETIRED: Template
     CANDIDATE_NOT_FOUND: Template
 

@@ -116,6 +116,7 @@ class Database:
         self._dsn = dsn
         self._guard = guard
         self._min_connections = min_connections
+        self._configure = configure
         self._pool = self._new_pool()
         self._lent: set[LimitedConnection] = set()
         # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
@@ -139,7 +140,7 @@ class Database:
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 **_KEEPALIVE,
             },
-            configure=lambda connection: _configure(connection, configure),
+            configure=lambda connection: _configure(connection, self._configure),
             open=False,
         )
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.evaluation.comparison import compare_with_serving
-from rag_resources.evaluation.summary import inferiority_in_words
+from rag_resources.evaluation.summary import (
+    evidence_in_words,
+    gate_in_words,
+    inferiority_in_words,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,14 @@ class Gates:
         config: What it must reach.
         hit_rate: Hit_Rate@10 against the threshold.
         against: The comparison with what serves; None if there is nothing to compare with.
+        evidence: Whether the evaluation still stands for what it measured.
     """
 
     evaluation: StoredEvaluation
     config: GateConfig
     hit_rate: GateVerdict
     against: Against | None
+    evidence: Evidence
 
     @property
     def latency(self) -> GateState:
@@ -87,6 +94,23 @@ class Gates:
         if not self.evaluation.is_disturbed:
             return None
         return Message.DISTURBANCE.format(count=self.evaluation.degraded_queries)
+
+    @property
+    def description(self) -> str:
+        """Explain in Spanish the verdict on Hit_Rate@10; figures that aged are told as such."""
+        said = gate_in_words(self.hit_rate, self.evaluation.total_queries)
+        if self.evidence.is_current:
+            return said
+        return Message.EVIDENCE_AND_GATE.format(
+            evidence=evidence_in_words(self.evidence), verdict=said
+        )
+
+    @property
+    def staleness(self) -> str | None:
+        """Say in Spanish why the figures stand for nothing any more; None if they still do."""
+        if self.evidence.state is not EvidenceState.STALE:
+            return None
+        return Message.REFUSED_STALE.format(reasons=self.evidence.explanation)
 
     @property
     def shortfall(self) -> str | None:
@@ -116,9 +140,11 @@ class Gates:
         return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=joined("; ", lost))
 
 
-def judge_gates(evaluation: StoredEvaluation, config: GateConfig, against: Against | None) -> Gates:
+def judge_gates(
+    evaluation: StoredEvaluation, config: GateConfig, against: Against | None, evidence: Evidence
+) -> Gates:
     """Judge an evaluation by every gate."""
-    return Gates(evaluation, config, judge_stored(evaluation, config), against)
+    return Gates(evaluation, config, judge_stored(evaluation, config), against, evidence)
 
 
 def against_serving(name: str, comparison: Comparison, config: GateConfig) -> Against:
@@ -128,7 +154,9 @@ def against_serving(name: str, comparison: Comparison, config: GateConfig) -> Ag
     )
 
 
-def read_gates(connection: Connection, evaluation: StoredEvaluation, gate: GateConfig) -> Gates:
+def read_gates(
+    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig, evidence: Evidence
+) -> Gates:
     """Judge an evaluation by every gate, against what serves now."""
     compared = compare_with_serving(connection, evaluation)
     against = (
@@ -136,4 +164,4 @@ def read_gates(connection: Connection, evaluation: StoredEvaluation, gate: GateC
         if compared
         else None
     )
-    return judge_gates(evaluation, gate, against)
+    return judge_gates(evaluation, gate, against, evidence)

@@ -7,14 +7,17 @@ from uuid import UUID
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import ask_in_full, time_questions
+from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
+from rag_resources.store.contents import count_contents, forget_contents, read_contents
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden, locate_places
 from rag_resources.store.models import fetch_model
@@ -42,6 +45,7 @@ def evaluate(
     gate: GateConfig | None = None,
     run_id: str | None = None,
     store: bool = True,
+    settings: SearchSettings | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
     """Run every golden question, one after another, and store the metrics.
@@ -59,6 +63,7 @@ def evaluate(
         gate: The criteria of the verdict; None uses the defaults.
         run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
+        settings: Those that the pipeline searches with; None is the defaults.
         progress: Called with 1 after each question, after each of the latency pass, and after each
             judged answer.
 
@@ -67,7 +72,10 @@ def evaluate(
         ModelMissingError: Nothing is indexed with the configuration's model.
         DatabaseUnavailableError: The database was lost outside a retrieval.
     """
+    settings = settings or SearchSettings()
     with database.transaction() as connection:
+        count_contents(connection)
+        searched = read_contents(connection, config, settings)
         entries = list_golden(connection)
         places = locate_places(connection, entries)
         versions = read_present(connection, entries).versions(config)
@@ -87,15 +95,21 @@ def evaluate(
     summary = summarize(outcomes, judgements, gate=gate, timings=timings)
     if not store:
         return Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
-    context = EvaluationContext(
-        configuration=configuration,
-        config=config,
-        golden_hash=versions.golden_hash,
-        model_digest=versions.model_digest,
-        index_version=versions.index_version,
-        chunking_hashes=versions.chunking_hashes,
-        run_id=run_id,
-    )
     with database.transaction() as connection:
+        count_contents(connection)
+        context = EvaluationContext(
+            configuration=configuration,
+            config=config,
+            golden_hash=versions.golden_hash,
+            model_digest=versions.model_digest,
+            index_version=versions.index_version,
+            chunking_hashes=versions.chunking_hashes,
+            run_id=run_id,
+            contents=contents_measured(
+                connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
+            ),
+            measured_at=searched.read_at,
+        )
         evaluation_id = insert_evaluation(connection, context, summary, outcomes)
+        forget_contents(connection)
     return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary(), versions)

@@ -1,23 +1,34 @@
 """Evaluations as sentences and as a table; the whole report is `reporting.page`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.counterfactuals import Change, Suspected, Suspicion
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
+from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
 
 
 def comparison_table(
-    evaluations: Sequence[StoredEvaluation], gate: GateConfig, *, title: str = ""
+    evaluations: Sequence[StoredEvaluation],
+    gate: GateConfig,
+    evidence: Mapping[UUID, Evidence],
+    *,
+    title: str = "",
 ) -> ReportTable:
     """Return a row per evaluation, best first, with formatted cells; `@k` is Hit_Rate@k.
 
-    `@final` is what users get.
+    `@final` is what users get. The columns per passage appear if any evaluation was judged per
+    passage.
 
-    The columns per passage appear if any evaluation was judged per passage.
+    Args:
+        evaluations: The rows.
+        gate: What they must reach.
+        evidence: Whether each still stands for what it measured, by id.
+        title: Of the table.
     """
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     by_passage = any(item.passage_queries for item in ordered)
@@ -45,7 +56,7 @@ def comparison_table(
                 f"{item.ndcg_at_10:.3f}",
                 *(_passage_cells(item) if by_passage else ()),
                 f"{item.latency_p50_ms:.0f}/{item.latency_p95_ms:.0f}",
-                GATE_WORDS[judge_stored(item, gate).state],
+                verdict_in_words(item, gate, evidence[item.evaluation_id]),
             )
             for item in ordered
         ),
@@ -61,11 +72,13 @@ def rate_in_words(rate: float | None) -> str:
     return "–" if rate is None else f"{rate:.3f}"
 
 
-def comparison_markdown(evaluations: Sequence[StoredEvaluation], gate: GateConfig) -> str:
+def comparison_markdown(
+    evaluations: Sequence[StoredEvaluation], gate: GateConfig, evidence: Mapping[UUID, Evidence]
+) -> str:
     """Return the table in Markdown."""
     if not evaluations:
         return Message.NO_EVALUATIONS
-    return comparison_table(evaluations, gate).markdown()
+    return comparison_table(evaluations, gate, evidence).markdown()
 
 
 GATE_WORDS = {
@@ -73,6 +86,13 @@ GATE_WORDS = {
     "inconclusive": Message.GATE_INCONCLUSIVE,
     "fail": Message.GATE_FAIL,
     "disturbed": Message.GATE_DISTURBED,
+}
+
+
+EVIDENCE_WORDS = {
+    EvidenceState.CURRENT: Message.EVIDENCE_CURRENT,
+    EvidenceState.AGED: Message.EVIDENCE_AGED,
+    EvidenceState.STALE: Message.EVIDENCE_STALE,
 }
 
 
@@ -87,6 +107,21 @@ _INFERIORITY_WORDS = {
     Inferiority.INFERIOR: Message.INFERIORITY_INFERIOR,
     Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
 }
+
+
+def verdict_in_words(evaluation: StoredEvaluation, gate: GateConfig, evidence: Evidence) -> str:
+    """Say in a few words whether an evaluation passes; stale figures pass nothing."""
+    aged = EVIDENCE_WORDS[evidence.state]
+    if evidence.state is EvidenceState.STALE:
+        return aged
+    verdict = GATE_WORDS[judge_stored(evaluation, gate).state]
+    return verdict if evidence.is_current else f"{verdict} ({aged})"
+
+
+def evidence_in_words(evidence: Evidence) -> str:
+    """Say whether an evaluation still stands for what it measured, and why not."""
+    word = EVIDENCE_WORDS[evidence.state]
+    return word if evidence.is_current else f"{word}: {evidence.explanation}"
 
 
 def gate_in_words(verdict: GateVerdict, queries: int) -> str:

@@ -14,12 +14,14 @@ from rag_resources.core.comparison import compare_pairs, hit_changes
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
-from rag_resources.evaluation.gates import Against, judge_gates
+from rag_resources.evaluation.evidence import read_evidence
+from rag_resources.evaluation.gates import Against, Gates, judge_gates
 from rag_resources.reporting.data import (
     SHOWN_NEWCOMERS,
     SHOWN_UNFOUND,
@@ -30,11 +32,11 @@ from rag_resources.reporting.data import (
 )
 from rag_resources.serving.promotion import refusal
 from rag_resources.store.comparison import Questions, evaluated_questions
+from rag_resources.store.contents import count_contents
 from rag_resources.store.migration import list_batches
 from rag_resources.store.promotions import Promotion, evaluation_of_serving, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
 from rag_resources.store.status import read_status
-from rag_resources.store.versions import read_present
 
 Attribute = Callable[[StoredEvaluation, StoredEvaluation], Attribution]
 
@@ -49,6 +51,7 @@ def read_report(
     configurations: Mapping[str, NamedConfiguration],
     *,
     gate: GateConfig | None = None,
+    settings: SearchSettings | None = None,
     attribute: Attribute | None = None,
 ) -> EvaluationReport:
     """Read everything in one snapshot with about a dozen statements, then compare.
@@ -57,13 +60,15 @@ def read_report(
         database: Open.
         configurations: All present configurations, by name.
         gate: What a configuration must reach; None uses the defaults.
+        settings: Those that are searched with; None is the defaults.
         attribute: Finds out what the losses of an evaluation are due to; used for those that are
             worse than what serves, after the snapshot. None leaves that out.
     """
-    gate = gate or GateConfig()
+    gate, settings = gate or GateConfig(), settings or SearchSettings()
+    with database.transaction() as connection:
+        count_contents(connection)
     with database.snapshot() as connection:
         status = read_status(connection)
-        present = read_present(connection)
         ordered = sorted(status.evaluations, key=_best_first)
         leading = _leading(ordered, status.promotion)
         history = history_of(connection, [item.configuration for item in leading], limit=HISTORY)
@@ -74,24 +79,23 @@ def read_report(
         )
         contrasts = _contrasts(leading, befores, questions)
 
-        gates = {
-            item.evaluation_id: judge_gates(
-                item, gate, _against(contrasts.get(item.evaluation_id), serving, gate)
+        def judged(item: StoredEvaluation) -> Gates:
+            named = configurations.get(item.configuration)
+            config = named.retrieval if named else None
+            return judge_gates(
+                item,
+                gate,
+                _against(contrasts.get(item.evaluation_id), serving, gate),
+                read_evidence(connection, item, config, gate=gate, settings=settings),
             )
-            for item in ordered
-        }
+
+        gates = {item.evaluation_id: judged(item) for item in ordered}
 
         def refused(item: StoredEvaluation) -> str | None:
             named = configurations.get(item.configuration)
             if named is None:
                 return Message.REPORT_CONFIGURATION_GONE
-            return refusal(
-                connection,
-                named,
-                gates[item.evaluation_id],
-                now=present.versions(named.retrieval),
-                by_itself=True,
-            )
+            return refusal(connection, named, gates[item.evaluation_id], by_itself=True)
 
         details = evaluation_details(connection, [item.evaluation_id for item in ordered])
         reported = tuple(
@@ -117,7 +121,7 @@ def read_report(
     return EvaluationReport(
         read_at=datetime.now(UTC),
         status=status,
-        golden=present.golden_hash,
+        golden=status.present.golden_hash,
         gate=gate,
         configurations=reported,
         leading=tuple(item for item in reported if item.name in names),

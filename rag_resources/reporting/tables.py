@@ -15,11 +15,11 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.evaluation.comparison_tables import attribution_table
 from rag_resources.evaluation.summary import (
-    GATE_WORDS,
     VERDICT_WORDS,
-    gate_in_words,
+    evidence_in_words,
     inferiority_in_words,
     p_value_in_words,
+    verdict_in_words,
 )
 from rag_resources.reporting.data import (
     ComparisonMatrix,
@@ -34,6 +34,7 @@ _GATE_MARKS = {
     GateState.FAIL: ("✗", "bad"),
     GateState.DISTURBED: ("?", "bad"),
 }
+_STALE_MARK = ("·", "open")
 _VERDICT_MARKS = {
     Verdict.BETTER: ("▲", "good"),
     Verdict.WORSE: ("▼", "bad"),
@@ -210,7 +211,7 @@ def interval(low: float, high: float) -> str:
 
 def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) -> tuple[Cell, ...]:
     own = item.evaluation
-    mark, tone = _GATE_MARKS[item.gates.hit_rate.state]
+    mark, tone = _gate_mark(item)
     rates = (own.hit_rate_at_1, own.hit_rate_at_3, own.hit_rate_at_5, own.hit_rate_at_10)
     values = (
         f"{own.mrr:.3f}",
@@ -220,7 +221,7 @@ def _configuration_row(report: EvaluationReport, item: ReportedConfiguration) ->
     )
     return (
         Cell(item.name, tuple(_circumstances(report, item))),
-        Cell(f"{mark} {GATE_WORDS[item.gates.hit_rate.state]}", tone=tone),
+        Cell(f"{mark} {verdict_in_words(own, report.gate, item.gates.evidence)}", tone=tone),
         *(_hit_rate(rate, own.total_queries) for rate in rates),
         Cell(ABSENT)
         if own.served_hit_rate is None
@@ -248,6 +249,8 @@ def _circumstances(report: EvaluationReport, item: ReportedConfiguration) -> Ite
     )
     if own.golden_hash != report.golden:
         yield Message.REPORT_OTHER_GOLDEN.format(golden=own.golden_hash)
+    if not item.gates.evidence.is_current:
+        yield evidence_in_words(item.gates.evidence)
     if own.failed_queries:
         yield Message.REPORT_FAILED.format(count=own.failed_queries)
     if item.gates.disturbance:
@@ -260,9 +263,15 @@ def _hit_rate(rate: float, queries: int) -> Cell:
 
 
 def _hit_rate_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
-    mark, tone = _GATE_MARKS[item.gates.hit_rate.state]
-    said = gate_in_words(item.gates.hit_rate, item.evaluation.total_queries)
+    mark, tone = _gate_mark(item)
+    said = item.gates.description
     return Cell(f"{mark} {said}", _warning(report.gate.hit_rate_blocks), tone)
+
+
+def _gate_mark(item: ReportedConfiguration) -> tuple[str, str]:
+    if item.gates.staleness:
+        return _STALE_MARK
+    return _GATE_MARKS[item.gates.hit_rate.state]
 
 
 def _latency_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:

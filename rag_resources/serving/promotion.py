@@ -5,23 +5,26 @@ Going back to an earlier configuration, whatever its gate says, is `serving.roll
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION
-from rag_resources.core.configuration import NamedConfiguration, Role
+from rag_resources.core.configuration import NamedConfiguration, Role, parse_retrieval
 from rag_resources.core.errors import (
     GateNotPassedError,
     InvalidConfigurationError,
     MigrationHeldError,
 )
 from rag_resources.core.evaluation import StoredEvaluation, best_to_serve
+from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.gates import Gates, read_gates
+from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.holds import current_hold
-from rag_resources.store.models import known_since
+from rag_resources.store.models import fetch_model
 from rag_resources.store.promotions import (
     current_promotion,
     is_withdrawn,
@@ -29,16 +32,25 @@ from rag_resources.store.promotions import (
     promote,
     rolled_back_at,
 )
-from rag_resources.store.versions import read_present
 
 
 @dataclass(frozen=True, slots=True)
 class PromotionOutcome:
-    """What serves now, the evaluation it was promoted on, and whether anything changed."""
+    """What serves now.
+
+    Attributes:
+        evaluation: What it was promoted on.
+        evidence: Whether that stands for what is searched now.
+        changed: Whether this changed it.
+        refused: Why other candidates may not serve, by name.
+        evaluated_again: The candidates that were evaluated for this decision.
+    """
 
     evaluation: StoredEvaluation
+    evidence: Evidence
     changed: bool
     refused: Mapping[str, str]
+    evaluated_again: tuple[str, ...] = ()
 
 
 def promote_best(
@@ -46,13 +58,14 @@ def promote_best(
     configurations: Mapping[str, NamedConfiguration],
     *,
     gate: GateConfig | None = None,
+    settings: SearchSettings | None = None,
     name: str | None = None,
     run_id: str | None = None,
 ) -> PromotionOutcome:
     """Promote the named candidate, or the best one that passed its gate.
 
-    The latest evaluation is read in the promoting transaction, so no caller can bypass a gate.
-    Which is best is decided by `best_to_serve`.
+    The latest evaluation, and whether it still stands for what it measured, are read in the
+    promoting transaction, so no caller can bypass a gate. `best_to_serve` decides which is best.
 
     Only a person who names a candidate ends a rollback or a withdrawal. Without a name, nothing is
     promoted while the migration is rolled back, nothing that was withdrawn, and nothing on an
@@ -62,6 +75,7 @@ def promote_best(
         database: Open.
         configurations: All configurations, by name.
         gate: What an evaluation must reach; None uses the defaults.
+        settings: Those that are searched with; None is the defaults.
         name: The candidate to promote; None promotes the best.
         run_id: Dagster's run, if any.
 
@@ -72,37 +86,38 @@ def promote_best(
             gives names and numbers.
     """
     candidates = _candidates(configurations, name)
-    gate = gate or GateConfig()
+    gate, settings = gate or GateConfig(), settings or SearchSettings()
     with database.transaction() as connection:
         lock_promotions(connection)
         if name is None:
             _refuse_while_rolled_back(connection)
-        present = read_present(connection)
-        passed: list[StoredEvaluation] = []
+        count_contents(connection)
+        passed: dict[UUID, tuple[StoredEvaluation, Evidence]] = {}
         refused: dict[str, str] = {}
         for candidate in candidates:
             evaluation = latest_evaluation(connection, candidate.name)
             if evaluation is None:
                 refused[candidate.name] = Message.REFUSED_NOT_EVALUATED
                 continue
-            reason = refusal(
-                connection,
-                candidate,
-                read_gates(connection, evaluation, gate),
-                now=present.versions(candidate.retrieval),
-                by_itself=name is None,
+            evidence = read_evidence(
+                connection, evaluation, candidate.retrieval, gate=gate, settings=settings
             )
+            gates = read_gates(connection, evaluation, gate, evidence)
+            reason = refusal(connection, candidate, gates, by_itself=name is None)
             if reason:
                 refused[candidate.name] = reason
             else:
-                passed.append(evaluation)
+                passed[evaluation.evaluation_id] = evaluation, evidence
         if not passed:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
             raise GateNotPassedError(Message.NOT_PROMOTED.format(reasons=reasons), **refused)
-        best = best_to_serve(passed, serving=_serving_hash(connection, configurations))
+        best = best_to_serve(
+            [evaluation for evaluation, _ in passed.values()],
+            serving=_serving_hash(connection, configurations),
+        )
         changed = _promote(connection, best, configurations, run_id)
-    return PromotionOutcome(best, changed, refused)
+    return PromotionOutcome(best, passed[best.evaluation_id][1], changed, refused)
 
 
 def refusal(
@@ -110,7 +125,6 @@ def refusal(
     candidate: NamedConfiguration,
     gates: Gates,
     *,
-    now: Versions,
     by_itself: bool,
 ) -> str | None:
     """Say in Spanish why a configuration may not serve on this evaluation; None if it may.
@@ -119,35 +133,75 @@ def refusal(
         connection: Open.
         candidate: The configuration as it is now.
         gates: The verdicts on an evaluation of the candidate.
-        now: The versions that a new evaluation of the candidate would have.
         by_itself: Whether no person names the candidate; then a withdrawn one stays withdrawn.
     """
     evaluation = gates.evaluation
     return (
-        _staleness(evaluation.versions, now)
+        _retirement(connection, candidate)
+        or gates.staleness
         or _gap(evaluation)
         or gates.disturbance
         or gates.shortfall
-        or _retirement(connection, candidate, evaluation)
         or gates.loss
         or (_withdrawal(connection, evaluation) if by_itself else None)
     )
 
 
-def fallen(connection: Connection, gate: GateConfig) -> str | None:
+def needing_evaluation(
+    database: Database,
+    configurations: Mapping[str, NamedConfiguration],
+    *,
+    gate: GateConfig,
+    settings: SearchSettings,
+    name: str | None,
+) -> list[str]:
+    """Return the candidates that a promotion has to evaluate again before it decides.
+
+    These were evaluated, but what they searched has changed since. One that is refused whatever an
+    evaluation says is left out: its model was retired, or a person withdrew it and names no other.
+
+    Raises:
+        MigrationHeldError: As `promote_best`.
+        InvalidConfigurationError: As `promote_best`.
+    """
+    found = []
+    with database.transaction() as connection:
+        if name is None:
+            _refuse_while_rolled_back(connection)
+        count_contents(connection)
+        for candidate in _candidates(configurations, name):
+            evaluation = latest_evaluation(connection, candidate.name)
+            if evaluation is None or _retirement(connection, candidate):
+                continue
+            if name is None and is_withdrawn(connection, candidate.retrieval.config_hash):
+                continue
+            evidence = read_evidence(
+                connection, evaluation, candidate.retrieval, gate=gate, settings=settings
+            )
+            outdated = name is None and _withdrawal(connection, evaluation) is not None
+            if not evidence.is_current or evaluation.is_disturbed or _gap(evaluation) or outdated:
+                found.append(candidate.name)
+    return found
+
+
+def fallen(connection: Connection, gate: GateConfig, settings: SearchSettings) -> str | None:
     """Say in Spanish why what serves would not be promoted on its latest evaluation.
 
     A disturbed evaluation does not tell whether it would, and is named as such.
 
     Returns:
-        None if it would, or nothing was promoted, or it was not evaluated as it is. What a person
-        went back to need not reach the thresholds, only not get worse.
+        None if it would, or nothing was promoted, or it was not evaluated as it is, here and now.
+        What a person went back to need not reach the thresholds, only not get worse.
     """
     promotion = current_promotion(connection)
     evaluation = latest_evaluation(connection, promotion.configuration) if promotion else None
     if promotion is None or evaluation is None or evaluation.config_hash != promotion.config_hash:
         return None
-    gates = read_gates(connection, evaluation, gate)
+    config = parse_retrieval(promotion.config, origin=promotion.configuration)
+    evidence = read_evidence(connection, evaluation, config, gate=gate, settings=settings)
+    if evidence.state is EvidenceState.STALE:
+        return None
+    gates = read_gates(connection, evaluation, gate, evidence)
     if gates.disturbance:
         return Message.SERVING_UNMEASURED.format(
             name=promotion.configuration, reason=gates.disturbance
@@ -158,28 +212,17 @@ def fallen(connection: Connection, gate: GateConfig) -> str | None:
     return Message.SERVING_FELL.format(name=promotion.configuration, reason=reason)
 
 
-def _staleness(evaluated: Versions, now: Versions) -> str | None:
-    if evaluated.config_hash != now.config_hash:
-        return Message.REFUSED_CONFIG_CHANGED
-    if evaluated.golden_hash != now.golden_hash:
-        return Message.REFUSED_GOLDEN_CHANGED
-    return None
-
-
 def _gap(evaluation: StoredEvaluation) -> str | None:
     """What users get was not measured."""
     return Message.REFUSED_UNMEASURED if evaluation.served_hit_rate is None else None
 
 
-def _retirement(
-    connection: Connection, candidate: NamedConfiguration, evaluation: StoredEvaluation
-) -> str | None:
-    """The model was retired after the evaluation; if it came back, its vectors are new ones."""
+def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
+    """The model was retired; if it came back, the evidence tells that it is another one."""
     model = candidate.retrieval.model
-    since = known_since(connection, model)
-    if since is None:
+    if fetch_model(connection, model) is None:
         return Message.REFUSED_MODEL_RETIRED.format(model=model)
-    return Message.REFUSED_MODEL_BACK.format(model=model) if since > evaluation.created_at else None
+    return None
 
 
 def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,6 +15,7 @@ from rag_resources.core.evaluation import (
     StoredEvaluation,
     Summary,
 )
+from rag_resources.core.evidence import Contents
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.metrics import SERVED
@@ -36,7 +38,12 @@ _SUMMARY_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
-    """What an evaluation was run on, besides its configuration."""
+    """What an evaluation was run on, besides its configuration.
+
+    Attributes:
+        contents: Fingerprints of what the configuration searched; None if they are unknown.
+        measured_at: When it began, by the database's clock; None likewise.
+    """
 
     configuration: str
     config: RetrievalConfig
@@ -45,6 +52,8 @@ class EvaluationContext:
     index_version: int
     chunking_hashes: tuple[str, ...] = ()
     run_id: str | None = None
+    contents: Contents | None = None
+    measured_at: datetime | None = None
 
 
 def insert_evaluation(
@@ -83,6 +92,8 @@ def insert_evaluation(
         stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
         breakdown=Jsonb(dict(summary.breakdown)),
         gate=summary.verdict.state.value,
+        contents=None if context.contents is None else Jsonb(context.contents),
+        measured_at=context.measured_at,
         **_judge_columns(summary.judgements),
         **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
         **_passage_columns(summary.passages),

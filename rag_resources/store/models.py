@@ -4,7 +4,6 @@ Whether a model may be retired is decided in `indexing.retirement`.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from rag_resources.core.errors import InvalidParameterError, ModelMissingError, ProviderError
 from rag_resources.core.messages import Message
@@ -101,15 +100,6 @@ def fetch_model(connection: Connection, name: str) -> ModelInfo | None:
         max_sequence_tokens=0,
         cosine_range=(row.cosine_low, row.cosine_high),
     )
-
-
-def known_since(connection: Connection, name: str) -> datetime | None:
-    """Return when a model was registered; None if it is unknown or retired.
-
-    For a model that was retired, this is when it was registered again.
-    """
-    since: datetime | None = queries().known_since(connection, name=name)
-    return since
 
 
 def require_model(connection: Connection, name: str) -> ModelInfo:

@@ -25,12 +25,6 @@ SELECT
     m.retired_at IS NOT NULL AS retired
 FROM embedding_models AS m WHERE m.name = :name;
 
--- name: known_since$
--- When a model was registered, or registered again after its retirement.
--- params:  name text
--- returns: timestamptz; nothing if it is unknown or retired
-SELECT m.created_at FROM embedding_models AS m WHERE m.name = :name AND m.retired_at IS NULL;
-
 -- name: list_models
 -- Every model ever registered.
 -- returns: name text

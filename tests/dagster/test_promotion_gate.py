@@ -10,9 +10,12 @@ import dagster as dg
 import pytest
 from dagster_project import (
     CANDIDATE,
+    CHUNKS,
     CONFIGURATIONS,
+    EMBEDDINGS,
     FILLER,
     GOLDEN,
+    MONTHS,
     PROMOTED,
     QUIET,
     REFERENCE,
@@ -46,6 +49,16 @@ def promote_by_command(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def job(project: Project, name: str, op: str, **config: str) -> None:
+    """Execute a job of one op, as a person does."""
+    found = definitions().resolve_job_def(name)
+    run_config = {**QUIET, "ops": {op: {"config": config}}}
+    result = found.execute_in_process(
+        instance=project.instance, raise_on_error=False, run_config=run_config
+    )
+    assert result.success, failure_texts(result)
 
 
 def promotions(project: Project) -> list[tuple[Any, ...]]:
@@ -114,7 +127,7 @@ def test_a_failing_reference_only_warns(failing: Project) -> None:
 
 
 def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) -> None:
-    """A row per evaluation promoted; after a change of the questions the evaluation is stale."""
+    """A row per evaluation promoted; what is stale is measured again by the promotion itself."""
     assert "aún no se ha evaluado" in failure_texts(indexed.run(PROMOTED))
     result = indexed.run(CANDIDATE, PROMOTED)
     assert result.success, failure_texts(result)
@@ -134,11 +147,14 @@ def test_what_passes_is_promoted_once_and_not_on_old_evidence(indexed: Project) 
 
     indexed.corpus.ask(indexed.corpus.questions()[1:])
     assert indexed.run(GOLDEN).success
-    stale = indexed.run(PROMOTED)
-    assert "el conjunto de preguntas ha cambiado" in failure_texts(stale)
-
-    assert indexed.run(CANDIDATE).success
-    assert indexed.run(PROMOTED).success
+    said = indexed.check(CANDIDATE, "hit_rate_gate")
+    assert str(said.description).startswith("Evaluación obsoleta: el conjunto de preguntas ha")
+    anew = materialised(indexed.run(PROMOTED), PROMOTED)[None]
+    assert (anew["evaluated_again"], anew["evidence"], anew["changed"]) == (
+        "rapida",
+        "actual",
+        True,
+    )
     assert promotions(indexed) == [("rapida",), ("rapida",)]
     serving = indexed.query("SELECT m.name FROM embedding_models m WHERE m.state = 'serving'")
     assert serving == [("use_multilingual",)]
@@ -170,9 +186,31 @@ def test_a_copy_that_serves_less_is_not_promoted(
     assert said.metadata["served_state"].value == "inferior"
 
 
-def test_an_evaluation_from_before_what_users_get_was_measured_promotes_nothing(
+def test_an_evaluation_from_before_what_users_get_was_measured_is_repeated(
     indexed: Project,
 ) -> None:
     assert indexed.run(CANDIDATE).success
     indexed.query("UPDATE evaluation_results SET served_hit_rate = NULL")
-    assert "no midió lo que recibe quien pregunta" in failure_texts(indexed.run(PROMOTED))
+    promoted = materialised(indexed.run(PROMOTED), PROMOTED)[None]
+    assert promoted["evaluated_again"] == "rapida"
+    assert promoted["served_hit_rate"] > 0
+
+
+def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: Project) -> None:
+    """Rolled back, resumed, half backfilled: the promotion measures again, and refuses by that."""
+    assert indexed.run(CANDIDATE, PROMOTED).success
+    passed = promotions(indexed)
+    job(indexed, "rollback_immediate", "drop_migration", reason="Prueba.", confirm="borrar")
+    job(indexed, "resume_migration", "lift_hold", reason="Prueba.")
+    assert indexed.run(CHUNKS, EMBEDDINGS, months=MONTHS[2:]).success
+    # Not found as a whole either: half of the index is missing.
+    indexed.query("DELETE FROM note_embeddings")
+    indexed.query("DELETE FROM note_words")
+    before = indexed.query("SELECT max(hit_rate_at_10), count(*) FROM evaluation_results")
+    refused = indexed.run(PROMOTED, run_config=NAMED)
+    assert promotions(indexed)[: len(passed)] == passed
+    assert promotions(indexed)[len(passed) :] == [("baseline",)]
+    rates = indexed.query("SELECT hit_rate_at_10 FROM evaluation_results ORDER BY created_at")
+    assert len(rates) == before[0][1] + 1
+    assert rates[-1][0] < 0.85 <= before[0][0]
+    assert f"rapida: no pasa el control, Hit_Rate@10 = {rates[-1][0]:.3f}" in failure_texts(refused)

@@ -374,7 +374,7 @@ def test_a_model_that_came_back_is_not_promoted_on_an_evaluation_of_what_it_was(
         register_model(connection, OLD.info, embeds_chunks=True)
     embed_chunks(corpus.database, OLD, ALWAYS)
     old = named("with_old_model", "old_model")
-    with pytest.raises(GateNotPassedError, match="«old_model», son posteriores"):
+    with pytest.raises(GateNotPassedError, match=r"está obsoleta.*modelo"):
         promote_best(corpus.database, {old.name: old}, name=old.name)
     evaluate(corpus.database, pipeline(corpus), old.name, old.retrieval)
     assert promote_best(corpus.database, {old.name: old}, name=old.name).changed

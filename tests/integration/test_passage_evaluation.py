@@ -5,10 +5,11 @@ from uuid import UUID
 import pytest
 
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
+from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import compare_by_name
 from rag_resources.evaluation.runner import Evaluation, evaluate
 from rag_resources.evaluation.summary import comparison_markdown
@@ -166,17 +167,26 @@ def test_evaluations_are_compared_by_passage_where_their_places_are_the_same(
     assert found.passages is None
 
 
+def markdown(connection: Connection) -> str:
+    """The table of the latest evaluations, as if they were current."""
+    latest = latest_evaluations(connection)
+    current = Evidence(EvidenceState.CURRENT)
+    return comparison_markdown(
+        latest, GateConfig(), {item.evaluation_id: current for item in latest}
+    )
+
+
 def test_tables_have_columns_per_passage_where_anything_was_judged_so(corpus: Corpus) -> None:
     ask_about(corpus)
     run(corpus, "antes")
     with corpus.database.transaction() as connection:
-        table = comparison_markdown(latest_evaluations(connection), GateConfig())
+        table = markdown(connection)
     assert "por pasaje" not in table
     assert "por pasaje" not in str(configurations_table(read_report(corpus.database, {})))
     ask_about(corpus, place(corpus))
     run(corpus, "después")
     with corpus.database.transaction() as connection:
-        table = comparison_markdown(latest_evaluations(connection), GateConfig())
+        table = markdown(connection)
     assert "@10 por pasaje" in table
     page = configurations_table(read_report(corpus.database, {}))
     assert page.columns[-2:] == ("@10 por pasaje", "MRR por pasaje")

@@ -26,6 +26,7 @@ from rag_resources.core.errors import (
     RollbackRefusedError,
 )
 from rag_resources.core.evaluation import QueryOutcome, summarize
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry, golden_hash
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
@@ -35,6 +36,7 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.serving.promotion import promote_best
 from rag_resources.serving.rollback import BATCH_NOTES, roll_back_to_notes, withdraw
 from rag_resources.store.chunks import update_statistics
+from rag_resources.store.contents import count_contents, read_contents
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.holds import (
     Hold,
@@ -519,8 +521,18 @@ def evaluate(corpus: Corpus, item: NamedConfiguration) -> UUID:
         )
         for n in range(20)
     )
-    context = EvaluationContext(item.name, item.retrieval, golden_hash([]), "1", index_version=1)
     with corpus.database.transaction() as connection:
+        count_contents(connection)
+        searched = read_contents(connection, item.retrieval, SearchSettings())
+        context = EvaluationContext(
+            item.name,
+            item.retrieval,
+            golden_hash([]),
+            "1",
+            index_version=1,
+            contents=searched.contents,
+            measured_at=searched.read_at,
+        )
         return insert_evaluation(connection, context, summarize(made), made)
 
 
@@ -663,7 +675,7 @@ def test_what_was_withdrawn_is_promoted_again_by_name_only(corpus: Corpus) -> No
 
 
 def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
-    """After the migration is resumed, evaluations of the chunks that were dropped do not count."""
+    """Evaluations of the chunks that were dropped do not count, not even by name."""
     migrated(corpus, 2)
     served_in_turn(corpus, FIRST, SECOND)
     evaluate(corpus, THIRD)
@@ -672,8 +684,13 @@ def test_while_rolled_back_only_a_name_promotes(corpus: Corpus) -> None:
     with pytest.raises(MigrationHeldError, match="solo se promueve una candidata si"):
         promote(corpus, *candidates)
     assert serving(corpus.database) == "baseline"
+    with pytest.raises(GateNotPassedError, match=r"primera: .* está obsoleta: .*fragmentos"):
+        promote(corpus, *candidates, name="primera")
+    evaluate(corpus, FIRST)
     assert promote(corpus, *candidates, name="primera") == ("primera", True)
 
+    resume(corpus.database)
+    evaluate(corpus, THIRD)
     assert back(corpus.database)
     resume(corpus.database)
     with pytest.raises(GateNotPassedError, match="tercera: se volvió a las notas enteras"):

@@ -12,6 +12,7 @@ from rag_assets.evaluation.checks import (
     settled_result,
 )
 from rag_resources.core.comparison import Inferiority, judge_inferiority
+from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.gates import Against, judge_gates
@@ -20,6 +21,7 @@ from tests.stored_evaluations import stored
 
 HIT_RATES = {0.5: GateState.FAIL, 0.86: GateState.INCONCLUSIVE, 1.0: GateState.PASS}
 LOST = {0: Inferiority.NON_INFERIOR, 3: Inferiority.UNDECIDED, 60: Inferiority.INFERIOR}
+CURRENT = Evidence(EvidenceState.CURRENT)
 BLOCKS = ("hit_rate_blocks", "latency_blocks", "regression_blocks")
 
 
@@ -37,14 +39,15 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
     for rate, p95_ms, lost, served in product(HIT_RATES, (100, 2_000), LOST, (*LOST, None)):
         evaluation = stored(hit_rate_at_10=rate, latency_p95_ms=p95_ms, total_queries=200)
         against = Against("otra", losing(lost), losing(served))
-        gates = judge_gates(evaluation, config, against)
+        gates = judge_gates(evaluation, config, against, CURRENT)
 
         assert gates.hit_rate.state is HIT_RATES[rate]
         assert hit_rate_result(gates).passed is (rate > 0.5)
         assert settled_result(gates).passed is (rate == 1)
         words = GATE_WORDS[gates.hit_rate.state]
         assert str(hit_rate_result(gates).description).startswith(words)
-        assert comparison_table([evaluation], config).rows[0][-1] == words
+        table = comparison_table([evaluation], config, {evaluation.evaluation_id: CURRENT})
+        assert table.rows[0][-1] == words
 
         assert latency_result(gates).passed is (p95_ms < 2_000)
         assert (gates.shortfall is None) is not (
@@ -77,6 +80,6 @@ def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None
 
 
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
-    gates = judge_gates(stored(hit_rate_at_10=1.0), GateConfig(), None)
+    gates = judge_gates(stored(hit_rate_at_10=1.0), GateConfig(), None, CURRENT)
     assert (gates.loss, gates.shortfall, gates.regression) == (None, None, GateState.PASS)
     assert regression_result(gates).description == Message.REGRESSION_NOTHING

@@ -1,0 +1,242 @@
+"""Whether an evaluation still stands for what it measured.
+
+An evaluation records fingerprints of what its configuration searches, by month and part.
+`store.contents` reads the present ones; `evaluation.evidence` brings both together.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rag_resources.core.configuration import RetrievalConfig, canonical_hash
+from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text, joined
+
+Contents = Mapping[str, Mapping[str, str]]
+"""Fingerprints by month (`YYYY-MM-01`, or `NO_MONTH`) and part."""
+
+NO_MONTH = "-infinity"
+"""What belongs to no month: word statistics, models, settings."""
+
+UNSETTLED = "unsettled"
+"""Recorded for what was written to during the evaluation: nobody knows what was measured."""
+
+WRITTEN_TO = "~"
+"""Recorded before the fingerprint of what changed little during the evaluation."""
+
+SHOWN_MONTHS = 3
+
+_WORDS = {
+    "notes": Message.PART_NOTES,
+    "chunks": Message.PART_CHUNKS,
+    "vectors": Message.PART_VECTORS,
+    "windows": Message.PART_WINDOWS,
+    "note_vectors": Message.PART_NOTE_VECTORS,
+    "waiting": Message.PART_WAITING,
+    "waiting_windows": Message.PART_WAITING,
+    "words": Message.PART_WORDS,
+    "model": Message.PART_MODEL,
+    "settings": Message.PART_SETTINGS,
+    "uncounted": Message.PART_UNCOUNTED,
+}
+_OF_NO_NOTE = {"words", "model", "settings", "uncounted"}
+
+
+class EvidenceState(StrEnum):
+    """Whether an evaluation may be quoted, and promoted on, as the state of now."""
+
+    CURRENT = "current"
+    AGED = "aged"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """The settings outside a configuration that change what it finds.
+
+    Attributes:
+        tenant: Whose notes are searched.
+        note_model: Model of the vectors that find notes not chunked yet.
+        language_model: Empty if there is none.
+    """
+
+    tenant: str = "default"
+    note_model: str = ""
+    language_model: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of them."""
+        return canonical_hash([self.tenant, self.note_model, self.language_model])
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A part of a month that is not as it was; None stands for nothing there."""
+
+    month: str
+    part: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedNotes:
+    """Which notes the moved parts are about.
+
+    Attributes:
+        notes: All notes.
+        changed: Notes that changed, came, went or expired.
+        relevant: Those of them that golden questions name as relevant.
+        expired: Those that expired, or would be visible again by the database's clock.
+        is_known: Whether all moved parts could be compared note by note.
+    """
+
+    notes: int = 0
+    changed: int = 0
+    relevant: int = 0
+    expired: int = 0
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The state of an evaluation, and why it is not current."""
+
+    state: EvidenceState
+    reasons: tuple[Text, ...] = ()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing that the evaluation used has changed."""
+        return self.state is EvidenceState.CURRENT
+
+    @property
+    def explanation(self) -> Text:
+        """The reasons in one line, in Spanish; empty if it is current."""
+        return joined("; ", self.reasons)
+
+
+def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[str, ...]:
+    """Return the parts of a month that a configuration searches, as `month_contents` names them."""
+    parts = ["notes"]
+    if config.unit == "chunks":
+        parts += ["chunks", "words"]
+    if config.uses_vectors:
+        models = dict.fromkeys((config.model, settings.note_model))
+        parts += [f"note_vectors/{model}" for model in models if model]
+        parts += [f"model/{model}" for model in models if model]
+        if config.unit == "chunks":
+            parts += [f"vectors/{config.model}", f"waiting/{config.model}"]
+    if config.searches_windows:
+        parts += [f"windows/{config.model}", f"waiting_windows/{config.model}"]
+    return tuple(parts)
+
+
+def settled(
+    before: Contents, after: Contents, rewritten: Collection[tuple[str, str]], *, is_small: bool
+) -> Contents:
+    """Return what an evaluation records: the contents as it began, marked where they were not kept.
+
+    Args:
+        before: As it began.
+        after: As it ended.
+        rewritten: Months and parts that were written to between.
+        is_small: Whether all that differs between the two is small enough for aged evidence.
+    """
+    first, last = _flat(before), _flat(after)
+    found: dict[str, dict[str, str]] = {}
+    for month, part in first.keys() | last.keys():
+        fingerprint = first.get((month, part), "")
+        if fingerprint != last.get((month, part), ""):
+            fingerprint = WRITTEN_TO + fingerprint if is_small else UNSETTLED
+        elif (month, part) in rewritten:
+            fingerprint = UNSETTLED
+        found.setdefault(month, {})[part] = fingerprint
+    return found
+
+
+def moved_parts(recorded: Contents, present: Contents) -> list[Moved]:
+    """Return what differs between two readings, by month and part."""
+    before, after = _flat(recorded), _flat(present)
+    return [
+        Moved(*key, before.get(key), after.get(key))
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _flat(contents: Contents) -> dict[tuple[str, str], str]:
+    return {
+        (month, part): fingerprint
+        for month, parts in contents.items()
+        for part, fingerprint in parts.items()
+    }
+
+
+def judge_evidence(
+    *,
+    same_config: bool,
+    same_golden: bool,
+    moved: Sequence[Moved] | None,
+    notes: ChangedNotes,
+    most: float,
+) -> Evidence:
+    """Decide whether an evaluation is current, aged or stale. Property 57.
+
+    It is aged if only notes changed, at most a share of `most` of all, none of them relevant to a
+    golden question.
+
+    Args:
+        same_config: Whether the configuration is the one that was evaluated.
+        same_golden: Whether the golden questions are.
+        moved: What it searched and is not the same now; None if it was not recorded.
+        notes: The notes concerned.
+        most: The largest share, in [0, 1).
+    """
+    changed = [] if same_config else [Message.REFUSED_CONFIG_CHANGED.format()]
+    if not same_golden:
+        changed.append(Message.REFUSED_GOLDEN_CHANGED.format())
+    if moved is None:
+        changed.append(Message.EVIDENCE_UNRECORDED.format())
+        return Evidence(EvidenceState.STALE, tuple(changed))
+    found = [*changed, *_described(moved)]
+    if notes.expired:
+        found.append(Message.EVIDENCE_EXPIRED.format(count=notes.expired))
+    if not found:
+        return Evidence(EvidenceState.CURRENT)
+    by_note = notes.is_known and not any(_kind(item) in _OF_NO_NOTE for item in moved)
+    if by_note and notes.changed:
+        found.append(
+            Message.EVIDENCE_CHANGED_NOTES.format(
+                changed=notes.changed, notes=notes.notes, relevant=notes.relevant
+            )
+        )
+    is_small = by_note and notes.relevant == 0 and notes.changed <= most * notes.notes
+    state = EvidenceState.AGED if is_small and not changed else EvidenceState.STALE
+    return Evidence(state, tuple(found))
+
+
+def _kind(item: Moved) -> str:
+    return item.part.partition("/")[0]
+
+
+def _described(moved: Iterable[Moved]) -> list[Text]:
+    """Say which parts moved, and in which months."""
+    months: dict[str, list[str]] = {}
+    for item in moved:
+        of_kind = months.setdefault(_WORDS[_kind(item)], [])
+        if item.month not in {NO_MONTH, *of_kind}:
+            of_kind.append(item.month)
+    return [
+        Message.EVIDENCE_MOVED_IN.format(part=word, months=_listed(found))
+        if found
+        else Message.EVIDENCE_MOVED.format(part=word)
+        for word, found in months.items()
+    ]
+
+
+def _listed(months: Sequence[str]) -> str:
+    named = ", ".join(month[:7] for month in sorted(months, reverse=True)[:SHOWN_MONTHS])
+    more = len(months) - SHOWN_MONTHS
+    return f"{named} (+{more})" if more > 0 else named

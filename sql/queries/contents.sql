@@ -1,0 +1,141 @@
+-- name: is_read_only$
+-- Whether nothing can be written, as on a standby.
+-- returns: bool
+SELECT current_setting('transaction_read_only') = 'on';
+
+-- name: lock_contents!
+-- Let one transaction at a time count changed months; readers and writers of notes never wait.
+LOCK TABLE month_contents IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: count_changed_months!
+-- Count the marked months anew. One statement, so that marks and contents are of the same snapshot: a writer that
+-- commits later keeps its mark.
+WITH marks AS (
+    DELETE FROM changed_months AS m RETURNING m.month, m.part
+),
+
+counted AS MATERIALIZED (
+    SELECT
+        c.*, left(encode(text_sha256(c.note_ids::text || c.note_hashes::text), 'hex'), 16) AS fingerprint,
+        (SELECT count(*) FROM marks AS m WHERE (m.month, m.part) = (c.month, c.part)) AS writes
+    FROM count_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m)) AS c
+),
+
+past AS (
+    UPDATE month_contents AS p SET is_present = FALSE
+    WHERE
+        p.is_present AND p.month IN (SELECT m.month FROM marks AS m)
+        AND NOT EXISTS (
+            SELECT FROM counted AS c WHERE (c.month, c.part, c.fingerprint) = (p.month, p.part, p.fingerprint)
+        )
+)
+
+INSERT INTO month_contents AS p (month, part, fingerprint, revision, row_count, note_ids, note_hashes)
+SELECT c.month, c.part, c.fingerprint, c.writes, c.row_count, c.note_ids, c.note_hashes FROM counted AS c
+ON CONFLICT (month, part, fingerprint) DO UPDATE SET is_present = TRUE, revision = p.revision + excluded.revision;
+
+-- name: forget_contents!
+-- Delete past contents that the latest evaluation of no configuration names.
+DELETE FROM month_contents AS c
+WHERE
+    NOT c.is_present
+    AND NOT EXISTS (
+        SELECT FROM (
+            SELECT DISTINCT ON (e.configuration) e.contents FROM evaluation_results AS e
+            ORDER BY e.configuration, e.created_at DESC, e.id
+        ) AS l
+        WHERE ltrim(l.contents -> c.month::text ->> c.part, '~') = c.fingerprint
+    );
+
+-- name: read_contents
+-- What a configuration searches now. To no month belong the word statistics, and the settings, vectors and approximate
+-- indexes of a model: it is another one when it was registered again, or its tables or indexes were made anew. A month
+-- that somebody has just written to, after the last count, is there as uncounted.
+-- params:  parts text[] (model/e5_small for a model itself)
+-- returns: month text, part text, fingerprint text, revision bigint
+SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
+FROM month_contents AS c WHERE c.is_present AND c.part = ANY(:parts)
+UNION ALL
+SELECT m.month::text AS month, 'uncounted' AS part, 'uncounted' AS fingerprint, 0 AS revision
+FROM changed_months AS m GROUP BY m.month
+UNION ALL
+SELECT
+    '-infinity' AS month, 'model/' || m.name AS part,
+    left(
+        encode(
+            text_sha256(
+                row(
+                    m.digest, m.dimension, m.similarity_threshold, m.cosine_low, m.cosine_high,
+                    m.created_at,
+                    to_regclass('chunk_embeddings_' || m.name)::oid, to_regclass('chunk_windows_' || m.name)::oid,
+                    to_regclass('note_embeddings_' || m.name)::oid,
+                    (
+                        SELECT array_agg(pg_relation_filenode(i.indexrelid) ORDER BY i.indexrelid)
+                        FROM pg_index AS i
+                        INNER JOIN pg_class AS x ON x.oid = i.indexrelid
+                        INNER JOIN pg_am AS a ON a.oid = x.relam
+                        WHERE
+                            a.amname = 'hnsw' AND i.indisvalid
+                            AND i.indrelid IN (
+                                to_regclass('chunk_embeddings_' || m.name), to_regclass('chunk_windows_' || m.name),
+                                to_regclass('note_embeddings_' || m.name)
+                            )
+                    )
+                )::text
+            ),
+            'hex'
+        ),
+        16
+    ) AS fingerprint,
+    0 AS revision
+FROM embedding_models AS m WHERE m.retired_at IS NULL AND 'model/' || m.name = ANY(:parts);
+
+-- name: read_clock$
+-- The database's clock.
+-- returns: timestamptz
+SELECT clock_timestamp();
+
+-- name: read_changes^
+-- How many notes there are, how many of them changed or expired since an evaluation, and how many of these some
+-- questions need.
+-- params:  moved jsonb (an array of {month, part, before, after}; the last two are fingerprints or null, and before
+--          may follow a ~), measured_at timestamptz,
+--          relevant uuid[]
+-- returns: notes bigint, changed bigint, relevant bigint, expired bigint, is_known bool (false if what was there is not
+--          kept any more, so that it cannot be compared note by note)
+WITH moved AS MATERIALIZED (
+    SELECT
+        b.note_ids AS old_ids, b.note_hashes AS old_hashes, a.note_ids AS new_ids, a.note_hashes AS new_hashes,
+        m.before IS NULL OR b.part IS NOT NULL AS is_known
+    FROM jsonb_to_recordset(:moved) AS m (month date, part text, before text, after text)
+    LEFT JOIN month_contents AS b ON (b.month, b.part, b.fingerprint) = (m.month, m.part, ltrim(m.before, '~'))
+    LEFT JOIN month_contents AS a ON (a.month, a.part, a.fingerprint) = (m.month, m.part, m.after)
+),
+
+expired AS MATERIALIZED (
+    SELECT n.id FROM notes AS n CROSS JOIN clock_timestamp() AS c (now)
+    WHERE n.expires_at > least(:measured_at, c.now) AND n.expires_at <= greatest(:measured_at, c.now)
+),
+
+changed AS MATERIALIZED (
+    SELECT d.id
+    FROM moved AS m
+    CROSS JOIN
+        LATERAL (
+            SELECT coalesce(o.id, n.id) AS id
+            FROM unnest(m.old_ids, m.old_hashes) AS o (id, hash)
+            FULL JOIN unnest(m.new_ids, m.new_hashes) AS n (id, hash) ON n.id = o.id
+            WHERE o.hash IS DISTINCT FROM n.hash
+        ) AS d
+    UNION
+    SELECT e.id FROM expired AS e
+)
+
+SELECT
+    (
+        SELECT coalesce(sum(c.row_count), 0)::bigint FROM month_contents AS c WHERE c.is_present AND c.part = 'notes'
+    ) AS notes,
+    (SELECT count(*) FROM changed) AS changed,
+    (SELECT count(*) FROM changed AS c WHERE c.id = ANY(:relevant)) AS relevant,
+    (SELECT count(*) FROM expired) AS expired,
+    (SELECT coalesce(bool_and(m.is_known), TRUE) FROM moved AS m) AS is_known;
