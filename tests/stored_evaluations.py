@@ -72,13 +72,14 @@ def store_evaluation(
     digest: str = "digest",
     index_version: int = 1,
     created_at: datetime | None = None,
+    settings: SearchSettings | None = None,
 ) -> UUID:
     """Store an evaluation of what is there now, made at the given time or now."""
     outcomes = [item.outcome for item in asked]
     config = config or RetrievalConfig()
     with database.transaction() as connection:
         count_contents(connection)
-        searched = read_contents(connection, config, SearchSettings())
+        searched = read_contents(connection, config, settings or SearchSettings())
         context = EvaluationContext(
             name,
             config,

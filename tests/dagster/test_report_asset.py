@@ -9,8 +9,11 @@ import dagster as dg
 from dagster_project import Project, materialised
 from PIL import Image
 
+from rag_resources.configurations import load_configurations
+from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
 
@@ -29,10 +32,19 @@ def test_before_the_first_evaluation_there_is_a_page_and_no_picture(project: Pro
 
 def test_it_shows_numbers_a_table_and_pictures(project: Project) -> None:
     """The page lies under RAG_HOME; numbers are plotted over time, Markdown shows pictures."""
+    settings = load_settings()
+    configurations = load_configurations(settings.configuration_folders)
     with Database(project.database_url) as database:
         for name, found in (("rapida", RELEVANT), ("baseline", OTHER)):
             asked = [Asked(0, [RELEVANT], [RELEVANT]), Asked(1, [RELEVANT], [found])]
-            store_evaluation(database, name, asked)
+            store_evaluation(
+                database,
+                name,
+                asked,
+                config=configurations[name].retrieval,
+                golden=golden_hash([]),
+                settings=settings.search,
+            )
     result = project.run(REPORT)
     assert result.success
     shown = materialised(result, REPORT)[None]
@@ -50,3 +62,9 @@ def test_it_shows_numbers_a_table_and_pictures(project: Project) -> None:
         with Image.open(BytesIO(b64decode(picture[1]))) as opened:
             opened.load()
             assert opened.format == "PNG"
+
+    project.query("INSERT INTO notes (content) VALUES ('Una nota nueva.')")
+    stale = materialised(project.run(REPORT), REPORT)[None]
+    assert "best_hit_rate_at_10" not in stale
+    assert re.search(r"\| rapida \| 1.000 \|.*\| obsoleta \|", stale["comparison"])
+    assert "obsoleta: ha cambiado: " in Path(stale["report"]).read_text("utf-8")

@@ -1,12 +1,14 @@
 """What an evaluation measured, and what makes it age: whoever writes, however."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig, NamedConfiguration, RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
@@ -24,7 +26,8 @@ from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.models import claim_model, register_model, retire_model
-from tests.corpus import Corpus, Draft
+from rag_resources.store.notes import note_id
+from tests.corpus import SMALL, SOURCE, Corpus, Draft
 
 CANDIDATE = NamedConfiguration(
     name="candidata", description="x", retrieval=RetrievalConfig(model="hash_model")
@@ -56,27 +59,53 @@ RECOUNTED = """
 
 
 class Evaluated(Corpus):
-    """A corpus of two months whose configurations were evaluated."""
+    """A corpus whose configurations are evaluated."""
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        drafts = [
-            Draft(f"La nota {n} habla de asunto{n}, o eso parece. {MORE}") for n in range(NOTES)
-        ]
-        self.ids = self.fill(drafts)
-        self.ask_for([self.note(number) for number in range(ASKED)])
-        for item in (CANDIDATE, BASELINE):
-            self.evaluate(item)
+    @classmethod
+    def filled(cls, database: Database, notes: int) -> "Evaluated":
+        """A corpus of some notes, and the questions about the first of them."""
+        made = cls(database)
+        made.fill(
+            [Draft(f"La nota {n} habla de asunto{n}, o eso parece. {MORE}") for n in range(notes)]
+        )
+        made.ask_for(range(ASKED))
+        return made
+
+    def take(self, step: str) -> None:
+        """One of the steps of property 57."""
+        if step in STEPS:
+            with self.database.transaction() as connection:
+                connection.execute(STEPS[step])  # type: ignore[call-overload]
+        elif step == "chunked":
+            self.index(SMALL)
+        elif step == "chunked otherwise":
+            self.index(OTHER)
+        elif step == "model made again":
+            self.make_model_again()
+        elif step == "counted words":
+            with self.database.transaction() as connection:
+                refresh_statistics(connection)
+        else:
+            self.ask_for(range(ASKED if step == "all questions" else ASKED - 1))
+
+    def make_model_again(self) -> None:
+        """Retire the model, and make the same vectors again."""
+        with self.database.transaction() as connection:
+            claim_model(connection, "hash_model")
+            retire_model(connection, "hash_model")
+        with self.database.transaction() as connection:
+            register_model(connection, self.embedder.info, embeds_chunks=True)
+        self.index(SMALL)
 
     def note(self, number: int) -> UUID:
         """The id of a note by its number."""
-        return self.fetch("SELECT id FROM notes WHERE external_id = %s", str(number))[0][0]
+        return note_id("ana", SOURCE, str(number))
 
-    def ask_for(self, notes: list[UUID]) -> None:
-        """Replace the golden questions."""
+    def ask_for(self, numbers: Iterable[int]) -> None:
+        """Replace the golden questions by those about some notes."""
         entries = [
-            GoldenEntry(f"¿Qué dice de asunto{n}?", (note,), "Algo.", "factual", 1)
-            for n, note in enumerate(notes)
+            GoldenEntry(f"¿Qué dice de asunto{n}?", (self.note(n),), "Algo.", "factual", 1)
+            for n in numbers
         ]
         with self.database.transaction() as connection:
             write_golden(connection, entries, replace=True)
@@ -86,8 +115,9 @@ class Evaluated(Corpus):
         item: NamedConfiguration = CANDIDATE,
         pipeline: RetrievalPipeline | None = None,
         progress: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        evaluate(
+    ) -> dict[str, tuple[UUID, ...]]:
+        """Evaluate a configuration, and return the notes that each question found in time."""
+        done = evaluate(
             self.database,
             pipeline or self.pipeline(),
             item.name,
@@ -95,6 +125,11 @@ class Evaluated(Corpus):
             settings=SETTINGS,
             progress=progress,
         )
+        return {
+            outcome.golden.query: outcome.retrieved_note_ids
+            for outcome in done.outcomes
+            if not outcome.degraded
+        }
 
     def evidence(
         self,
@@ -154,7 +189,10 @@ def counted_is_what_is_there(connection: Connection) -> bool:
 
 @pytest.fixture
 def corpus(database: Database) -> Evaluated:
-    return Evaluated(database)
+    made = Evaluated.filled(database, NOTES)
+    for item in (CANDIDATE, BASELINE):
+        made.evaluate(item)
+    return made
 
 
 # --- Whatever search reads ----------------------------------------------------------------------
@@ -310,13 +348,7 @@ def test_rebuilt_word_statistics_make_it_stale(corpus: Evaluated) -> None:
 
 def test_a_model_made_again_under_the_same_name_makes_it_stale(corpus: Evaluated) -> None:
     """Even with the same vectors: nothing says that they are the same but the vectors."""
-    with corpus.database.transaction() as connection:
-        claim_model(connection, "hash_model")
-        retire_model(connection, "hash_model")
-    assert corpus.evidence().state is EvidenceState.STALE
-    with corpus.database.transaction() as connection:
-        register_model(connection, corpus.embedder.info, embeds_chunks=True)
-    corpus.index(ChunkingConfig(max_tokens=16, overlap_tokens=4, min_tokens=2))
+    corpus.make_model_again()
     evidence = corpus.evidence()
     assert evidence.state is EvidenceState.STALE
     assert "modelo" in evidence.explanation
@@ -324,11 +356,11 @@ def test_a_model_made_again_under_the_same_name_makes_it_stale(corpus: Evaluated
 
 
 def test_other_questions_or_fewer_make_it_stale(corpus: Evaluated) -> None:
-    corpus.ask_for([corpus.note(number) for number in range(ASKED - 1)])
+    corpus.ask_for(range(ASKED - 1))
     assert corpus.evidence().state is EvidenceState.STALE
-    corpus.ask_for([corpus.note(number) for number in reversed(range(ASKED))])
+    corpus.ask_for(range(1, ASKED + 1))
     assert "preguntas" in corpus.evidence().explanation
-    corpus.ask_for([corpus.note(number) for number in range(ASKED)])
+    corpus.ask_for(range(ASKED))
     assert corpus.evidence().is_current
 
 
@@ -343,11 +375,11 @@ def test_another_configuration_under_the_name_makes_it_stale(corpus: Evaluated) 
 
 def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
     """What was measured for one tenant says nothing of another, nor with a language model."""
-    for settings in (
+    for other in (
         SearchSettings("otra", "hash_model"),
         SearchSettings("ana", "hash_model", "x"),
     ):
-        assert "ajustes" in corpus.evidence(settings=settings).explanation
+        assert "ajustes" in corpus.evidence(settings=other).explanation
 
 
 def test_an_evaluation_from_before_this_was_recorded_is_stale(corpus: Evaluated) -> None:
@@ -455,3 +487,51 @@ def test_past_contents_are_kept_only_while_an_evaluation_names_them(corpus: Eval
     for item in (CANDIDATE, BASELINE):
         corpus.evaluate(item)
     assert corpus.fetch(past) == [(False,)]
+
+
+# --- Whatever happens, in whatever order ---------------------------------------------------------
+
+EDITED = CANDIDATE.model_copy(
+    update={"retrieval": RetrievalConfig(model="hash_model", diversity_weight=0.5)}
+)
+STEPS = {
+    "chunks dropped": "DELETE FROM chunks",
+    "one chunk dropped": (
+        "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY id LIMIT 1)"
+    ),
+    "note to be chunked": "UPDATE notes SET chunked_at = NULL WHERE external_id = '3'",
+    "note of a question to be chunked": (
+        "UPDATE notes SET chunked_at = NULL WHERE external_id = '0'"
+    ),
+    "note deleted": "DELETE FROM notes WHERE external_id = '5'",
+    "note of a question deleted": "DELETE FROM notes WHERE external_id = '1'",
+    "vectors exchanged": (
+        "UPDATE chunk_embeddings "
+        "SET embedding = contextual_embedding, contextual_embedding = embedding"
+    ),
+    "titled": "UPDATE notes SET title = 'asunto1' WHERE external_id = '4'",
+    "untitled": "UPDATE notes SET title = '' WHERE external_id = '4'",
+}
+OTHER_STEPS = ("chunked", "chunked otherwise", "model made again", "counted words",
+               "fewer questions", "all questions", "edited", "unedited")  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=st.lists(st.sampled_from([*STEPS, *OTHER_STEPS]), max_size=4))
+def test_property_57_whatever_happened_current_means_that_measuring_again_tells_the_same(
+    database: Database, steps: list[str]
+) -> None:
+    """Rollback, deletion, re-chunking, a model made again, edits of questions and configuration."""
+    corpus = Evaluated.filled(database, 8)
+    measured = corpus.evaluate()
+    candidate = CANDIDATE
+    for step in steps:
+        if step in ("edited", "unedited"):
+            candidate = EDITED if step == "edited" else CANDIDATE
+        else:
+            corpus.take(step)
+    if corpus.evidence(candidate).is_current:
+        again = corpus.evaluate(candidate)
+        for question in measured.keys() & again.keys():
+            assert again[question] == measured[question]
+    assert corpus.counted_is_what_is_there()

@@ -1,4 +1,4 @@
-"""Property 57: current evidence is what measuring again would give."""
+"""The rule of evidence; property 57 on a real index is in tests/integration/test_evidence.py."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ changes = st.builds(
 
 
 @given(contents, contents, changes, st.booleans(), st.booleans(), st.sampled_from([0, 0.02, 0.5]))
-def test_property_57_evidence(
+def test_current_if_nothing_differs_and_aged_within_the_bound(
     recorded: Any, present: Any, notes: ChangedNotes, config: bool, golden: bool, most: float
 ) -> None:
     """Current only if nothing differs; aged only within the bound and beside the questions."""

@@ -109,7 +109,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 
 LATER = {21, 22, 23, 24, 37, 38, 47, 48, 49, 50, 51, 52, 56}
-"""Properties of what is not built: graph, HTTP API, documents, answers, tenants, evidence."""
+"""Properties of what is not built: graph, HTTP API, documents, answers, tenants."""
 
 
 def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
