@@ -38,6 +38,11 @@ CREATE FUNCTION text_sha256(t text) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN sha256(convert_to(t, 'UTF8'));
 
+-- Whose questions, evaluations and promotions a session reads and writes: the application sets it for its sessions.
+CREATE FUNCTION current_tenant() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(nullif(current_setting('rag.tenant', TRUE), ''), 'default');
+
 -- A file whose sections are notes. Two addresses with the same text are one document.
 CREATE TABLE documents (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -745,10 +750,10 @@ CREATE TABLE indexing_failures (
 
 -- Questions with known relevant notes. normalized_query is core.text.normalize_query of query.
 CREATE TABLE golden_dataset (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
     query text NOT NULL,
     -- Deferrable: a transaction may exchange the questions of two rows.
-    normalized_query text NOT NULL UNIQUE DEFERRABLE,
+    normalized_query text NOT NULL,
     relevant_note_ids uuid[] NOT NULL CHECK (cardinality(relevant_note_ids) > 0),
     expected_answer text NOT NULL,
     category text NOT NULL CHECK (category IN ('factual', 'causal', 'temporal', 'comparative', 'multi-part')),
@@ -757,13 +762,17 @@ CREATE TABLE golden_dataset (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     -- Ranges of relevant notes that answer: [{"note": uuid, "start": 120, "end": 187, "text": the characters there}].
-    places jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(places) = 'array')
+    places jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(places) = 'array'),
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (tenant_id, id),
+    -- Deferrable: a transaction may exchange the questions of two rows.
+    UNIQUE (tenant_id, normalized_query) DEFERRABLE
 );
 
 -- What became of each question. Written by triggers of golden_dataset, and only added to.
 CREATE TABLE golden_history (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    -- Of the whole dataset: every transaction that changes it makes the next one.
+    -- Of the tenant's whole dataset: every transaction that changes it makes the next one.
     version integer NOT NULL,
     transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
     golden_id uuid NOT NULL,
@@ -779,7 +788,8 @@ CREATE TABLE golden_history (
     origin text NOT NULL DEFAULT coalesce(current_setting('rag.golden_origin', TRUE), ''),
     -- The file that an import took a question from, with its folder; empty for what a person entered. An import deletes
     -- only what came from the same file.
-    source text NOT NULL DEFAULT coalesce(current_setting('rag.golden_source', TRUE), '')
+    source text NOT NULL DEFAULT coalesce(current_setting('rag.golden_source', TRUE), ''),
+    tenant_id text NOT NULL DEFAULT current_tenant()
 );
 -- Prevents a scan of the history for what a question last was.
 CREATE INDEX golden_history_question_idx ON golden_history (golden_id, id);
@@ -795,12 +805,13 @@ BEGIN
     ELSIF new IS DISTINCT FROM old THEN
         EXECUTE format(
             $insert$
-                INSERT INTO %1$I.golden_history (version, golden_id, operation, old_entry, new_entry, note_hashes)
+                INSERT INTO %1$I.golden_history
+                    (version, golden_id, operation, old_entry, new_entry, note_hashes, tenant_id)
                 SELECT
                     coalesce(
                         (
                             SELECT h.version + CASE WHEN h.transaction_id = pg_current_xact_id() THEN 0 ELSE 1 END
-                            FROM %1$I.golden_history AS h ORDER BY h.id DESC LIMIT 1
+                            FROM %1$I.golden_history AS h WHERE h.tenant_id = $6 ORDER BY h.id DESC LIMIT 1
                         ),
                         1
                     ),
@@ -811,10 +822,13 @@ BEGIN
                             FROM %1$I.notes AS n WHERE n.id = ANY($5)
                         ),
                         '{}'
-                    )
+                    ),
+                    $6
             $insert$,
             tg_table_schema
-        ) USING coalesce(new.id, old.id), lower(tg_op), to_jsonb(old), to_jsonb(new), new.relevant_note_ids;
+        ) USING
+            coalesce(new.id, old.id), lower(tg_op), to_jsonb(old), to_jsonb(new), new.relevant_note_ids,
+            coalesce(new.tenant_id, old.tenant_id);
     END IF;
     RETURN NULL;
 END
@@ -914,9 +928,10 @@ CREATE TABLE evaluation_results (
     -- from before.
     latency_queries integer,
     -- Those of them that were not answered in full.
-    late_queries integer
+    late_queries integer,
+    tenant_id text NOT NULL DEFAULT current_tenant()
 );
-CREATE INDEX evaluation_results_latest_idx ON evaluation_results (configuration, created_at DESC, id);
+CREATE INDEX evaluation_results_latest_idx ON evaluation_results (tenant_id, configuration, created_at DESC, id);
 
 -- One row per question of an evaluation: significance tests and "which questions flipped?" need them.
 CREATE TABLE evaluation_queries (
@@ -952,7 +967,7 @@ CREATE TABLE evaluation_queries (
     PRIMARY KEY (evaluation_id, golden_id)
 );
 
--- The history of what serves; the newest row is what serves now.
+-- The history of what serves; the newest row of a tenant is what serves it now.
 CREATE TABLE promotions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     configuration text NOT NULL,
@@ -964,7 +979,8 @@ CREATE TABLE promotions (
     run_id text,
     promoted_at timestamptz NOT NULL DEFAULT now(),
     -- Of a rollback, which withdraws the row before it; null for what passed its gate.
-    reason text
+    reason text,
+    tenant_id text NOT NULL DEFAULT current_tenant()
 );
 
 -- What becomes of a model, derived: as embedding_models.state it reads like a column.
@@ -972,7 +988,8 @@ CREATE FUNCTION state(m embedding_models) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN m.retired_at IS NOT NULL THEN 'retired'
-    WHEN m.name = (SELECT p.model FROM promotions AS p ORDER BY p.id DESC LIMIT 1) THEN 'serving'
+    WHEN m.name IN (SELECT DISTINCT ON (p.tenant_id) p.model FROM promotions AS p ORDER BY p.tenant_id, p.id DESC)
+        THEN 'serving'
     ELSE 'building'
 END;
 
@@ -1020,6 +1037,8 @@ CREATE TABLE migration_batches (
     override_run_id text,
     -- If there are any, the quality after the batch is unknown.
     degraded_queries integer NOT NULL DEFAULT 0,
+    -- Whose questions were asked.
+    tenant_id text NOT NULL DEFAULT current_tenant(),
     -- Prevents two looks of one run: a repeated check replaces its row.
     UNIQUE (model, run_id)
 );

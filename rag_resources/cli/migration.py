@@ -63,7 +63,10 @@ def _read(url: str, settings: "Settings") -> "MigrationStatus":
     from rag_resources.database.pool import Database
     from rag_resources.store.migration_status import read_migration_status
 
-    with Database(url, on_wait=tell_wait) as database, database.snapshot() as connection:
+    with (
+        Database(url, tenant=settings.tenant, on_wait=tell_wait) as database,
+        database.snapshot() as connection,
+    ):
         return read_migration_status(
             connection,
             settings.embedding_models,

@@ -75,7 +75,10 @@ def _read(url: str, settings: "Settings") -> "tuple[DatabaseStatus, Mapping[UUID
     from rag_resources.evaluation.evidence import count_and_read_evidence
     from rag_resources.store.status import read_status
 
-    with Database(url, on_wait=tell_wait) as database, database.transaction() as connection:
+    with (
+        Database(url, tenant=settings.tenant, on_wait=tell_wait) as database,
+        database.transaction() as connection,
+    ):
         found = read_status(connection)
         evidence = count_and_read_evidence(
             connection,

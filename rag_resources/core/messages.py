@@ -593,6 +593,7 @@ class Message:
     LEGACY_MODEL_DIFFERS: Template
     LEGACY_VECTORS_UNUSABLE: Template
     MODEL_IN_USE_NOTES: Template
+    MODEL_IN_USE_OTHER_TENANTS: Template
     MODEL_IN_USE_RUNNING: Template
     EMBEDDING_INVALID: Template
     EMBEDDED_MODEL_MISSING: Template

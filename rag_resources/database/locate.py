@@ -78,7 +78,13 @@ def open_database(
     url = database_url(settings)
     with connect(url) as connection:
         check_schema(connection)
-    return Database(url, min_connections=min_connections, guard=guard, on_wait=on_wait).open()
+    return Database(
+        url,
+        tenant=settings.tenant,
+        min_connections=min_connections,
+        guard=guard,
+        on_wait=on_wait,
+    ).open()
 
 
 def _embedded_url(settings: Settings, name: str) -> str:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -96,6 +97,7 @@ class Database:
 
     Args:
         dsn: `postgresql://…`
+        tenant: Whose questions, evaluations and promotions are read and written.
         min_connections: Connections kept open: 5 in a server, fewer in a run.
         guard: Called before a connection is lent; raises if none may be lent any more, as
             `RunLock.check` does.
@@ -108,6 +110,7 @@ class Database:
         self,
         dsn: str,
         *,
+        tenant: str = "default",
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
         on_wait: Callable[[Text], None] = log_wait,
@@ -116,6 +119,7 @@ class Database:
         self._dsn = dsn
         self._guard = guard
         self._min_connections = min_connections
+        self._tenant = tenant
         self._configure = configure
         self._pool = self._new_pool()
         self._lent: set[LimitedConnection] = set()
@@ -140,7 +144,7 @@ class Database:
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 **_KEEPALIVE,
             },
-            configure=lambda connection: _configure(connection, self._configure),
+            configure=self._set_up,
             open=False,
         )
 
@@ -150,7 +154,7 @@ class Database:
         Args:
             configure: Called with each of its connections when it is made.
         """
-        return Database(self._dsn, guard=self._guard, configure=configure)
+        return Database(self._dsn, tenant=self._tenant, guard=self._guard, configure=configure)
 
     def open(self) -> "Database":
         """Open the pool.
@@ -327,15 +331,16 @@ class Database:
         self._lent.discard(connection)
         self._pool.putconn(connection)
 
+    def _set_up(self, connection: LimitedConnection) -> None:
+        _configure(connection, tenant=self._tenant)
+        self._configure(connection)
 
-def _configure(
-    connection: LimitedConnection, configure: Callable[[LimitedConnection], None]
-) -> None:
+
+def _configure(connection: LimitedConnection, *, tenant: str) -> None:
     """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
-    for name, value in _SESSION.items():
+    for name, value in {**_SESSION, "rag.tenant": tenant}.items():
         queries().set_session(connection, name=name, value=value)
     queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
     register_vector(connection)
-    configure(connection)

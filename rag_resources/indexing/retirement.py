@@ -10,7 +10,7 @@ from rag_resources.database.claims import with_brief_locks
 from rag_resources.database.pool import Connection, Database
 from rag_resources.settings import Settings
 from rag_resources.store.models import ModelContents, claim_model, model_contents, retire_model
-from rag_resources.store.promotions import current_promotion, lock_promotions
+from rag_resources.store.promotions import current_promotion, lock_promotions, serves_other_tenants
 
 
 def retire(database: Database, settings: Settings, model: str) -> ModelContents:
@@ -43,6 +43,8 @@ def _retire(connection: Connection, settings: Settings, model: str) -> None:
     lock_promotions(connection)
     serving = _serving(connection, settings, model)
     in_use = [serving] if serving else []
+    if serves_other_tenants(connection, model):
+        in_use.append(Message.MODEL_IN_USE_OTHER_TENANTS)
     if model in settings.embedding_models:
         in_use.append(Message.MODEL_IN_USE_CONFIGURED.format(model=model))
     if model == settings.note_embedding_model:

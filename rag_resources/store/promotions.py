@@ -169,3 +169,8 @@ def _insert_promotion(
         run_id=run_id,
         reason=reason,
     )
+
+
+def serves_other_tenants(connection: Connection, model: str) -> bool:
+    """Whether a model serves a tenant other than the one of the connection."""
+    return bool(queries().serves_other_tenants(connection, model=model))

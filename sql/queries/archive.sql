@@ -6,11 +6,12 @@
 -- index:   evaluation_results_latest_idx, evaluation_queries_pkey
 SELECT e.id, e.configuration, e.created_at FROM evaluation_results AS e
 WHERE
-    e.created_at < now() - make_interval(days => :keep_days)
+    e.tenant_id = current_tenant()
+    AND e.created_at < now() - make_interval(days => :keep_days)
     AND EXISTS (SELECT FROM evaluation_queries AS q WHERE q.evaluation_id = e.id)
     AND EXISTS (
         SELECT FROM evaluation_results AS n
-        WHERE n.configuration = e.configuration AND n.created_at > e.created_at
+        WHERE n.tenant_id = e.tenant_id AND n.configuration = e.configuration AND n.created_at > e.created_at
     )
     AND NOT EXISTS (SELECT FROM promotions AS p WHERE p.evaluation_id = e.id)
     AND NOT EXISTS (SELECT FROM migration_batches AS b WHERE b.baseline_id = e.id)

@@ -5,14 +5,14 @@
 -- index:   evaluation_results_latest_idx
 (
     SELECT e.* FROM evaluation_results AS e
-    WHERE e.configuration = :name ORDER BY e.created_at DESC, e.id LIMIT 1
+    WHERE e.configuration = :name AND e.tenant_id = current_tenant() ORDER BY e.created_at DESC, e.id LIMIT 1
 )
 UNION ALL
 (
     SELECT e.* FROM evaluation_results AS e
     WHERE
-        :id_prefix <> '' AND starts_with(replace(e.id::text, '-', ''), :id_prefix)
-        AND NOT EXISTS (SELECT FROM evaluation_results AS n WHERE n.configuration = :name)
+        e.tenant_id = current_tenant() AND :id_prefix <> '' AND starts_with(replace(e.id::text, '-', ''), :id_prefix)
+        AND NOT EXISTS (SELECT FROM evaluation_results AS n WHERE n.configuration = :name AND n.tenant_id = e.tenant_id)
     ORDER BY e.id LIMIT 2
 );
 
@@ -26,7 +26,8 @@ UNION ALL
 SELECT
     q.evaluation_id, q.golden_id, q.query, q.category, q.relevant_note_ids, q.retrieved_note_ids, q.first_relevant_rank,
     q.metrics, q.error, q.passage_metrics, q.places
-FROM evaluation_queries AS q WHERE q.evaluation_id = ANY(:evaluation_ids)
+FROM evaluation_queries AS q INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id
+WHERE q.evaluation_id = ANY(:evaluation_ids) AND e.tenant_id = current_tenant()
 ORDER BY q.evaluation_id, q.golden_id;
 
 -- name: name_notes
@@ -37,14 +38,16 @@ ORDER BY q.evaluation_id, q.golden_id;
 SELECT
     n.id, coalesce(n.external_id, n.id::text) AS name, n.title,
     to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
-FROM notes AS n WHERE n.id = ANY(:note_ids);
+FROM notes AS n WHERE n.id = ANY(:note_ids) AND n.tenant_id = current_tenant();
 
 -- name: notes_since
 -- Notes that are new or changed since a moment, the latest first.
 -- params:  since timestamptz, row_limit int
 -- returns: id uuid, month text (YYYY-MM, UTC)
 SELECT n.id, to_char(n.created_at AT TIME ZONE 'UTC', 'YYYY-MM') AS month
-FROM notes AS n WHERE n.updated_at > :since ORDER BY n.updated_at DESC, n.id LIMIT :row_limit;
+FROM notes AS n
+WHERE n.updated_at > :since AND n.tenant_id = current_tenant()
+ORDER BY n.updated_at DESC, n.id LIMIT :row_limit;
 
 -- name: statistics_since^
 -- Whether the word statistics were counted anew since a moment, and whether they differ from the present chunks.

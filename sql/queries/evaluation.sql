@@ -44,15 +44,15 @@ VALUES (
 -- returns: the columns of evaluation_results
 -- index:   evaluation_results_latest_idx
 SELECT e.* FROM evaluation_results AS e
-WHERE e.configuration = :configuration ORDER BY e.created_at DESC, e.id LIMIT 1;
+WHERE e.configuration = :configuration AND e.tenant_id = current_tenant() ORDER BY e.created_at DESC, e.id LIMIT 1;
 
 -- name: fetch_evaluation^
 -- params:  evaluation_id uuid
 -- returns: the columns of evaluation_results
-SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id;
+SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id AND e.tenant_id = current_tenant();
 
 -- name: latest_evaluations
 -- The newest evaluation of every configuration.
 -- returns: the columns of evaluation_results
-SELECT DISTINCT ON (e.configuration) e.* FROM evaluation_results AS e
+SELECT DISTINCT ON (e.configuration) e.* FROM evaluation_results AS e WHERE e.tenant_id = current_tenant()
 ORDER BY e.configuration, e.created_at DESC, e.id;

@@ -4,7 +4,7 @@
 SELECT
     g.id, g.query, g.relevant_note_ids, g.expected_answer, g.category, g.difficulty, g.tags, g.created_at, g.updated_at,
     g.places
-FROM golden_dataset AS g
+FROM golden_dataset AS g WHERE g.tenant_id = current_tenant()
 ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03
     g.id;
@@ -18,8 +18,10 @@ FROM golden_dataset AS g
 CROSS JOIN LATERAL jsonb_array_elements(g.places) WITH ORDINALITY AS p (place, number)
 INNER JOIN notes AS n ON n.id = (p.place ->> 'note')::uuid
 WHERE
-    substr(n.content, (p.place ->> 'start')::integer + 1, (p.place ->> 'end')::integer - (p.place ->> 'start')::integer)
-    <> p.place ->> 'text';
+    g.tenant_id = current_tenant()
+    AND substr(
+        n.content, (p.place ->> 'start')::integer + 1, (p.place ->> 'end')::integer - (p.place ->> 'start')::integer
+    ) <> p.place ->> 'text';
 
 -- name: lock_golden!
 -- Allow one writer of the dataset at a time; its triggers take the same lock.
@@ -27,7 +29,7 @@ LOCK TABLE golden_history IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: defer_golden_repeats!
 -- Check that questions are unique only at commit, so that two rows can exchange their questions.
-SET CONSTRAINTS golden_dataset_normalized_query_key DEFERRED;
+SET CONSTRAINTS golden_dataset_tenant_id_normalized_query_key DEFERRED;
 
 -- name: insert_golden*!
 -- params:  golden_id uuid, query text, normalized_query text, relevant_note_ids uuid[], expected_answer text,
@@ -49,18 +51,18 @@ SET
     id = :golden_id, query = :query, normalized_query = :normalized_query, relevant_note_ids = :relevant_note_ids,
     expected_answer = :expected_answer, category = :category, difficulty = :difficulty, tags = :tags, places = :places,
     created_at = coalesce(:created_at::timestamptz, created_at), updated_at = coalesce(:updated_at::timestamptz, now())
-WHERE id = :stored_id;
+WHERE id = :stored_id AND tenant_id = current_tenant();
 
 -- name: delete_golden!
 -- params:  golden_ids uuid[]
-DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids);
+DELETE FROM golden_dataset AS g WHERE g.id = ANY(:golden_ids) AND g.tenant_id = current_tenant();
 
 -- name: golden_history
 -- Every change to the dataset, oldest first.
 -- returns: version int, old_entry jsonb or null, new_entry jsonb or null, changed_at timestamptz, changed_by text,
 --          origin text
 SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
-FROM golden_history AS h ORDER BY h.id;
+FROM golden_history AS h WHERE h.tenant_id = current_tenant() ORDER BY h.id;
 
 -- name: golden_origins
 -- What last wrote each question. Older imports did not store their file: only the origin tells those from a person.
@@ -70,9 +72,13 @@ SELECT
     g.id AS golden_id, h.source,
     h.source = '' AND (h.origin IN ('', '0009_golden_history') OR starts_with(h.origin, 'rag golden ')) AS by_person
 FROM golden_dataset AS g
-CROSS JOIN LATERAL (
-    SELECT l.source, l.origin FROM golden_history AS l WHERE l.golden_id = g.id ORDER BY l.id DESC LIMIT 1
-) AS h;
+CROSS JOIN
+    LATERAL (
+        SELECT l.source, l.origin FROM golden_history AS l
+        WHERE l.golden_id = g.id AND l.tenant_id = g.tenant_id
+        ORDER BY l.id DESC LIMIT 1
+    ) AS h
+WHERE g.tenant_id = current_tenant();
 
 -- name: deleted_golden
 -- Questions that a person deleted and nobody has entered again.
@@ -81,7 +87,7 @@ CROSS JOIN LATERAL (
 SELECT h.golden_id, h.old_entry ->> 'normalized_query' AS normalized_query
 FROM (
     SELECT DISTINCT ON (l.golden_id) l.golden_id, l.operation, l.source, l.origin, l.old_entry
-    FROM golden_history AS l ORDER BY l.golden_id, l.id DESC
+    FROM golden_history AS l WHERE l.tenant_id = current_tenant() ORDER BY l.golden_id, l.id DESC
 ) AS h
 WHERE h.operation = 'delete' AND h.source = '' AND (h.origin = '' OR starts_with(h.origin, 'rag golden '));
 
@@ -101,17 +107,21 @@ CROSS JOIN LATERAL unnest(g.relevant_note_ids) WITH ORDINALITY AS r (note_id, pl
 LEFT JOIN notes AS n ON n.id = r.note_id AND (n.expires_at IS NULL OR n.expires_at > now())
 LEFT JOIN deleted AS d ON d.note_id = r.note_id
 WHERE
-    n.id IS NULL
-    OR encode(n.content_sha256, 'hex') IS DISTINCT FROM (
-        SELECT h.note_hashes ->> r.note_id::text FROM golden_history AS h
-        WHERE h.golden_id = g.id ORDER BY h.id DESC LIMIT 1
+    g.tenant_id = current_tenant()
+    AND (
+        n.id IS NULL
+        OR encode(n.content_sha256, 'hex') IS DISTINCT FROM (
+            SELECT h.note_hashes ->> r.note_id::text FROM golden_history AS h
+            WHERE h.golden_id = g.id AND h.tenant_id = g.tenant_id ORDER BY h.id DESC LIMIT 1
+        )
     )
 ORDER BY g.id, r.place;
 
 -- name: golden_lexemes
 -- The stemmed words of every question.
 -- returns: golden_id uuid, lexemes text[]
-SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexemes FROM golden_dataset AS g;
+SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexemes FROM golden_dataset AS g
+WHERE g.tenant_id = current_tenant();
 
 -- name: golden_outcomes
 -- What the latest evaluation of every configuration found for each question that was asked in full and has not changed
@@ -120,12 +130,13 @@ SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexeme
 SELECT l.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
 FROM (
     SELECT DISTINCT ON (e.configuration) e.id, e.configuration FROM evaluation_results AS e
+    WHERE e.tenant_id = current_tenant()
     ORDER BY e.configuration, e.created_at DESC, e.id
 ) AS l
 INNER JOIN evaluation_queries AS q ON q.evaluation_id = l.id
 INNER JOIN golden_dataset AS g
     ON
-        g.id = q.golden_id AND g.query = q.query
+        g.id = q.golden_id AND g.tenant_id = current_tenant() AND g.query = q.query
         AND g.relevant_note_ids @> q.relevant_note_ids AND g.relevant_note_ids <@ q.relevant_note_ids
 WHERE q.error IS NULL AND q.degraded = '{}'
 ORDER BY l.configuration, q.golden_id;
@@ -140,16 +151,17 @@ FROM golden_dataset AS g
 INNER JOIN evaluation_queries AS q
     ON q.golden_id = g.id AND q.query = g.query AND q.error IS NULL AND q.degraded = '{}'
 INNER JOIN evaluation_results AS e ON e.id = q.evaluation_id AND e.created_at <= g.updated_at
+WHERE g.tenant_id = current_tenant() AND e.tenant_id = g.tenant_id
 ORDER BY q.golden_id, e.configuration, e.created_at DESC, e.id;
 
 -- name: reference_breakdown$
 -- The breakdown by question kind of the reference evaluation: that of the serving promotion, or else the latest.
 -- returns: jsonb; nothing before the first evaluation
-SELECT e.breakdown FROM evaluation_results AS e
+SELECT e.breakdown FROM evaluation_results AS e WHERE e.tenant_id = current_tenant()
 ORDER BY
     e.id = (
         SELECT p.evaluation_id FROM promotions AS p
-        WHERE p.evaluation_id IS NOT NULL ORDER BY p.id DESC LIMIT 1
+        WHERE p.evaluation_id IS NOT NULL AND p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1
     ) DESC NULLS LAST,
     e.created_at DESC,
     e.id
@@ -165,7 +177,7 @@ SELECT b.query, b.missing FROM (
             SELECT array_agg(r.note_id ORDER BY r.note_id) FROM unnest(g.relevant_note_ids) AS r (note_id)
             WHERE NOT EXISTS (SELECT FROM notes AS n WHERE n.id = r.note_id)
         ) AS missing
-    FROM golden_dataset AS g
+    FROM golden_dataset AS g WHERE g.tenant_id = current_tenant()
 ) AS b WHERE b.missing IS NOT NULL ORDER BY b.query;
 
 -- name: golden_questions_naming
@@ -173,7 +185,7 @@ SELECT b.query, b.missing FROM (
 -- params:  note_ids uuid[]
 -- returns: query text
 SELECT g.query FROM golden_dataset AS g
-WHERE g.relevant_note_ids && :note_ids
+WHERE g.relevant_note_ids && :note_ids AND g.tenant_id = current_tenant()
 ORDER BY
     g.normalized_query COLLATE "C", -- noqa: RF03
     g.id;

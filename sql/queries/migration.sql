@@ -9,13 +9,13 @@ LOCK TABLE migration_batches IN SHARE ROW EXCLUSIVE MODE;
 -- returns: recorded bigint, spent float8
 WITH history AS (
     SELECT p.promoted_at, p.config_hash, lag(p.config_hash, 1, '') OVER (ORDER BY p.id) AS before
-    FROM promotions AS p
+    FROM promotions AS p WHERE p.tenant_id = current_tenant()
 )
 
 SELECT count(*) AS recorded, coalesce(sum(b.level), 0) AS spent
 FROM migration_batches AS b
 WHERE
-    b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id
+    b.tenant_id = current_tenant() AND b.model = :model AND b.chunking_hash = :chunking_hash AND b.run_id <> :run_id
     AND b.finished_at > coalesce(
         (SELECT max(h.promoted_at) FROM history AS h WHERE h.config_hash <> h.before), '-infinity'
     );
@@ -49,7 +49,7 @@ SELECT
 -- params:  created_from timestamptz or null, created_until timestamptz or null
 -- returns: id uuid
 SELECT g.id FROM golden_dataset AS g
-WHERE EXISTS (
+WHERE g.tenant_id = current_tenant() AND EXISTS (
     SELECT FROM notes AS n
     WHERE
         n.id = ANY(g.relevant_note_ids)
@@ -91,7 +91,8 @@ ON CONFLICT (model, run_id) DO UPDATE
 -- params:  row_limit int
 -- returns: the columns of migration_batches
 SELECT l.* FROM (
-    SELECT b.* FROM migration_batches AS b ORDER BY b.finished_at DESC, b.id DESC LIMIT :row_limit
+    SELECT b.* FROM migration_batches AS b WHERE b.tenant_id = current_tenant()
+    ORDER BY b.finished_at DESC, b.id DESC LIMIT :row_limit
 ) AS l ORDER BY l.finished_at, l.id;
 
 -- name: latest_batches
@@ -101,23 +102,25 @@ SELECT l.* FROM (
 -- index:   migration_batches_latest_idx
 WITH numbered AS (
     SELECT b.*, row_number() OVER (PARTITION BY b.model ORDER BY b.finished_at DESC, b.id DESC) AS recency
-    FROM migration_batches AS b WHERE b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
+    FROM migration_batches AS b
+    WHERE b.tenant_id = current_tenant() AND b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
 )
 
 SELECT n.* FROM numbered AS n WHERE n.recency <= :row_limit ORDER BY n.finished_at, n.id;
 
 -- name: closed_batches
--- The last batch of each given model, if it closed the gate and nobody has overridden it.
+-- The last batch of each given model and tenant, if it closed the gate and nobody has overridden it. Of all tenants,
+-- because the next batch would change what each of them searches.
 -- params:  models text[], chunking_hash text
 -- returns: the columns of migration_batches, by model
 -- index:   migration_batches_latest_idx
 WITH latest AS (
-    SELECT DISTINCT ON (b.model) b.* FROM migration_batches AS b
+    SELECT DISTINCT ON (b.tenant_id, b.model) b.* FROM migration_batches AS b
     WHERE b.model = ANY(:models) AND b.chunking_hash = :chunking_hash
-    ORDER BY b.model, b.finished_at DESC, b.id DESC
+    ORDER BY b.tenant_id, b.model, b.finished_at DESC, b.id DESC
 )
 
-SELECT l.* FROM latest AS l WHERE l.gate = 'closed' AND l.overridden_at IS NULL ORDER BY l.model;
+SELECT l.* FROM latest AS l WHERE l.gate = 'closed' AND l.overridden_at IS NULL ORDER BY l.model, l.tenant_id;
 
 -- name: override_batches!
 -- params:  ids bigint[], override_reason text, run_id text

@@ -9,11 +9,20 @@ VALUES (:configuration, :config, :config_hash, :model, :evaluation_id, :run_id, 
 LOCK TABLE promotions IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: current_promotion^
--- The promotion that serves now.
+-- The promotion of this tenant that serves now.
 -- returns: configuration text, config jsonb, config_hash text, model text, evaluation_id uuid or null,
 --          promoted_at timestamptz, reason text or null
 SELECT p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
-FROM promotions AS p ORDER BY p.id DESC LIMIT 1;
+FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1;
+
+-- name: serves_other_tenants$
+-- Whether a model serves a tenant other than this one.
+-- params:  model text
+-- returns: bool
+SELECT coalesce(bool_or(l.model = :model), FALSE) AS serves FROM (
+    SELECT DISTINCT ON (p.tenant_id) p.model FROM promotions AS p
+    WHERE p.tenant_id <> current_tenant() ORDER BY p.tenant_id, p.id DESC
+) AS l;
 
 -- name: list_promotions
 -- The newest row_limit promotions, oldest first.
@@ -22,7 +31,7 @@ FROM promotions AS p ORDER BY p.id DESC LIMIT 1;
 --          promoted_at timestamptz, reason text or null
 -- index:   promotions_pkey
 SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.promoted_at, h.reason FROM (
-    SELECT p.* FROM promotions AS p ORDER BY p.id DESC LIMIT :row_limit
+    SELECT p.* FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT :row_limit
 ) AS h ORDER BY h.id;
 
 -- name: last_withdrawn$
@@ -30,13 +39,14 @@ SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.pro
 -- returns: text; nothing if no rollback serves
 SELECT w.configuration FROM (
     SELECT p.reason, lead(p.configuration) OVER (ORDER BY p.id DESC) AS configuration
-    FROM promotions AS p ORDER BY p.id DESC LIMIT 1
+    FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT 1
 ) AS w WHERE w.reason IS NOT NULL;
 
 -- name: was_promoted$
 -- params:  configuration text
 -- returns: bool
-SELECT count(*) > 0 AS was_promoted FROM promotions AS p WHERE p.configuration = :configuration;
+SELECT count(*) > 0 AS was_promoted FROM promotions AS p
+WHERE p.configuration = :configuration AND p.tenant_id = current_tenant();
 
 -- name: previous_promotion^
 -- The last promotion of a configuration other than the serving one that has not been withdrawn since.
@@ -45,7 +55,7 @@ WITH history AS (
     SELECT
         p.*, lead(p.reason) OVER newer IS NOT NULL AS withdrawn,
         p.id = max(p.id) OVER () AS serves
-    FROM promotions AS p
+    FROM promotions AS p WHERE p.tenant_id = current_tenant()
     WINDOW newer AS (ORDER BY p.id)
 )
 
@@ -70,7 +80,7 @@ WITH history AS (
         p.config_hash,
         lead(p.id) OVER newer AS id, lead(p.reason) OVER newer AS reason, lead(p.run_id) OVER newer AS run_id,
         lead(p.promoted_at) OVER newer AS withdrawn_at
-    FROM promotions AS p
+    FROM promotions AS p WHERE p.tenant_id = current_tenant()
     WINDOW newer AS (ORDER BY p.id)
 )
 
@@ -79,7 +89,7 @@ WHERE
     w.config_hash = :config_hash AND w.reason IS NOT NULL
     AND NOT EXISTS (
         SELECT FROM promotions AS p
-        WHERE p.id > w.id AND p.config_hash = w.config_hash AND p.reason IS NULL
+        WHERE p.tenant_id = current_tenant() AND p.id > w.id AND p.config_hash = w.config_hash AND p.reason IS NULL
     )
     AND NOT EXISTS (
         SELECT FROM migration_holds AS h
@@ -104,6 +114,7 @@ SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kin
 WITH latest AS (
     SELECT p.configuration, p.config_hash, p.evaluation_id, e.golden_hash
     FROM promotions AS p LEFT JOIN evaluation_results AS e ON e.id = p.evaluation_id
+    WHERE p.tenant_id = current_tenant()
     ORDER BY p.id DESC LIMIT 1
 ),
 
@@ -113,20 +124,25 @@ references_found AS (
     INNER JOIN promotions AS p ON p.config_hash = l.config_hash
     INNER JOIN evaluation_results AS e ON e.id = p.evaluation_id AND e.golden_hash = l.golden_hash
     WHERE
-        e.served_hit_rate IS NOT NULL
-        AND NOT EXISTS (SELECT FROM promotions AS o WHERE o.id > p.id AND o.config_hash <> l.config_hash)
+        p.tenant_id = current_tenant() AND e.served_hit_rate IS NOT NULL
+        AND NOT EXISTS (
+            SELECT FROM promotions AS o
+            WHERE o.tenant_id = current_tenant() AND o.id > p.id AND o.config_hash <> l.config_hash
+        )
     UNION ALL
     SELECT 2 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
     FROM latest AS l
     INNER JOIN evaluation_results AS e ON e.configuration = l.configuration AND e.config_hash = l.config_hash
-    WHERE l.evaluation_id IS NOT NULL AND e.served_hit_rate IS NOT NULL
+    WHERE e.tenant_id = current_tenant() AND l.evaluation_id IS NOT NULL AND e.served_hit_rate IS NOT NULL
     UNION ALL
     SELECT 3 AS preference, 1 AS place, l.evaluation_id
     FROM latest AS l
     UNION ALL
     SELECT 4 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
     FROM evaluation_results AS e
-    WHERE e.configuration = :default_configuration AND NOT EXISTS (SELECT FROM latest)
+    WHERE
+        e.tenant_id = current_tenant() AND e.configuration = :default_configuration
+        AND NOT EXISTS (SELECT FROM latest)
 )
 
 SELECT e.* FROM references_found AS r INNER JOIN evaluation_results AS e ON e.id = r.evaluation_id

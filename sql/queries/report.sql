@@ -8,7 +8,7 @@
 SELECT
     e.id, e.stage_latencies, e.breakdown, e.faithfulness, e.answer_relevance, e.judge, e.judge_model,
     e.judge_version, e.answerer, e.judged_queries, e.judge_failures
-FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids);
+FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids) AND e.tenant_id = current_tenant();
 
 -- name: history_of_configurations
 -- The newest row_limit evaluations of the given configurations, oldest first.
@@ -17,7 +17,8 @@ FROM evaluation_results AS e WHERE e.id = ANY(:evaluation_ids);
 -- index:   evaluation_results_latest_idx
 SELECT h.* FROM (
     SELECT e.* FROM evaluation_results AS e
-    WHERE e.configuration = ANY(:configurations) ORDER BY e.created_at DESC, e.id LIMIT :row_limit
+    WHERE e.configuration = ANY(:configurations) AND e.tenant_id = current_tenant()
+    ORDER BY e.created_at DESC, e.id LIMIT :row_limit
 ) AS h ORDER BY h.created_at, h.id;
 
 -- name: note_openings
@@ -26,4 +27,5 @@ SELECT h.* FROM (
 -- returns: id uuid, name text (the external id, else the id), title text, opening text
 -- index:   notes_pkey
 SELECT n.id, coalesce(n.external_id, n.id::text) AS name, n.title, left(n.content, :max_chars) AS opening
-FROM notes AS n WHERE n.id = ANY(:note_ids) AND (n.expires_at IS NULL OR n.expires_at > now());
+FROM notes AS n
+WHERE n.id = ANY(:note_ids) AND n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now());

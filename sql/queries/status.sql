@@ -8,13 +8,13 @@ SELECT to_regclass('_yoyo_migration') IS NOT NULL;
 SELECT y.migration_id FROM _yoyo_migration AS y;
 
 -- name: count_contents^
--- How many notes, chunks, golden questions and failures there are, and the index version.
+-- How many notes, chunks, golden questions of the tenant and failures there are, and the index version.
 -- returns: notes bigint, chunked bigint, chunks bigint, golden bigint, failures bigint
 SELECT
     (SELECT count(*) FROM notes) AS notes,
     (SELECT count(*) FROM notes AS n WHERE n.chunked_at IS NOT NULL) AS chunked,
     (SELECT count(*) FROM chunks) AS chunks,
-    (SELECT count(*) FROM golden_dataset) AS golden,
+    (SELECT count(*) FROM golden_dataset AS g WHERE g.tenant_id = current_tenant()) AS golden,
     (SELECT count(*) FROM indexing_failures) AS failures;
 
 -- name: count_vectors_by_model

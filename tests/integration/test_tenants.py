@@ -1,0 +1,261 @@
+"""Two tenants in one database: neither sees or changes the other's questions and evaluations."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+import structlog
+
+from rag_resources.application import open_application
+from rag_resources.cli import main
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import ModelInUseError
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Database
+from rag_resources.settings import Settings, load_settings
+from rag_resources.store.notes import note_id, upsert_notes
+from tests.earlier_schema import migrate_before
+from tests.stored_evaluations import Asked, store_evaluation
+
+TENANTS = ("ana", "bea")
+DAY = datetime(2025, 1, 1, tzinfo=UTC)
+MODEL = "modelo"
+SAME_QUESTION = "¿Quién vino a cenar?"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of `rag` did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Rag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database_url: str,
+) -> Iterator[Rag]:
+    """Call `rag` as one of two tenants, each with a note, on one database."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in {
+        "RAG_HOME": str(tmp_path / "home"),
+        "DATABASE_URL": database_url,
+        "GOLDEN_SOURCE": "",
+        "COLUMNS": "200",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with Database(database_url) as database, database.transaction() as connection:
+        for tenant in TENANTS:
+            note = NoteRecord("cena", f"Cena de {tenant}", f"Vino Marta, dice {tenant}.", DAY)
+            upsert_notes(connection, [note], tenant=tenant, source="notes")
+        connection.execute(
+            "INSERT INTO embedding_models (name, dimension, provider, digest,"
+            " similarity_threshold, created_at) VALUES (%s, 3, 'p', 'd', 0, %s)",
+            [MODEL, DAY],
+        )
+
+    def call(tenant: str, *arguments: str | Path) -> Outcome:
+        capsys.readouterr()
+        monkeypatch.setenv("TENANT", tenant)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        with pytest.raises(SystemExit) as exited:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Outcome(exited.value.code, captured.out, captured.err)
+
+    yield call
+    structlog.reset_defaults()
+
+
+def add(rag: Rag, tenant: str, question: str = SAME_QUESTION, answer: str = "Marta") -> None:
+    """Add a question about the tenant's note."""
+    options = ("--note", "cena", "--answer", answer, "--category", "factual", "--difficulty", "1")
+    outcome = rag(tenant, "golden", "add", "--query", question, *options)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def questions(rag: Rag, tenant: str) -> list[dict[str, Any]]:
+    """List the questions of a tenant."""
+    rows: list[dict[str, Any]] = json.loads(rag(tenant, "golden", "list", "--json").out)["entries"]
+    return rows
+
+
+def evaluated(database_url: str, tenant: str, name: str = "hybrid", *, rank: int = 1) -> UUID:
+    """Store an evaluation of a tenant's question."""
+    own = note_id(tenant, "notes", "cena")
+    found = [uuid4() for _ in range(rank - 1)] + [own]
+    config = RetrievalConfig(model=MODEL)
+    with Database(database_url, tenant=tenant) as database:
+        asked = [Asked(1, [own], found, text=f"¿Qué cenó {tenant}?")]
+        return store_evaluation(database, name, asked, config=config)
+
+
+def promote(database_url: str, tenant: str, evaluation: UUID) -> None:
+    """Promote what an evaluation measured, as its run would have."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id,"
+            " tenant_id) SELECT configuration, config, config_hash, model, id, %s"
+            " FROM evaluation_results WHERE id = %s",
+            [tenant, evaluation],
+        )
+
+
+def test_each_has_its_own_questions_even_the_same_ones(rag: Rag, tmp_path: Path) -> None:
+    add(rag, "ana", answer="Marta y Luis")
+    add(rag, "bea")
+    add(rag, "bea", "¿Dónde fue la cena?")
+
+    assert [row["expectedAnswer"] for row in questions(rag, "ana")] == ["Marta y Luis"]
+    assert len(questions(rag, "bea")) == 2
+    exported = tmp_path / "ana.json"
+    assert rag("ana", "golden", "export", exported).code == 0
+    assert len(json.loads(exported.read_text("utf-8"))["entries"]) == 1
+    versions = json.loads(rag("ana", "golden", "history", "--json").out)["versions"]
+    assert [version["version"] for version in versions] == [1]
+
+    theirs = questions(rag, "bea")[0]["id"]
+    for command in (("show",), ("delete", "--yes")):
+        assert rag("ana", "golden", command[0], theirs, *command[1:]).code == 2
+    assert len(questions(rag, "bea")) == 2
+
+
+def test_an_evaluation_asks_only_the_tenants_own_questions(rag: Rag) -> None:
+    add(rag, "bea")
+
+    nothing = rag("ana", "evaluate", "fulltext")
+    assert nothing.code != 0
+    assert SAME_QUESTION not in nothing.out + nothing.err
+
+    add(rag, "ana", "¿Quién estaba?")
+    assert rag("ana", "evaluate", "fulltext", "--json").code == 0
+    assert rag("bea", "compare", "fulltext", "fulltext").code == 2
+
+
+def test_status_and_report_tell_of_the_tenant_alone(
+    rag: Rag, database_url: str, tmp_path: Path
+) -> None:
+    for tenant, rank in (("ana", 1), ("bea", 4)):
+        add(rag, tenant)
+        promote(database_url, tenant, evaluated(database_url, tenant, f"la_de_{tenant}", rank=rank))
+    add(rag, "bea", "¿Dónde fue la cena?")
+
+    counted = json.loads(rag("ana", "status", "--json").out)["database"]
+    assert counted["goldenQuestions"] == 1
+    assert "la_de_ana" in json.dumps(counted)
+    assert "la_de_bea" not in json.dumps(counted)
+
+    page = tmp_path / "informe.html"
+    assert rag("ana", "report", "--output", page).code == 0
+    text = page.read_text("utf-8")
+    assert "la_de_ana" in text
+    for foreign in ("la_de_bea", "cenó bea", "dice bea", "Cena de bea"):
+        assert foreign not in text
+
+
+def test_the_openings_of_the_notes_of_others_are_not_in_a_report(
+    rag: Rag, database_url: str, tmp_path: Path
+) -> None:
+    """Even if a question that nothing answers names such a note."""
+    foreign = note_id("bea", "notes", "cena")
+    with Database(database_url, tenant="ana") as database:
+        for name in ("una", "otra"):
+            asked = [Asked(1, [foreign], [], text="¿Qué cenó?")]
+            store_evaluation(database, name, asked, config=RetrievalConfig(model=MODEL))
+    page = tmp_path / "informe.html"
+    assert rag("ana", "report", "--output", page).code == 0
+    text = page.read_text("utf-8")
+    assert "¿Qué cenó?" in text
+    assert "bea" not in text
+
+
+def test_each_is_served_what_was_promoted_for_it(
+    rag: Rag, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another's evaluation promotes nothing, and a model that serves anybody is not retired."""
+    promote(database_url, "bea", evaluated(database_url, "bea", "la_de_bea"))
+    monkeypatch.setenv("TENANT", "ana")
+    with open_application(load_settings()) as application:
+        assert application.serving.promotion() is None
+        assert application.evaluations.latest("la_de_bea") is None
+        with pytest.raises(ModelInUseError, match="otro propietario"):
+            application.indexing.retire(MODEL)
+    monkeypatch.setenv("TENANT", "bea")
+    with open_application(load_settings()) as application:
+        promotion = application.serving.promotion()
+        assert promotion
+        assert promotion.configuration == "la_de_bea"
+
+
+def evaluate_earlier(connection: psycopg.Connection[Any], note: UUID) -> None:
+    """Store an evaluation of one question in a schema without tenants; all its figures are 0."""
+    row = {"id": uuid4(), "configuration": "hybrid", "config": "{}", "gate": "fail"}
+    row |= dict.fromkeys(("config_hash", "golden_hash", "model", "model_digest"), "x")
+    figures = connection.execute(
+        "SELECT column_name FROM information_schema.columns WHERE table_name = %s"
+        " AND is_nullable = 'NO' AND data_type IN ('integer', 'bigint', 'double precision')",
+        ["evaluation_results"],
+    )
+    row |= {name: 0 for (name,) in figures}
+    connection.execute(
+        f"INSERT INTO evaluation_results ({', '.join(row)})"
+        f" VALUES ({', '.join(f'%({name})s' for name in row)})",
+        row,
+    )
+    connection.execute(
+        "INSERT INTO evaluation_queries (evaluation_id, golden_id, query, category, difficulty,"
+        " relevant_note_ids, retrieved_note_ids, metrics, latency_ms)"
+        " VALUES (%s, %s, '¿?', 'factual', 1, %s, '{}', '{}', 0)",
+        [row["id"], uuid4(), [note]],
+    )
+
+
+def test_rows_from_before_get_the_tenant_of_their_notes(
+    create_database: Callable[..., str],
+) -> None:
+    """And nobody's history is changed by that."""
+    url = create_database()
+    migrate_before(url, "0026")
+    with psycopg.connect(url) as connection:
+        for tenant in TENANTS:
+            note = note_id(tenant, "notes", "cena")
+            connection.execute(
+                "INSERT INTO notes (id, content, tenant_id) VALUES (%s, 'Vino Marta.', %s)",
+                [note, tenant],
+            )
+            connection.execute(
+                "INSERT INTO golden_dataset (query, normalized_query, relevant_note_ids,"
+                " expected_answer, category, difficulty) VALUES (%s, %s, %s, 'sí', 'factual', 1)",
+                [tenant, tenant, [note]],
+            )
+            evaluate_earlier(connection, note)
+    assert "0026_tenants" in migrate(url)
+    with psycopg.connect(url) as connection:
+        for table, name in (("golden_dataset", "query"), ("golden_history", "new_entry->>'query'")):
+            rows = connection.execute(f"SELECT tenant_id, {name} FROM {table}").fetchall()
+            assert sorted(rows) == [("ana", "ana"), ("bea", "bea")]
+        rows = connection.execute(
+            "SELECT e.tenant_id, n.tenant_id FROM evaluation_results AS e"
+            " JOIN evaluation_queries AS q ON q.evaluation_id = e.id"
+            " JOIN notes AS n ON n.id = ANY(q.relevant_note_ids)"
+        ).fetchall()
+        assert sorted(rows) == [("ana", "ana"), ("bea", "bea")]
