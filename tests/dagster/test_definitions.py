@@ -158,7 +158,17 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
 
 
 def test_the_definitions_hold_together(defs: dg.Definitions) -> None:
+    """Every job resolves, and none of its assets lacks what it depends on."""
     dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    missing = {
+        key.to_user_string(): parent.to_user_string()
+        for key in graph.materializable_asset_keys
+        for parent in graph.get(key).parent_keys
+        if parent not in graph.materializable_asset_keys
+    }
+    assert missing == {}
+    assert graph.materializable_asset_keys
 
 
 def test_a_typo_in_a_configuration_keeps_the_location_from_loading(

@@ -118,8 +118,10 @@ def test_a_new_model_waits_for_nobody_who_uses_the_vectors_of_another(
 def test_a_known_model_waits_for_nobody_at_all(corpus: Corpus, session: Session) -> None:
     """Every run registers its model."""
     register(corpus)
+    assert_queued(corpus, 2)
     session.execute("LOCK TABLE notes, chunks, chunk_embeddings IN ACCESS EXCLUSIVE MODE")
     register(corpus)
+    assert_queued(corpus, 2)
 
 
 def test_models_registered_at_once_by_several_runs(corpus: Corpus) -> None:

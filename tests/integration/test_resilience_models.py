@@ -501,5 +501,9 @@ def test_cached_vectors_are_searched_with_while_the_model_is_down(
     """Another configuration asks the same question: its vector is there already."""
     pipeline = stand.new_pipeline(caches=build_caches(None))
     stand.whole(pipeline=pipeline)
+    before = stand.whole(SEMANTIC)
     ollama.stop()
-    stand.whole(SEMANTIC, pipeline=pipeline)
+    after = stand.whole(SEMANTIC, pipeline=pipeline)
+    assert not after.cached
+    assert after.results == before.results
+    assert after.results

@@ -164,6 +164,7 @@ def test_dagster_loads_the_definitions(run: Run) -> None:
     """By the command that a release checks them with."""
     said = run("python", "-m", "dagster", "definitions", "validate", "-m", "rag_assets.definitions")
     assert said.returncode == 0, said.stdout + said.stderr
+    assert "Validation successful" in said.stdout + said.stderr
 
 
 def test_the_instance_comes_from_the_default_that_is_packaged(run: Run) -> None:
