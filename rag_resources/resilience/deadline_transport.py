@@ -1,8 +1,10 @@
 """An httpx transport that enforces the ambient deadline of `deadlines` at the socket."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import httpcore
 import httpx
@@ -24,7 +26,8 @@ class DeadlineTransport(httpx.HTTPTransport):
     def __init__(self, *, proxy: str | None) -> None:
         super().__init__(proxy=proxy)
         # httpcore takes the backend when its pool is created, but httpx creates the pool.
-        self._pool._network_backend = _DeadlineBackend()  # noqa: SLF001
+        self._backend = _DeadlineBackend()
+        self._pool._network_backend = self._backend  # noqa: SLF001
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request.
@@ -41,18 +44,54 @@ class DeadlineTransport(httpx.HTTPTransport):
             request.extensions["timeout"] = {**timeouts, "pool": pool_s}
             return super().handle_request(request)
 
+    def close(self) -> None:
+        """Close every connection, including those that other threads are only opening."""
+        super().close()
+        self._backend.close()
+
 
 class _DeadlineBackend(httpcore.SyncBackend):
+    """Opens connections; httpcore's pool forgets those that are being opened when it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._streams: WeakSet[_DeadlineStream] = WeakSet()
+
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
     ) -> httpcore.NetworkStream:
         with _shortened(timeout) as limit_s:
-            return _DeadlineStream(super().connect_tcp(host, port, limit_s, *args, **options))
+            inner = super().connect_tcp(host, port, limit_s, *args, **options)
+        return _DeadlineStream(inner, self)
+
+    def add(self, stream: "_DeadlineStream") -> None:
+        """Remember a stream.
+
+        Raises:
+            httpcore.ConnectError: The backend has been closed, and so is the stream.
+        """
+        with self._lock:
+            self._streams.add(stream)
+            is_closed = self._is_closed
+        if is_closed:
+            stream.close()
+            raise httpcore.ConnectError
+
+    def close(self) -> None:
+        """Close the streams, and those that will still be opened."""
+        with self._lock:
+            self._is_closed = True
+            streams = list(self._streams)
+        for stream in streams:
+            stream.close()
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
+    def __init__(self, inner: httpcore.NetworkStream, backend: _DeadlineBackend) -> None:
         self._inner = inner
+        self._backend = backend
+        backend.add(self)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with _shortened(timeout) as limit_s:
@@ -67,7 +106,7 @@ class _DeadlineStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         with _shortened(timeout) as limit_s:
             inner = self._inner.start_tls(ssl_context, server_hostname, limit_s)
-        return _DeadlineStream(inner)
+        return _DeadlineStream(inner, self._backend)
 
     def close(self) -> None:
         self._inner.close()

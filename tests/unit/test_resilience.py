@@ -1,5 +1,6 @@
 """Circuit breakers and deadlines, with real threads and, for the breaker, a clock of the test's."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -30,6 +32,7 @@ from rag_resources.core.errors import (
     ProviderUnavailableError,
 )
 from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker, is_failure
+from rag_resources.resilience.deadline_transport import DeadlineTransport
 from rag_resources.resilience.deadlines import (
     call_within,
     current_deadline,
@@ -37,6 +40,7 @@ from rag_resources.resilience.deadlines import (
     time_is_up,
 )
 from rag_resources.retrieval.pipeline import _breaker
+from tests.waiting import PATIENCE_S
 
 FAILURES = 3
 RESET_S = 10.0
@@ -491,3 +495,18 @@ def run_threads(number: int, work: Callable[[int], object]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def test_a_closed_client_also_closes_what_another_thread_was_only_opening() -> None:
+    """The pool of connections does not know of it yet; here the whole of it comes later."""
+    limits = dict.fromkeys(("connect", "read", "write", "pool"), PATIENCE_S)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        transport = DeadlineTransport(proxy=None)
+        transport.close()
+        with pytest.raises(httpx.ConnectError):
+            transport.handle_request(httpx.Request("GET", url, extensions={"timeout": limits}))
+        accepted, _ = server.accept()
+        with accepted:
+            accepted.settimeout(PATIENCE_S)
+            assert accepted.recv(1) == b""
