@@ -1,9 +1,9 @@
 """`python -m rag_assets run|ui`: the main job, and Dagster's webserver and daemon."""
 
 import logging
+import os
 import sys
-from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
@@ -12,8 +12,9 @@ from rag_resources.cli.output import note, warn
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
+from rag_resources.files import OTHERS
 from rag_resources.logs import log_to_stderr
-from rag_resources.settings import load_settings
+from rag_resources.settings import Settings, load_settings
 
 app = group("rag_assets", Message.HELP_ASSETS)
 
@@ -24,12 +25,11 @@ def run(
     accept_settings: AcceptOption = False,
 ) -> None:
     """Run the main job on the Dagster instance."""
-    from rag_assets.instance import prepare
     from rag_resources.application import open_application
     from rag_resources.cli.content_settings import confirm_settings
 
     settings = load_settings()
-    _tell(prepare(settings, migrating=True))
+    _prepare(settings, migrating=True)
     with open_application(settings) as application:
         source = confirm_settings(application, sample=sample, accept=accept_settings)
     if source.notice:
@@ -42,18 +42,21 @@ def run(
 @command(app, "ui", Message.HELP_UI)
 def ui() -> None:
     """Serve the Dagster UI until interrupted."""
-    from rag_assets.instance import prepare
-
     settings = load_settings()
-    _tell(prepare(settings))
+    _prepare(settings, migrating=False)
     from rag_assets.webserver import serve
 
     raise typer.Exit(serve(settings))
 
 
-def _tell(notices: Iterable[str]) -> None:
-    for notice in notices:
+def _prepare(settings: Settings, *, migrating: bool) -> None:
+    from rag_assets.instance import prepare
+
+    for notice in prepare(settings, migrating=migrating):
         note(notice)
+    # From here on, also for webserver, daemon and their runs: Dagster's logs may quote notes. Not
+    # before: root's embedded server runs as another user, who must be able to enter the home.
+    os.umask(OTHERS)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -61,8 +64,27 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Retrying failed database connection")
 
 
+class _OwnErrors:
+    """Standard error without the lines that Dagster itself writes there, in English.
+
+    It does so for each event that it cannot store; the command then says once what is wrong.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if text.startswith("Exception while writing logger call to event log"):
+            return len(text)
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def main() -> None:
     """Run a command; one of our own errors becomes a message on stderr."""
+    sys.stderr = cast(TextIO, _OwnErrors(sys.stderr))
     log_to_stderr()
     logging.getLogger().addFilter(_is_news)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # It warns of each attempt as well.

@@ -12,9 +12,13 @@ from rag_assets.runs.pools import POOLS
 from rag_resources.database.locate import check_dagster_url, dagster_url, database_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
+from rag_resources.files import PRIVATE, make_private
 from rag_resources.packaged import packaged
 from rag_resources.settings import Settings
 
+OURS = ("dagster", "dagster.default", "dagster.lock", "reports", "archive")
+"""What the product keeps in a home besides the server's folder, which has an owner of its own. A
+home may hold a user's own files, too."""
 WORKSPACE = packaged("rag_assets", "workspace.yaml")
 
 
@@ -42,10 +46,15 @@ def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
     _check_database(database_url(settings), migrating=migrating)
     check_dagster_url(settings)
     notices = provide_instance_file(settings.instance_folder, home=home)
+    for name in OURS:
+        make_private(home / name)
     os.environ["RAG_HOME"] = str(home)
     os.environ["DAGSTER_HOME"] = str(settings.instance_folder)
     os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
-    with FileLock(home / "dagster.lock", timeout=120), dg.DagsterInstance.get() as instance:
+    with (
+        FileLock(home / "dagster.lock", timeout=120, mode=PRIVATE),
+        dg.DagsterInstance.get() as instance,
+    ):
         _initialise_pools(instance)
         end_dead_runs(instance)
     return notices

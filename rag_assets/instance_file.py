@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.files import write_atomically
+from rag_resources.files import PRIVATE, write_atomically
 from rag_resources.packaged import packaged
 
 DEFAULT = packaged("rag_assets", "dagster.yaml")
@@ -56,16 +56,16 @@ def provide_instance_file(folder: Path, *, home: Path) -> list[str]:
         # Written atomically: a daemon that reads an empty file falls back to SQLite.
         notices: list[str] = []
         if own is None:
-            write_atomically(path, default, mode=0o644)
+            write_atomically(path, default, mode=PRIVATE)
         elif own != default and digest(own) in EARLIER_DEFAULTS | {known}:
-            write_atomically(path, default, mode=0o644)
+            write_atomically(path, default, mode=PRIVATE)
             notices.append(Message.INSTANCE_FILE_REPLACED.format(path=path))
         elif own != default:
             _refuse_moved_modules(path, own.decode("utf-8", errors="replace"))
             if known and known != digest(default):
                 notices.append(Message.INSTANCE_FILE_OWN.format(path=path, default=DEFAULT))
         if known != digest(default):
-            write_atomically(record, digest(default), mode=0o644)
+            write_atomically(record, digest(default), mode=PRIVATE)
     except OSError as error:
         raise InvalidParameterError(
             Message.INSTANCE_FILE_UNUSABLE.format(path=path), path=path

@@ -29,6 +29,7 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.database.faults import fault_of
 from rag_resources.ingestion.content_source import ContentSource
 from rag_resources.settings import Settings
 
@@ -44,13 +45,17 @@ def main_job(settings: Settings, source: ContentSource) -> None:
 
     Raises:
         RagError: A step or some notes failed; the UI shows the run.
-        DatabaseUnavailableError: Dagster's own database was lost on the way.
+        DatabaseError: Dagster's own database was lost on the way, or its disk is full.
     """
     try:
         _main_job(settings, source)
     except (DagsterPostgresException, DBAPIError) as error:
-        reason = str(getattr(error.__cause__ or error, "orig", error)).strip().partition("\n")[0]
-        raise DatabaseUnavailableError(
+        # SQLAlchemy wraps psycopg2's error, and Dagster wraps that.
+        wrapped = error if isinstance(error, DBAPIError) else error.__cause__
+        cause = getattr(wrapped, "orig", error)
+        reason = str(cause).strip().partition("\n")[0]
+        fault = fault_of(getattr(cause, "pgcode", None), str(cause), reason=reason)
+        raise fault or DatabaseUnavailableError(
             Message.DAGSTER_STORAGE_LOST.format(reason=reason)
         ) from error
 

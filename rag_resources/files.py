@@ -5,8 +5,9 @@ A URL names their location: a folder or an object store. Sources of notes are re
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,8 @@ from rag_resources.core.messages import Message
 
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
+OTHERS = 0o077
+"""The rights of everybody but the owner: as a umask, they keep new files private."""
 RETRIES = 3
 RETRY_TIMEOUT = timedelta(seconds=60)
 
@@ -171,6 +174,21 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
         name.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+def make_private(root: Path) -> None:
+    """Take all rights on a file, or a folder with all that it holds, from everybody but the owner.
+
+    Links are not followed. Files that vanish meanwhile or belong to somebody else are left out.
+    """
+    paths = [root]
+    for folder, folders, files in os.walk(root):
+        paths += (Path(folder) / name for name in (*folders, *files))
+    for path in paths:
+        with suppress(FileNotFoundError, PermissionError):
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            if mode & OTHERS and not path.is_symlink():
+                path.chmod(mode & ~OTHERS)
 
 
 def _sync(folder: Path) -> None:

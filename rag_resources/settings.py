@@ -1,6 +1,8 @@
 """The environment, parsed once into a frozen object. Retrieval has its own configuration."""
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +29,8 @@ from rag_resources.packaged import packaged
 
 SAMPLE = packaged("rag_assets", "sample")
 CONFIGURATIONS = packaged("rag_assets", "configurations")
+_EARLIER_HOME = 0o711
+"""The mode in which earlier versions created every home."""
 FILES_SCHEMES = ("file", "s3", "gs", "az")
 SAMPLE_SOURCE = "sample"
 """The sample's source, reserved for its notes."""
@@ -223,8 +227,11 @@ class Settings(BaseSettings):
             InvalidParameterError: The folder cannot be written.
         """
         try:
-            # Others may enter but not list it: root's embedded server runs as another user.
-            self.rag_home.mkdir(parents=True, exist_ok=True, mode=0o711)
+            # Root's embedded server runs as another user, who must be able to enter.
+            mode = 0o711 if os.geteuid() == 0 else 0o700
+            self.rag_home.mkdir(parents=True, exist_ok=True, mode=mode)
+            if stat.S_IMODE(self.rag_home.stat().st_mode) == _EARLIER_HOME:
+                self.rag_home.chmod(mode)
             probe = self.rag_home / ".writable"
             probe.touch()
             probe.unlink(missing_ok=True)  # Another process may be doing the same.

@@ -45,12 +45,22 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 def database_fault(error: psycopg.Error) -> DatabaseError | None:
     """Return the error to raise for one of PostgreSQL's; None if it has no sentence of its own."""
-    said = str(error)
-    state = error.sqlstate or next((state for words, state in _WORDS if words in said), None)
+    return fault_of(error.sqlstate, str(error), reason=first_line(error))
+
+
+def fault_of(state: str | None, said: str, *, reason: str) -> DatabaseError | None:
+    """Return the error to raise; None if it has no sentence of its own.
+
+    Args:
+        state: The SQLSTATE, if there is one.
+        said: The whole message of PostgreSQL or of its client.
+        reason: Its first line, without the statement or credentials.
+    """
+    state = state or next((state for words, state in _WORDS if words in said), None)
     if state is None or state not in _STATES:
         return None
     kind, message = _STATES[state]
-    return kind(message, sqlstate=state, reason=first_line(error))
+    return kind(message, sqlstate=state, reason=reason)
 
 
 def first_line(error: psycopg.Error) -> str:

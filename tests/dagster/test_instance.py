@@ -5,11 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
+import psycopg
 import pytest
 from dagster_project import QUIET, Project, definitions, environment
 
 from rag_assets.instance import prepare
-from rag_resources.core.errors import SchemaMismatchError
+from rag_assets.main_job import main_job
+from rag_resources.application import open_application
+from rag_resources.cli.content_settings import confirm_settings
+from rag_resources.core.errors import DatabaseError, SchemaMismatchError
 from rag_resources.core.messages import Message
 from rag_resources.database.schema import schema_version
 from rag_resources.packaged import product_version
@@ -93,3 +97,22 @@ def test_a_run_that_finds_a_newer_schema_says_so(project: Project) -> None:
         if entry.dagster_event
     )
     assert said in log
+
+
+def test_a_full_disk_under_dagsters_own_tables_is_called_that(project: Project) -> None:
+    """PostgreSQL refuses a row as it does on a full disk."""
+    url = load_settings().dagster_pg_url.get_secret_value().replace("+psycopg2", "")
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END$$"
+        )
+        connection.execute(
+            "CREATE TRIGGER is_full BEFORE INSERT ON runs EXECUTE FUNCTION is_full()"
+        )
+    settings = load_settings()
+    with open_application(settings) as application:
+        source = confirm_settings(application, accept=True)
+    with pytest.raises(DatabaseError) as told:
+        main_job(settings, source)
+    assert told.value.message == Message.DATABASE_DISK_FULL

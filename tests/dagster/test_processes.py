@@ -27,8 +27,10 @@ from dagster_project import (
 )
 from dagster_ui import Ui, eventually, free_port, members
 
+from rag_assets.instance import OURS
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.files import OTHERS
 
 ROOT = Path(__file__).parents[2]
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -96,6 +98,17 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
     assert {table: home.count(table) for table in tables} == counts
     assert home.count("promotions") == 1
     assert "Sirve la configuración «" in second.stdout
+
+
+def test_nobody_else_reads_what_the_main_job_leaves(home: Home) -> None:
+    """Dagster's logs and the report, which quote notes; whatever the umask, here 022."""
+    assert home.first_run.returncode == 0
+    folder = Path(home.environment["RAG_HOME"])
+    for name in OURS:
+        made = [folder / name, *(folder / name).rglob("*")]
+        assert [path for path in made if path.exists() and path.stat().st_mode & OTHERS] == []
+    assert list((folder / "dagster").rglob("*.err"))
+    assert (folder / "reports" / "evaluation.html").exists()
 
 
 def test_a_port_that_is_taken_is_bad_input(home: Home) -> None:
