@@ -5,6 +5,7 @@ READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 CRASHES ?= 50
+KILLS ?= 100
 EXAMPLES ?= 10000
 RESULTS ?= build/bench
 TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt queries.md peers.md soak.txt scale.md migration.txt
@@ -45,8 +46,8 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-crash: $(READY)  ## Kill indexing and PostgreSQL at random moments, CRASHES times (minutes)
-	$(BIN)/python -m tests.crash --crashes $(CRASHES)
+crash: $(READY)  ## Kill indexing CRASHES times (minutes), then every part of the product KILLS times (hours)
+	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS)
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)
 	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)

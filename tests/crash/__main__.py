@@ -1,6 +1,7 @@
-"""Kill indexing many times and report the kills and the problems: `make crash CRASHES=50`."""
+"""Kill indexing and the product many times: `make crash CRASHES=50 KILLS=100`."""
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from rag_resources.database.server import EmbeddedServer
 from tests.crash.harness import CrashReport, crash
+from tests.crash.kills import kill_product, table
 from tests.crash.worker import STAGES
 
 
@@ -15,19 +17,34 @@ def main() -> int:
     """Run with the numbers given on the command line; 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--crashes", type=int, default=50, help="kills in all (50)")
+    parser.add_argument("--kills", type=int, default=100, help="kills of the product (100)")
+    parser.add_argument("--only", action="append", default=[], help="kinds of these kills (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus and the moments (1)")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # So that all is stopped and removed.
+    wrong = False
+    if arguments.crashes:
+        report = _crash(arguments.crashes, arguments.seed)
+        sys.stdout.write(describe(report))
+        wrong = bool(report.problems)
+    if arguments.kills:
+        tallies = kill_product(kills=arguments.kills, seed=arguments.seed, only=arguments.only)
+        sys.stdout.write(table(tallies))
+        wrong |= any(tally.problems for tally in tallies)
+    return 1 if wrong else 0
+
+
+def _crash(crashes: int, seed: int) -> CrashReport:
+    """Kill indexing and a server of its own."""
     with tempfile.TemporaryDirectory(prefix="rag-crash-") as home:
         # Where the user that runs the server can enter.
         Path(home).chmod(0o755)
         server = EmbeddedServer(Path(home))
         server.up()
         try:
-            report = crash(server, crashes=arguments.crashes, seed=arguments.seed)
+            return crash(server, crashes=crashes, seed=seed)
         finally:
             server.down()
-    sys.stdout.write(describe(report))
-    return 1 if report.problems else 0
 
 
 def describe(report: CrashReport) -> str:

@@ -12,7 +12,7 @@ Content = Mapping[str, list[Any]]
 _POLL_S = 0.01
 _PATIENCE_S = 60.0
 
-_CONTENT = {
+CONTENT = {
     "notes": "SELECT id, created_at, content_sha256, chunked_at IS NULL, chunking_hash FROM notes",
     "chunks": "SELECT id, note_id, content, context, topics, chunk_index, start_char, end_char "
     "FROM chunks",
@@ -41,10 +41,10 @@ _SESSIONS = """
 _TEMPORARY = "SELECT relname FROM pg_class WHERE relpersistence = 't'"
 
 
-def content(database: Database) -> Content:
-    """All that indexing makes, without times."""
+def content(database: Database, queries: Mapping[str, str] = CONTENT) -> Content:
+    """All that these queries find; by default what indexing makes, without times."""
     with database.snapshot() as connection:
-        return {name: connection.execute(query).fetchall() for name, query in _CONTENT.items()}
+        return {name: connection.execute(query).fetchall() for name, query in queries.items()}
 
 
 def differences(found: Content, wanted: Content) -> list[str]:
