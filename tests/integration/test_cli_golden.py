@@ -1,11 +1,8 @@
 """`rag golden …` against a real database, question by question."""
 
-import io
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,7 +11,6 @@ from uuid import UUID
 import pytest
 import structlog
 
-from rag_resources.cli import main
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import golden_hash
@@ -22,10 +18,10 @@ from rag_resources.core.messages import Message
 from rag_resources.core.power import Discordance, requirement
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
-from rag_resources.settings import Settings
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 from rag_resources.store.golden import list_golden
 from rag_resources.store.notes import note_id, upsert_notes
+from tests.command_line import Outcome, call_rag, isolate
 from tests.stored_evaluations import Asked, store_evaluation
 
 NOTES = ("gata", "furgo", "viaje", "tren")
@@ -34,20 +30,6 @@ OPTIONS = (
     *("--query", QUESTION, "--note", "gata", "--answer", "Por la ventana"),
     *("--category", "factual", "--difficulty", "2"),
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Its stdout, all of it, as JSON."""
-        return json.loads(self.out)
 
 
 Rag = Callable[..., Outcome]
@@ -68,25 +50,10 @@ def rag(
     ]
     with database.transaction() as connection:
         upsert_notes(connection, written, tenant="default", source="notes")
-    monkeypatch.chdir(tmp_path)
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    for name, value in {
-        "RAG_HOME": str(tmp_path / "home"),
-        "DATABASE_URL": database_url,
-        "GOLDEN_SOURCE": "",
-        "COLUMNS": "200",
-    }.items():
-        monkeypatch.setenv(name, value)
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
 
     def call(*arguments: str | Path, stdin: str | TextIO = "") -> Outcome:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
-        with pytest.raises(SystemExit) as exited:
-            main(["golden", *(str(argument) for argument in arguments)])
-        captured = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Outcome(exited.value.code, captured.out, captured.err)
+        return call_rag(monkeypatch, capsys, "golden", *arguments, stdin=stdin)
 
     yield call
     structlog.reset_defaults()

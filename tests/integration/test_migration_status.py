@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 import structlog
 from PIL import Image
 
-from rag_resources.cli import main
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
@@ -32,7 +30,6 @@ from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
 from rag_resources.retrieval.profile import Profile
-from rag_resources.settings import Settings
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
 from rag_resources.store.migration import BatchRun, closed_batches, override_batches
@@ -40,6 +37,7 @@ from rag_resources.store.migration_status import MigrationStatus, read_migration
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
 from rag_resources.store.queues import NoteQueue, claim_queued
+from tests.command_line import Outcome, call_rag, isolate
 from tests.embedders import HashEmbedder
 
 MODEL = "hash_model"
@@ -58,15 +56,6 @@ KEYS = [
 ]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did."""
-
-    code: int
-    out: str
-    err: str
-
-
 Rag = Callable[..., Outcome]
 
 
@@ -78,22 +67,11 @@ def rag(
     database_url: str,
 ) -> Iterator[Rag]:
     """Call `rag migration status` with the test's model and database."""
-    monkeypatch.chdir(tmp_path)
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("EMBEDDING_MODELS", MODEL)
-    monkeypatch.setenv("FIRST_MONTH", MONTHS[0])
-    monkeypatch.setenv("COLUMNS", "200")
+    own = {"EMBEDDING_MODELS": MODEL, "FIRST_MONTH": MONTHS[0]}
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, **own)
 
     def call(*arguments: str | Path) -> Outcome:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exited:
-            main(["migration", "status", *map(str, arguments)])
-        captured = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Outcome(exited.value.code, captured.out, captured.err)
+        return call_rag(monkeypatch, capsys, "migration", "status", *arguments)
 
     yield call
     structlog.reset_defaults()

@@ -1,10 +1,7 @@
 """Two tenants in one database: neither sees or changes the other's questions and evaluations."""
 
-import io
 import json
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,14 @@ import pytest
 import structlog
 
 from rag_resources.application import open_application
-from rag_resources.cli import main
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import ModelInUseError
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
-from rag_resources.settings import Settings, load_settings
+from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
+from tests.command_line import Outcome, call_rag, isolate
 from tests.earlier_schema import migrate_before
 from tests.stored_evaluations import Asked, store_evaluation
 
@@ -30,15 +27,6 @@ TENANTS = ("ana", "bea")
 DAY = datetime(2025, 1, 1, tzinfo=UTC)
 MODEL = "modelo"
 SAME_QUESTION = "¿Quién vino a cenar?"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call of `rag` did."""
-
-    code: int
-    out: str
-    err: str
 
 
 Rag = Callable[..., Outcome]
@@ -52,16 +40,7 @@ def rag(
     database_url: str,
 ) -> Iterator[Rag]:
     """Call `rag` as one of two tenants, each with a note, on one database."""
-    monkeypatch.chdir(tmp_path)
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    for name, value in {
-        "RAG_HOME": str(tmp_path / "home"),
-        "DATABASE_URL": database_url,
-        "GOLDEN_SOURCE": "",
-        "COLUMNS": "200",
-    }.items():
-        monkeypatch.setenv(name, value)
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
     with Database(database_url) as database, database.transaction() as connection:
         for tenant in TENANTS:
             note = NoteRecord("cena", f"Cena de {tenant}", f"Vino Marta, dice {tenant}.", DAY)
@@ -73,14 +52,8 @@ def rag(
         )
 
     def call(tenant: str, *arguments: str | Path) -> Outcome:
-        capsys.readouterr()
         monkeypatch.setenv("TENANT", tenant)
-        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-        with pytest.raises(SystemExit) as exited:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Outcome(exited.value.code, captured.out, captured.err)
+        return call_rag(monkeypatch, capsys, *arguments)
 
     yield call
     structlog.reset_defaults()
