@@ -9,7 +9,8 @@ INSERT INTO evaluation_results (
     faithfulness, answer_relevance, judge, judge_model, judge_version, answerer, judged_queries, judge_failures,
     passage_queries, passage_hit_rate_at_1, passage_hit_rate_at_3, passage_hit_rate_at_5, passage_hit_rate_at_10,
     passage_mrr, passage_precision_at_10, passage_recall_at_10, passage_ndcg_at_10,
-    served_hit_rate, latency_p95_low_ms, latency_p95_high_ms, latency_queries, late_queries, contents, measured_at
+    served_hit_rate, latency_p95_low_ms, latency_p95_high_ms, latency_queries, late_queries,
+    contents, measured_at
 )
 VALUES (
     :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version,
@@ -20,7 +21,8 @@ VALUES (
     :faithfulness, :answer_relevance, :judge, :judge_model, :judge_version, :answerer, :judged_queries, :judge_failures,
     :passage_queries, :passage_hit_rate_at_1, :passage_hit_rate_at_3, :passage_hit_rate_at_5, :passage_hit_rate_at_10,
     :passage_mrr, :passage_precision_at_10, :passage_recall_at_10, :passage_ndcg_at_10,
-    :served_hit_rate, :latency_p95_low_ms, :latency_p95_high_ms, :latency_queries, :late_queries, :contents, :measured_at
+    :served_hit_rate, :latency_p95_low_ms, :latency_p95_high_ms, :latency_queries, :late_queries,
+    :contents, :measured_at
 );
 
 -- name: insert_evaluation_query*!
