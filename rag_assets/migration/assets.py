@@ -98,7 +98,7 @@ def numbers(status: MigrationStatus) -> dict[str, Any]:
 
 
 def _quality(prefix: str, quality: Quality | None) -> dict[str, float | None]:
-    if quality is None:
+    if quality is None or quality.is_stale:
         return {}
     return {
         f"{prefix}hit_rate_at_10": quality.hit_rate_at_10,

@@ -10,6 +10,7 @@ from rag_resources.core.windows import windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.migration.batches import measure_pair, record_batch
+from rag_resources.migration.reading import read_status
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import Settings
 from rag_resources.store.holds import (
@@ -25,7 +26,7 @@ from rag_resources.store.migration import (
     closed_batches,
     override_batches,
 )
-from rag_resources.store.migration_status import MigrationStatus, read_migration_status
+from rag_resources.store.migration_status import MigrationStatus
 from rag_resources.store.progress import Progress, index_is_current, read_progress
 
 
@@ -63,10 +64,7 @@ class Migration:
 
     def status(self) -> MigrationStatus:
         """Return the progress of every month and model, with quality, errors and pace."""
-        with self.database.snapshot() as connection:
-            return read_migration_status(
-                connection, self.settings.embedding_models, chunking_hash=self.chunking_hash
-            )
+        return read_status(self.database, self.settings)
 
     def progress(self) -> Progress:
         """Count the present notes, chunks and vectors."""

@@ -59,19 +59,11 @@ def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
 
 def _read(url: str, settings: "Settings") -> "MigrationStatus":
     """Read the status from a database with the current schema."""
-    from rag_resources.core.chunking_version import chunking_hash
     from rag_resources.database.pool import Database
-    from rag_resources.store.migration_status import read_migration_status
+    from rag_resources.migration.reading import read_status
 
-    with (
-        Database(url, tenant=settings.tenant, on_wait=tell_wait) as database,
-        database.snapshot() as connection,
-    ):
-        return read_migration_status(
-            connection,
-            settings.embedding_models,
-            chunking_hash=chunking_hash(settings.chunking),
-        )
+    with Database(url, tenant=settings.tenant, on_wait=tell_wait) as database:
+        return read_status(database, settings)
 
 
 def _write_plot(found: "MigrationStatus", settings: "Settings", path: Path) -> None:
@@ -206,4 +198,5 @@ def _quality(quality: "Quality | None") -> dict[str, Any] | None:
         "hitRateAt10": quality.hit_rate_at_10,
         "mrr": quality.mrr,
         "latencyP95Ms": quality.latency_p95_ms,
+        "evidence": quality.evidence.state.value if quality.evidence else None,
     }

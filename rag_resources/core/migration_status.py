@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from rag_resources.core.evidence import Evidence, EvidenceState
+
 IDLE_S = 60.0
 """A longer pause between transactions counts as idle time, not as work."""
 
@@ -133,6 +135,7 @@ class Quality:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
         is_disturbed: Whether a question could not be asked in full.
+        evidence: Whether the evaluation still stands for what it measured; None after a batch.
     """
 
     configuration: str | None
@@ -143,6 +146,12 @@ class Quality:
     mrr: float
     latency_p95_ms: float
     is_disturbed: bool = False
+    evidence: Evidence | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the figures stand for nothing any more."""
+        return self.evidence is not None and self.evidence.state is EvidenceState.STALE
 
 
 def percent(part: int, whole: int) -> float:

@@ -10,6 +10,7 @@ from rag_resources.core.durations import duration
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import MonthProgress, Quality
 from rag_resources.core.tables import ReportTable
+from rag_resources.evaluation.summary import EVIDENCE_WORDS
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus
 
@@ -201,6 +202,8 @@ def _quality_row(label: str, quality: Quality) -> tuple[str, ...]:
     measured = quality.configuration or Message.MIGRATION_AFTER_BATCH.format(model=quality.model)
     if quality.is_disturbed:
         measured = Message.MIGRATION_DISTURBED.format(measured=measured)
+    if quality.evidence and not quality.evidence.is_current:
+        label = f"{label} ({EVIDENCE_WORDS[quality.evidence.state]})"
     return (
         label,
         measured,

@@ -4,12 +4,13 @@ Conclusions from it belong in `core.migration_status`; counts of stored rows in 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import Evidence
 from rag_resources.core.migration_status import (
     ChunkingWork,
     EmbeddingWork,
@@ -87,6 +88,7 @@ class MigrationStatus:
         hold: A person's hold; None if there is none.
         pace: The speed of the latest work, whenever it was done.
         is_working: Whether anything was done just now or is being done.
+        evidence: Whether `evaluation` and `baseline` still stand for what they measured, by id.
     """
 
     read_at: datetime
@@ -101,6 +103,7 @@ class MigrationStatus:
     hold: Hold | None
     pace: Pace
     is_working: bool
+    evidence: Mapping[UUID, Evidence] = field(default_factory=dict)
 
     @property
     def total(self) -> MonthProgress:
@@ -135,13 +138,16 @@ class MigrationStatus:
         """The latest measurement: after the last batch, or of the promoted configuration."""
         found = [_quality_of_batch(batch) for batch in self.batches[-1:]]
         if self.evaluation:
-            found.append(quality_of(self.evaluation))
+            found.append(self._quality_of(self.evaluation))
         return max(found, key=lambda quality: quality.measured_at, default=None)
 
     @property
     def baseline_quality(self) -> Quality | None:
         """What the current quality is compared with."""
-        return quality_of(self.baseline) if self.baseline else None
+        return self._quality_of(self.baseline) if self.baseline else None
+
+    def _quality_of(self, evaluation: StoredEvaluation) -> Quality:
+        return replace(quality_of(evaluation), evidence=self.evidence.get(evaluation.evaluation_id))
 
     @property
     def minutes_left(self) -> float | None:

@@ -29,7 +29,10 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
+from rag_resources.migration.reading import read_status
+from rag_resources.migration.status import tables
 from rag_resources.retrieval.profile import Profile
+from rag_resources.settings import load_settings
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
 from rag_resources.store.migration import BatchRun, closed_batches, override_batches
@@ -324,6 +327,11 @@ def test_quality_is_the_latest_measurement_and_stands_beside_its_baseline(
     assert after.baseline_quality == after.quality  # what serves is what batches are compared with
     assert after.models[0].serves
     assert after.models[0].state == "serving"
+    told = read_status(database, load_settings())
+    assert told.quality
+    assert told.quality.is_stale
+    rows = next(table for table in tables(told) if table.title == Message.MIGRATION_QUALITY).rows
+    assert [row[0].endswith(" (obsoleta)") for row in rows] == [True, True]
 
 
 def test_batches_of_another_way_of_chunking_are_another_migration(database: Database) -> None:
@@ -529,6 +537,6 @@ def test_another_shape_of_the_json_would_be_noticed(rag: Rag, database: Database
     ]
     assert shapes["quality"] == [
         *("configuration", "model", "measuredAt", "totalQueries", "hitRateAt10", "mrr"),
-        "latencyP95Ms",
+        *("latencyP95Ms", "evidence"),
     ]
     assert shapes["pace"] == ["notesPerMinute", "vectorsPerMinute"]
