@@ -18,6 +18,7 @@ from rag_resources.core.significance import (
     Matrix,
     bootstrap_intervals,
     holm,
+    loss_p_value,
     mcnemar_p_value,
     paired_proportions_interval,
     randomization_p_values,
@@ -189,10 +190,7 @@ def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) ->
     )
     if interval.low > -margin:
         state = Inferiority.NON_INFERIOR
-    elif interval.high < -margin or (
-        # Of a symmetric test, one side has half the p-value of both.
-        lost > gained and mcnemar_p_value(lost, gained) / 2 <= ALPHA
-    ):
+    elif interval.high < -margin or loss_p_value(lost, gained) <= ALPHA:
         state = Inferiority.INFERIOR
     else:
         state = Inferiority.UNDECIDED

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from scipy.stats import binomtest
-
 from rag_resources.core.configuration import RetrievalConfig, Strategy
 from rag_resources.core.fusion_config import DEFAULT_RETRIEVERS
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
+from rag_resources.core.significance import loss_p_value
 from rag_resources.core.texts import joined
 
 MIN_COSINE = 0.999
@@ -188,28 +187,24 @@ def level_of_look(*, recorded: int, planned: int, spent: float) -> float:
 
 
 def find_drop(before: Mapping[UUID, bool], now: Mapping[UUID, bool]) -> Drop | None:
-    """Compare hits by the one-sided exact McNemar test; None without a question in common.
+    """Compare hits, see `loss_p_value`; None without a question in common.
 
     Args:
         before: Whether each question was found before, by golden id.
         now: Whether each question is found now, by golden id.
-
-    Source: McNemar, Psychometrika 1947; the sign test of the pairs that differ.
     """
     common = before.keys() & now.keys()
     if not common:
         return None
     lost = sum(before[key] and not now[key] for key in common)
     gained = sum(now[key] and not before[key] for key in common)
-    differing = lost + gained
-    p_value = binomtest(lost, differing, alternative="greater").pvalue if differing else 1.0
     return Drop(
         compared=len(common),
         before=sum(before[key] for key in common) / len(common),
         now=sum(now[key] for key in common) / len(common),
         lost=lost,
         gained=gained,
-        p_value=float(p_value),
+        p_value=loss_p_value(lost, gained),
     )
 
 

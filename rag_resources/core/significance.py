@@ -145,6 +145,16 @@ def mcnemar_p_value(lost: int, gained: int) -> float:
     return float(binomtest(lost, lost + gained).pvalue)
 
 
+def loss_p_value(lost: int, gained: int) -> float:
+    """Return the one-sided p-value of the exact McNemar test: that as many are lost by chance.
+
+    Source: as `mcnemar_p_value`.
+    """
+    if lost + gained == 0:
+        return 1.0
+    return float(binomtest(lost, lost + gained, alternative="greater").pvalue)
+
+
 def paired_proportions_interval(
     *, lost: int, gained: int, queries: int, level: float = 0.95
 ) -> DifferenceInterval:
