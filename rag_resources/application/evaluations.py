@@ -9,10 +9,12 @@ from rag_resources.configurations import load_configurations
 from rag_resources.core.comparison import NonInferiority
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.counterfactuals import Attribution
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.evidence import Evidence
+from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
+from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
@@ -23,19 +25,23 @@ from rag_resources.evaluation.comparison import (
     compare_by_name,
     compare_with_serving,
 )
-from rag_resources.evaluation.evidence import count_and_read_evidence
+from rag_resources.evaluation.evidence import count_and_read_evidence, read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.power import read_power
-from rag_resources.evaluation.runner import Evaluation, evaluate
+from rag_resources.evaluation.runner import Evaluation, evaluate, store_evaluation
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import fallen
 from rag_resources.settings import Settings
 from rag_resources.store.contents import count_contents
-from rag_resources.store.evaluations import latest_evaluation, latest_evaluations
+from rag_resources.store.evaluations import (
+    fetch_evaluation,
+    latest_evaluation,
+    latest_evaluations,
+)
 from rag_resources.store.golden import list_golden
 
 
@@ -219,6 +225,31 @@ class Evaluations:
         evidence = self.evidence([evaluation])[evaluation.evaluation_id]
         with self.database.snapshot() as connection:
             return read_gates(connection, evaluation, self.settings.gate, evidence)
+
+    def gates_of(self, configuration: NamedConfiguration, evaluation: Evaluation) -> Gates:
+        """Judge an evaluation that `run` has just made, as if it were stored if it is not."""
+        is_stored = evaluation.evaluation_id is not None
+        with self.database.transaction() as connection:
+            evaluation_id = evaluation.evaluation_id or store_evaluation(
+                connection, configuration.name, configuration.retrieval, evaluation
+            )
+            stored = fetch_evaluation(connection, evaluation_id)
+            if stored is None:
+                raise InvalidParameterError(Message.NOT_EVALUATED)
+            evidence = Evidence(EvidenceState.CURRENT)
+            if is_stored:
+                count_contents(connection)
+                evidence = read_evidence(
+                    connection,
+                    stored,
+                    configuration.retrieval,
+                    gate=self.settings.gate,
+                    settings=self.settings.search,
+                )
+            gates = read_gates(connection, stored, self.settings.gate, evidence)
+            if not is_stored:
+                connection.rollback()
+        return gates
 
     def fallen(self) -> str | None:
         """Say in Spanish why what serves does not pass any more; None if it does."""

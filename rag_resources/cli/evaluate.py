@@ -20,8 +20,8 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import Percentiles, Summary
-    from rag_resources.core.gate import GateConfig
     from rag_resources.core.judging import JudgeSummary
+    from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
 
 HIT_RATES = ("hit_rate_at_1", "hit_rate_at_3", "hit_rate_at_5", "hit_rate_at_10", "served_hit_rate")
@@ -61,15 +61,17 @@ def evaluate(
             evaluation = app.evaluations.run(
                 named, judge=judge, store=not no_store, progress=advance
             )
+        gates = app.evaluations.gates_of(named, evaluation)
     if as_json:
-        write_json(_as_json(evaluation, named))
+        write_json(_as_json(evaluation, named, gates))
     else:
-        _show(evaluation, config, app.evaluations.gate)
-    if fail_under_gate and not evaluation.summary.verdict.allows_promotion:
+        _show(evaluation, config, gates)
+    if fail_under_gate and gates.obstacle:
         raise typer.Exit(1)
 
 
-def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> None:
+def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
+    from rag_resources.core.texts import joined
     from rag_resources.evaluation.summary import gate_in_words
 
     summary = evaluation.summary
@@ -87,7 +89,9 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
         say(Message.EVALUATE_TAGS_SHOWN.format(shown=SHOWN_TAGS, total=len(tags)))
     say(
         Message.EVALUATE_LATENCY.format(
-            p50=summary.latency.p50_ms, p95=summary.latency.p95_ms, limit=gate.latency_p95_ms
+            p50=summary.latency.p50_ms,
+            p95=summary.latency.p95_ms,
+            limit=gates.config.latency_p95_ms,
         )
     )
     say(
@@ -97,10 +101,13 @@ def _show(evaluation: "Evaluation", configuration: str, gate: "GateConfig") -> N
     )
     if summary.judgements:
         say(_judgements_in_words(summary.judgements))
-    described = gate_in_words(summary.verdict, summary.total_queries)
+    described = gate_in_words(gates.hit_rate, summary.total_queries)
     say(Message.EVALUATE_GATE.format(description=described))
-    if summary.degraded_queries:
-        note(Message.DISTURBANCE.format(count=summary.degraded_queries))
+    if gates.against:
+        said = joined(" ", gates.against.sentences)
+        say(Message.REGRESSION_AGAINST.format(name=gates.against.name, verdict=said))
+    if gates.obstacle:
+        note(Message.EVALUATE_OBSTACLE.format(reason=gates.obstacle))
     errors = [outcome.error for outcome in evaluation.outcomes if outcome.error]
     if errors:
         note(Message.EVALUATE_FAILED.format(count=len(errors), reason=errors[0]))
@@ -188,9 +195,11 @@ def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | N
     }
 
 
-def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str, Any]:
+def _as_json(
+    evaluation: "Evaluation", named: "NamedConfiguration", gates: "Gates"
+) -> dict[str, Any]:
     summary = evaluation.summary
-    verdict = summary.verdict
+    verdict = gates.hit_rate
     return {
         "evaluationId": str(evaluation.evaluation_id) if evaluation.evaluation_id else None,
         "configuration": named.name,
@@ -217,6 +226,9 @@ def _as_json(evaluation: "Evaluation", named: "NamedConfiguration") -> dict[str,
             "interval": [verdict.interval.low, verdict.interval.high],
             "threshold": verdict.threshold,
             "queriesToSettle": verdict.queries_to_settle,
+            "latency": gates.latency.value,
+            "regression": gates.regression.value,
+            "obstacle": gates.obstacle,
         },
         "judgements": _judgements_as_json(summary.judgements),
         "failures": [

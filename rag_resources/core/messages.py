@@ -939,6 +939,7 @@ class Message:
     EVALUATE_PASSAGES: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
+    EVALUATE_OBSTACLE: Template
     EVALUATE_STORED: Template
     EVALUATE_NOT_STORED: Template
     MIGRATION_NO_NOTES: Template

@@ -139,6 +139,11 @@ class Gates:
         ]
         return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=joined("; ", lost))
 
+    @property
+    def obstacle(self) -> str | None:
+        """Say in Spanish which gate keeps it from serving; None if it passes them all."""
+        return self.disturbance or self.shortfall or self.loss
+
 
 def judge_gates(
     evaluation: StoredEvaluation, config: GateConfig, against: Against | None, evidence: Evidence

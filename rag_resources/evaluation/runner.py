@@ -1,17 +1,18 @@
 """Runs the golden dataset through the pipeline. The metrics are computed in `core.evaluation`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError
 from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
-from rag_resources.core.evidence import SearchSettings
+from rag_resources.core.evidence import Contents, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
@@ -93,23 +94,56 @@ def evaluate(
         profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
     summary = summarize(outcomes, judgements, gate=gate, timings=timings)
+    made = Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
     if not store:
-        return Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
+        return made
     with database.transaction() as connection:
         count_contents(connection)
-        context = EvaluationContext(
-            configuration=configuration,
-            config=config,
-            golden_hash=versions.golden_hash,
-            model_digest=versions.model_digest,
-            index_version=versions.index_version,
-            chunking_hashes=versions.chunking_hashes,
+        evaluation_id = store_evaluation(
+            connection,
+            configuration,
+            config,
+            made,
             run_id=run_id,
             contents=contents_measured(
                 connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
             ),
             measured_at=searched.read_at,
         )
-        evaluation_id = insert_evaluation(connection, context, summary, outcomes)
         forget_contents(connection)
-    return Evaluation(evaluation_id, summary, tuple(outcomes), profile.summary(), versions)
+    return replace(made, evaluation_id=evaluation_id)
+
+
+def store_evaluation(
+    connection: Connection,
+    configuration: str,
+    config: RetrievalConfig,
+    made: Evaluation,
+    *,
+    run_id: str | None = None,
+    contents: Contents | None = None,
+    measured_at: datetime | None = None,
+) -> UUID:
+    """Store a finished evaluation under a configuration's name, in the caller's transaction.
+
+    Args:
+        connection: In a transaction.
+        configuration: Its name.
+        config: Its settings.
+        made: What `evaluate` returned.
+        run_id: Dagster's run, if any.
+        contents: What was searched; None: nothing will be promoted on it.
+        measured_at: When it began, by the database's clock.
+    """
+    context = EvaluationContext(
+        configuration=configuration,
+        config=config,
+        golden_hash=made.versions.golden_hash,
+        model_digest=made.versions.model_digest,
+        index_version=made.versions.index_version,
+        chunking_hashes=made.versions.chunking_hashes,
+        run_id=run_id,
+        contents=contents,
+        measured_at=measured_at,
+    )
+    return insert_evaluation(connection, context, made.summary, made.outcomes)

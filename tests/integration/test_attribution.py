@@ -4,9 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
+from click.testing import Result
 from pgvector import HalfVector
 from typer.testing import CliRunner
 
@@ -310,3 +312,46 @@ def test_a_model_that_cannot_be_used_any_more_is_suspected(store: Store) -> None
     pipeline = RetrievalPipeline(store.database, embedder=embedder, tenant="ana", note_model=BAD)
     found = attribute_losses(store.database, pipeline, before, after)
     assert suspicions(found) == {(Suspicion.MODEL_GONE, ""): NOTES}
+
+
+def test_evaluating_on_the_command_line_judges_by_every_gate(
+    store: Store, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What serves is better, question by question; nothing is stored unless asked for."""
+    words = WORDS.model_copy(update={"model": "e5_small"})
+    with store.database.transaction() as connection:
+        info = replace(store.embedders[GOOD].info, name="e5_small")
+        register_model(connection, info, embeds_chunks=False)
+    before = store.evaluate(words)
+    with store.database.transaction() as connection:
+        promote(connection, before, words, run_id=None)
+    texts = [f"¿Dónde está zk{n}? zk{n} está, está zk{n}." for n in range(6) for _ in range(12)]
+    store.write(texts, month=3, prefix="c")
+    (tmp_path / "peor.yaml").write_text(
+        "name: peor\ndescription: peor\nretrieval: {model: e5_small, strategy: fulltext}\n", "utf-8"
+    )
+    for name, value in {
+        "DATABASE_URL": database_url,
+        "RAG_CONFIGURATIONS": str(tmp_path),
+        "TENANT": "ana",
+        "COLUMNS": "300",
+        "GATE__HIT_RATE_AT_10": "0.5",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    def evaluated(*options: str) -> Result:
+        return CliRunner().invoke(app, ["evaluate", "peor", "--fail-under-gate", *options])
+
+    told = evaluated("--no-store")
+    assert told.exit_code == 1, told.output
+    assert "No puede servir: es peor que «una», que sirve: Hit_Rate@10 es peor" in told.output
+    as_json = json.loads(evaluated("--no-store", "--json").stdout)
+    assert as_json["gate"]["state"] == "pass"
+    assert (as_json["gate"]["regression"], as_json["evaluationId"]) == ("fail", None)
+    with store.database.transaction() as connection:
+        row = connection.execute("SELECT count(*) FROM evaluation_results").fetchone()
+    assert row == (1,)
+    monkeypatch.setenv("GATE__REGRESSION_BLOCKS", "false")
+    assert evaluated().exit_code == 0
+    monkeypatch.setenv("GATE__LATENCY_P95_MS", "0.001")
+    assert "No puede servir: no pasa el control, p95 =" in evaluated().output
