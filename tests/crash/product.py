@@ -85,6 +85,7 @@ class Product:
         port = free_port()
         self.ui = Ui(f"http://127.0.0.1:{port}")
         self._ui: subprocess.Popen[bytes] | None = None
+        self._sessions: list[int] = []
         foreign = ("DATABASE_URL", "DAGSTER_PG_URL", "DAGSTER_HOME", "NOTES_SOURCE_NAME")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in foreign},
@@ -118,15 +119,21 @@ class Product:
         )
 
     def start_ui(self) -> None:
-        """Start webserver and daemon, unless they run; wait until the code location is loaded."""
+        """Start webserver and daemon, unless they run; wait until the code location is loaded.
+
+        If one of them was killed, the other one ends a little later, and its runs go on.
+        """
+        eventually(self._served)
+
+    def _served(self) -> list[dict[str, Any]]:
         if self._ui is None or self._ui.poll() is not None:
-            self.stop_ui()
             with self.log.open("a") as log:
                 self._ui = self.command("ui", log)
-        eventually(self.ui.repositories)
+            self._sessions.append(self._ui.pid)
+        return self.ui.repositories()
 
     def stop_ui(self) -> None:
-        """End webserver and daemon with all that they started."""
+        """End webserver and daemon with all that they ever started."""
         if self._ui is None:
             return
         if self._ui.poll() is None:
@@ -135,8 +142,9 @@ class Product:
                 self._ui.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 self._ui.kill()
-        for member in members(self._ui.pid):
-            member.kill()
+        for session in self._sessions:
+            for member in members(session):
+                member.kill()
         self._ui.wait()
         self._ui = None
 

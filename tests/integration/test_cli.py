@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import psycopg
 import pytest
 import structlog
 
-from rag_resources.cli import main
 from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
 from rag_resources.core.messages import Message
@@ -33,11 +31,11 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
-from rag_resources.settings import Settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
+from tests.command_line import Outcome, call_rag, isolate
 
 MODEL = "use_multilingual"
 CONFIGURATION = "hybrid_use"
@@ -74,20 +72,6 @@ QUESTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Its stdout, all of it, as JSON."""
-        return json.loads(self.out)
-
-
 Rag = Callable[..., Outcome]
 
 
@@ -96,19 +80,10 @@ def rag(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Rag]:
     """Call `rag` in this process, in an empty folder with a home of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("COLUMNS", "200")
-    for name in Settings.model_fields.keys() - {"rag_home"}:
-        monkeypatch.delenv(name.upper(), raising=False)
+    isolate(monkeypatch, tmp_path)
 
     def call(*arguments: str | Path) -> Outcome:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exited:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Outcome(exited.value.code, captured.out, captured.err)
+        return call_rag(monkeypatch, capsys, *arguments)
 
     yield call
     structlog.reset_defaults()

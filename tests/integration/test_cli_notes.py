@@ -7,18 +7,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psycopg
 import pytest
 import structlog
 
-from rag_resources.cli import main
 from rag_resources.database.pool import Database
 from rag_resources.settings import Settings
 from rag_resources.store.notes import note_id
+from tests.command_line import Outcome, call_rag
 from tests.corpus import Corpus, Draft
 from tests.waiting import wait_until
 
@@ -30,20 +29,6 @@ TEXTS = {
     "huerto": "Planté habas y ajos en el bancal.",
 }
 QUESTION = "¿Por dónde se escapó la gata?"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Its stdout, all of it, as JSON."""
-        return json.loads(self.out)
 
 
 Rag = Callable[..., Outcome]
@@ -87,14 +72,8 @@ def rag(
 ) -> Iterator[Rag]:
     """Call `rag` on a database with the notes of the folder."""
 
-    def call(*arguments: str | Path, stdin: io.StringIO | None = None) -> Outcome:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "stdin", stdin or io.StringIO())
-        with pytest.raises(SystemExit) as exited:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return Outcome(exited.value.code, captured.out, captured.err)
+    def call(*arguments: str | Path, stdin: str | TextIO = "") -> Outcome:
+        return call_rag(monkeypatch, capsys, *arguments, stdin=stdin)
 
     assert environment
     assert call("ingest", folder).code == 0
