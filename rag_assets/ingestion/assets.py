@@ -127,7 +127,12 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
                 indexing,
                 window,
                 report,
-                {"vectors": report.vectors, "embedded": report.embedded, **adopted},
+                {
+                    "vectors": report.vectors,
+                    "embedded": report.embedded,
+                    "reused": report.reused,
+                    **adopted,
+                },
                 {"vectors": report.vectors},
             )
 
