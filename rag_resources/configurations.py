@@ -1,4 +1,7 @@
-"""Reads named retrieval configurations from folders. Their type is in `core.configuration`."""
+"""Reads named retrieval configurations from folders, and writes new ones.
+
+Their type is in `core.configuration`.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,7 +9,11 @@ from typing import Any
 
 import yaml
 
-from rag_resources.core.configuration import NamedConfiguration, parse_configuration
+from rag_resources.core.configuration import (
+    NamedConfiguration,
+    RetrievalConfig,
+    parse_configuration,
+)
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
@@ -63,6 +70,46 @@ def load_configuration(path: Path) -> NamedConfiguration:
         problem = Message.CONFIGURATION_NAME.format(stem=path.stem, name=configuration.name)
         raise InvalidConfigurationError(origin, [problem])
     return configuration
+
+
+def check_new_configuration(path: Path) -> None:
+    """Check that a configuration can be written to a file.
+
+    Raises:
+        InvalidConfigurationError: Its name is not one of a configuration, its folder does not
+            exist, or the file exists.
+    """
+    parse_configuration({"name": path.stem, "description": path.stem}, origin=str(path))
+    if path.suffix not in SUFFIXES or path.exists() or not path.parent.is_dir():
+        headline = Message.INVALID_CONFIGURATION.format(origin=path)
+        raise InvalidConfigurationError(headline, [Message.CONFIGURATION_NOT_NEW])
+
+
+def write_configuration(
+    path: Path, config: RetrievalConfig, *, description: str
+) -> NamedConfiguration:
+    """Write a configuration to a new file, without the fields that have their default values.
+
+    Args:
+        path: The file; its name is the configuration's name.
+        config: What to write.
+        description: One sentence for people.
+
+    Raises:
+        InvalidConfigurationError: See `check_new_configuration`; or it cannot be written.
+    """
+    check_new_configuration(path)
+    named = NamedConfiguration(name=path.stem, description=description, retrieval=config)
+    text = yaml.safe_dump(
+        named.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
+    )
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        headline = Message.INVALID_CONFIGURATION.format(origin=path)
+        raise InvalidConfigurationError(headline, [Message.CONFIGURATION_NOT_NEW]) from error
+    return named
 
 
 def read_yaml(path: Path, *, headline: str) -> Any:

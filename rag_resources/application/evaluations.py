@@ -14,11 +14,12 @@ from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.experiment import Experiment
 from rag_resources.core.gate import GateConfig
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
-from rag_resources.evaluation.asking import count_steps
+from rag_resources.evaluation.asking import count_steps, golden_questions
 from rag_resources.evaluation.attribution import attribute_losses
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
@@ -27,6 +28,7 @@ from rag_resources.evaluation.comparison import (
 )
 from rag_resources.evaluation.evidence import count_and_read_evidence, read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
+from rag_resources.evaluation.fusion_training import FusionTraining, train_fusion
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.power import read_power
@@ -42,7 +44,6 @@ from rag_resources.store.evaluations import (
     latest_evaluation,
     latest_evaluations,
 )
-from rag_resources.store.golden import list_golden
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ class Evaluations:
 
     def steps(self, judge: str | None = None) -> int:
         """Return how many steps `run` has: those of `evaluate`."""
-        with self.database.transaction() as connection:
-            questions = len(list_golden(connection))
+        questions = len(self.questions())
         return count_steps(questions) + (questions if self.judging(judge) else 0)
 
     def experiment(
@@ -124,6 +124,27 @@ class Evaluations:
             experiment,
             configurations,
             progress=progress,
+        )
+
+    def questions(self, tag: str | None = None) -> list[GoldenEntry]:
+        """Return the golden questions, or those with a tag."""
+        return golden_questions(self.database, tag)
+
+    def train_fusion(
+        self,
+        base: str,
+        config: RetrievalConfig,
+        *,
+        tag: str | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> FusionTraining:
+        """Train a fusion on the golden questions; nothing is stored.
+
+        Raises:
+            RagError: See `train_fusion`.
+        """
+        return train_fusion(
+            self.database, self.measuring_pipeline(), base, config, tag=tag, progress=progress
         )
 
     def measure(self, name: str, config: RetrievalConfig) -> Evaluation:

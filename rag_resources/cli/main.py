@@ -16,6 +16,7 @@ from rag_resources.cli import (
     content_settings,
     evaluate,
     experiment,
+    fusion,
     golden,
     ingest,
     migration,
@@ -64,6 +65,7 @@ command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
+app.add_typer(fusion.app)
 app.add_typer(notes.app)
 app.add_typer(golden.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)

@@ -195,13 +195,15 @@ class RetrievalConfig(Part):
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
 
-        It uses the earlier spelling of the weights where that is possible, and names recency only
-        if it is set, so that evaluations and promotions from before `retrievers` and `recency`
-        existed keep their hash and stay comparable.
+        It uses the earlier spelling of the weights where that is possible, and names recency and a
+        learned model only if they are set, so that evaluations and promotions from before these
+        fields existed keep their hash and stay comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
             del said["recency"]
+        if self.fusion.learned is None:
+            del said["fusion"]["learned"]
         earlier = in_earlier_spelling(self.retrievers)
         if earlier is not None:
             del said["retrievers"]

@@ -11,7 +11,8 @@ def notices(config: RetrievalConfig) -> list[str]:
     found: list[str] = []
     weights = {name: config.retrievers[name].weight_of(config.model) for name in config.searched}
     total = math.fsum(weights.values())
-    if len(weights) > 1 and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
+    weighs = len(weights) > 1 and config.fusion.model is None
+    if weighs and total > 0 and not math.isclose(total, 1, abs_tol=1e-6):
         shares = ", ".join(f"{name} {weight / total:.3f}" for name, weight in weights.items())
         found.append(Message.NOTICE_WEIGHTS.format(total=f"{total:g}", shares=shares))
     depth = config.top_k

@@ -1,7 +1,7 @@
 """Fuses the ranked lists of one question: by ranks, by scores in a list, by scores on a scale.
 
-The order of results belongs here too. Re-ranking is in `core.reranking`, diversity in
-`core.diversity`.
+The order of results belongs here too. What a learned fusion computes is in `core.learned_fusion`,
+re-ranking in `core.reranking`, diversity in `core.diversity`.
 """
 
 import math
@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig
+from rag_resources.core.learned_fusion import Features, candidate_features, predict
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
@@ -46,6 +47,7 @@ def fuse(
     retrievers: Mapping[RetrieverName, RetrieverConfig],
     *,
     scores: Sequence[Mapping[UUID, float]] | None = None,
+    words: Mapping[UUID, Features] | None = None,
     tie_break: TieBreak = "chunk_id",
 ) -> list[ScoredChunk]:
     """Fuse the lists of one question as configured.
@@ -60,28 +62,34 @@ def fuse(
         config: How they are fused.
         retrievers: The weight of each retriever; a stand-in that is not named here has the
             default weight.
-        scores: For the method `scaled`: each list's scores of all candidates, in [0, 1], also of
-            those that the list does not hold. None: only what a list holds has a score.
+        scores: For the methods `scaled` and `learned`: each list's scores of all candidates, in
+            [0, 1], also of those that the list does not hold. None: only what a list holds has a
+            score.
+        words: For the method `learned`: the features of words of each candidate.
         tie_break: Order of equal scores.
 
     Returns:
         The chunks of all lists used, best first, ties by `tie_break`.
     """
-    if config.method == "scaled" and rankings:
-        narrowed = [_narrowed(ranking) for ranking in rankings]
+    if config.looks_up_scores and rankings:
+        narrowed = narrow(rankings)
         known = scores if scores is not None else [_held(ranking) for ranking in narrowed]
+        if config.model:
+            found = candidate_features(narrowed, known, words or {})
+            terms = {key: [predict(config.model, own)] for key, own in found.items()}
+            return best_first(_collect(narrowed, terms), tie_break)
         return best_first(
             scaled_combination(narrowed, known, weights=_shared_weights(narrowed, retrievers)),
             tie_break,
         )
-    found = [_narrowed(ranking) for ranking in rankings if ranking.candidates]
-    if len(found) < 2:
-        return best_first(_alone(found), tie_break)
-    weights = _shared_weights(found, retrievers)
+    filled = [ranking for ranking in narrow(rankings) if ranking.candidates]
+    if len(filled) < 2:
+        return best_first(_alone(filled), tie_break)
+    weights = _shared_weights(filled, retrievers)
     if config.method == "weighted":
-        fused = convex_combination(found, weights=weights)
+        fused = convex_combination(filled, weights=weights)
     else:
-        fused = reciprocal_rank_fusion(found, weights=weights, rank_constant=config.rank_constant)
+        fused = reciprocal_rank_fusion(filled, weights=weights, rank_constant=config.rank_constant)
     return best_first(fused, tie_break)
 
 
@@ -201,10 +209,14 @@ def min_max(scores: Sequence[float]) -> list[float]:
     return [(score - low) / (high - low) for score in scores]
 
 
-def _narrowed(ranking: Ranking) -> Ranking:
-    if ranking.question == 0:
-        return ranking
-    return replace(ranking, candidates=ranking.candidates[:SIDE_CANDIDATES])
+def narrow(rankings: Sequence[Ranking]) -> list[Ranking]:
+    """Return what is used of the lists: only the first of those not of the question itself."""
+    return [
+        replace(ranking, candidates=ranking.candidates[:SIDE_CANDIDATES])
+        if ranking.question
+        else ranking
+        for ranking in rankings
+    ]
 
 
 def _held(ranking: Ranking) -> dict[UUID, float]:

@@ -5,6 +5,7 @@ changes in `core.recency`.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -60,6 +61,49 @@ DEFAULT_RETRIEVERS = {
 }
 
 
+class Feature(StrEnum):
+    """What the fusion `learned` knows of a candidate; `core.learned_fusion` says what each means.
+
+    The first four are scores of retrievers, the others compare words.
+    """
+
+    SEMANTIC = "semantic"
+    CONTEXTUAL = "contextual"
+    WINDOWS = "windows"
+    FULLTEXT = "fulltext"
+    COVERAGE = "coverage"
+    SENTENCE = "sentence"
+    PHRASE = "phrase"
+    CLOSENESS = "closeness"
+    LENGTH = "length"
+
+
+# Adding 0 turns -0.0 into 0.0, as `abs` does for weights.
+Coefficient = Annotated[
+    float, Field(ge=-1e6, le=1e6, allow_inf_nan=False), AfterValidator(lambda value: value + 0.0)
+]
+
+
+class FeatureWeight(Part):
+    """How much a standardised feature counts: `weight * (value - mean) / scale`.
+
+    Attributes:
+        mean: Of the candidates that the model was trained on.
+        scale: Their standard deviation.
+    """
+
+    weight: Coefficient
+    mean: Coefficient
+    scale: float = Field(ge=1e-6, le=1e6, allow_inf_nan=False)
+
+
+class LearnedModel(Part):
+    """A logistic model of whether a candidate answers; written by `rag fusion train`."""
+
+    intercept: Coefficient
+    features: dict[Feature, FeatureWeight] = Field(min_length=1)
+
+
 class FusionConfig(Part):
     """How the ranked lists are fused.
 
@@ -67,22 +111,42 @@ class FusionConfig(Part):
     normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
     `scaled` is a convex combination of all scores of all candidates on fixed scales: each cosine is
     mapped from its model's range, so chunks, windows and notes not yet chunked compare.
+    `learned` is the probability of a logistic model over the same scores and over words; the
+    weights of the retrievers do not count.
 
     The three weights are an earlier spelling of `RetrievalConfig.retrievers`. They are read, moved
     there by `in_one_spelling`, and never written.
 
     Attributes:
         rank_constant: Damping of the top ranks in `rrf`.
+        learned: The model of `learned`; other methods do not use it.
         semantic_weight: Earlier spelling of `retrievers.semantic.weight`.
         fulltext_weight: Earlier spelling of `retrievers.fulltext.weight`.
         semantic_weights: Earlier spelling of `retrievers.semantic.model_weights`.
     """
 
-    method: Literal["rrf", "weighted", "scaled"] = "weighted"
+    method: Literal["rrf", "weighted", "scaled", "learned"] = "weighted"
     rank_constant: int = Field(60, ge=1, le=10_000)
+    learned: LearnedModel | None = None
     semantic_weight: Weight | None = Field(None, exclude=True)
     fulltext_weight: Weight | None = Field(None, exclude=True)
     semantic_weights: dict[ModelName, Weight] = Field({}, max_length=50, exclude=True)
+
+    @model_validator(mode="after")
+    def _model_of_learned(self) -> "FusionConfig":
+        if self.method == "learned" and self.learned is None:
+            raise ValueError(Message.FUSION_MODEL)
+        return self
+
+    @property
+    def model(self) -> LearnedModel | None:
+        """The model that is used; None if the method is another one than `learned`."""
+        return self.learned if self.method == "learned" else None
+
+    @property
+    def looks_up_scores(self) -> bool:
+        """Whether it needs every score of every candidate."""
+        return self.method in ("scaled", "learned")
 
     @model_validator(mode="after")
     def _some_weight(self) -> "FusionConfig":
@@ -125,7 +189,10 @@ def in_one_spelling(
                 weight=old.weight if weight is None else weight,
                 model_weights={**old.model_weights, **model_weights},
             )
-    return FusionConfig(method=fusion.method, rank_constant=fusion.rank_constant), _checked(moved)
+    rest = fusion.model_copy(
+        update={"semantic_weight": None, "fulltext_weight": None, "semantic_weights": {}}
+    )
+    return rest, _checked(moved)
 
 
 def in_earlier_spelling(
@@ -143,9 +210,9 @@ def in_earlier_spelling(
 
 
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its weights in the current spelling, recency included."""
-    stored = {"recency": RecencyConfig().model_dump(), **stored}
-    fusion = dict(stored.get("fusion") or {})
+    """Return a stored configuration with its weights in the current spelling and later fields."""
+    fusion = {"learned": None, **(stored.get("fusion") or {})}
+    stored = {"recency": RecencyConfig().model_dump(), **stored, "fusion": fusion}
     if "retrievers" in stored or "semantic_weight" not in fusion:
         return stored
     semantic = {

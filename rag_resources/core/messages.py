@@ -63,6 +63,7 @@ class Message:
     CONFIGURATION_NOT_FOUND: Template
     ALL_WEIGHTS_ZERO: Template
     RETRIEVER_WEIGHTS_ZERO: Template
+    FUSION_MODEL: Template
     RETRIEVER_WITHOUT_MODEL: Template
     RETRIEVER_NONE: Template
     FINAL_OVER_RETRIEVAL: Template
@@ -408,6 +409,33 @@ class Message:
     EXPERIMENT_UNSTABLE: Template
     HELP_EXPERIMENT: Template
     HELP_EXPERIMENT_FILE: Template
+    FUSION_TOO_FEW: Template
+    FUSION_NOTHING_TO_LEARN: Template
+    FUSION_PROGRESS: Template
+    FUSION_TITLE: Template
+    FUSION_METHOD: Template
+    FUSION_METRIC: Template
+    FUSION_BETTER: Template
+    FUSION_NO_EVIDENCE: Template
+    FUSION_NOT_HIGHER: Template
+    FUSION_DESCRIPTION: Template
+    COLUMN_FEATURE: Template
+    COLUMN_WEIGHT: Template
+    FEATURE_SEMANTIC: Template
+    FEATURE_CONTEXTUAL: Template
+    FEATURE_WINDOWS: Template
+    FEATURE_FULLTEXT: Template
+    FEATURE_COVERAGE: Template
+    FEATURE_SENTENCE: Template
+    FEATURE_PHRASE: Template
+    FEATURE_CLOSENESS: Template
+    FEATURE_LENGTH: Template
+    CONFIGURATION_NOT_NEW: Template
+    HELP_FUSION: Template
+    HELP_FUSION_TRAIN: Template
+    HELP_FUSION_FILE: Template
+    HELP_FUSION_BASE: Template
+    HELP_FUSION_TAG: Template
     COMPARE_SENTENCE: Template
     COMPARE_SENTENCE_NO_EVIDENCE: Template
     ATTRIBUTION_ASKING: Template

@@ -14,7 +14,9 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.metrics import DEPTH
 from rag_resources.core.passage_metrics import NoteRange
+from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
+from rag_resources.store.golden import list_golden
 
 BOUND_MS = 30_000.0
 """Longest wait for one question. A load that makes users wait must not change a quality."""
@@ -25,6 +27,13 @@ LATENCY_SAMPLE = 100
 def count_steps(questions: int) -> int:
     """Return how many times an evaluation reports progress, judging apart."""
     return questions + min(questions, LATENCY_SAMPLE)
+
+
+def golden_questions(database: Database, tag: str | None) -> list[GoldenEntry]:
+    """Return the golden questions, or those with a tag."""
+    with database.transaction() as connection:
+        entries = list_golden(connection)
+    return [entry for entry in entries if tag is None or tag in entry.tags]
 
 
 def ask_in_full(

@@ -50,7 +50,7 @@ from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
-from rag_resources.retrieval.searching import Found, Search
+from rag_resources.retrieval.searching import Found, LookedUp, Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.telemetry import span
@@ -236,18 +236,36 @@ class RetrievalPipeline:
             return self._searched(request, stages)
         return self._answers.get_or_make(request, stages, lambda: self._searched(request, stages))
 
-    def _searched(self, request: Request, stages: Stages) -> RetrievalResponse:
-        embedder = self._embedders(request)
-        for model in request.config.models:
-            embedder(model)  # An unknown name is a caller's error, not a failure.
-        transformed = self._transform(request, stages)
-        vectors = QuestionVectors(
-            Asked((request.query, *transformed.sub_queries), transformed.hypothetical_answer),
-            embedder,
-            self._breakers,
-            request.deadline,
+    def look_up(
+        self, query: str, config: RetrievalConfig, *, deadline_ms: float = DEADLINE_MS
+    ) -> tuple[LookedUp, tuple[str, ...]]:
+        """Return what the fusion of a question combines, and the stages that were lost.
+
+        Args:
+            query: As for `retrieve`.
+            config: Its fusion looks scores up.
+            deadline_ms: As for `retrieve`.
+
+        Raises:
+            InvalidInputError: The question or the model cannot be used.
+        """
+        check_query(query)
+        request = Request(
+            query=searchable(query),
+            config=config,
+            tenant=self._tenant,
+            filters=RetrievalFilters(),
+            top_k=config.top_k.final,
+            distinct_notes=0,
+            deadline=Deadline.after(deadline_ms, time.monotonic),
+            cached=False,
         )
-        found, error = self._find(request, vectors, stages)
+        stages = Stages(config_hash=config.config_hash, query=request.query)
+        _, found, _ = self._candidates(request, stages)
+        return found.looked_up, stages.degraded
+
+    def _searched(self, request: Request, stages: Stages) -> RetrievalResponse:
+        transformed, found, error = self._candidates(request, stages)
         chunks: Sequence[ScoredChunk] = found.chunks
         if request.config.reranks and chunks:
             chunks = self._reranked(request, found, stages)
@@ -273,6 +291,22 @@ class RetrievalPipeline:
             messages=messages(request.config.searched, found.worked, error, stages.failures),
             error=error,
         )
+
+    def _candidates(
+        self, request: Request, stages: Stages
+    ) -> tuple[TransformedQuery, Found, str | None]:
+        """Transform the question and find candidates; a text says why there are none."""
+        embedder = self._embedders(request)
+        for model in request.config.models:
+            embedder(model)  # An unknown name is a caller's error, not a failure.
+        transformed = self._transform(request, stages)
+        vectors = QuestionVectors(
+            Asked((request.query, *transformed.sub_queries), transformed.hypothetical_answer),
+            embedder,
+            self._breakers,
+            request.deadline,
+        )
+        return (transformed, *self._find(request, vectors, stages))
 
     def _transform(self, request: Request, stages: Stages) -> TransformedQuery:
         config = request.config.transformation

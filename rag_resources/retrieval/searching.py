@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse, on_scale
+from rag_resources.core.fusion import fuse, narrow, on_scale
+from rag_resources.core.fusion_config import Feature
+from rag_resources.core.learned_fusion import Features, candidate_features
 from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList, RetrieverName
 from rag_resources.core.text import Span
@@ -17,7 +19,7 @@ from rag_resources.database.connection import LimitedConnection
 from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
-from rag_resources.store.candidate_scores import look_up_scores, match_windows
+from rag_resources.store.candidate_scores import look_up_scores, look_up_words, match_windows
 from rag_resources.store.models import require_model
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
@@ -25,6 +27,22 @@ from rag_resources.store.search import SearchScope, plan_search, search
 
 # Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What was looked up of all candidates of some lists; see `fuse`."""
+
+    rankings: Sequence[Ranking] = ()
+    scores: Sequence[Mapping[UUID, float]] | None = None
+    words: Mapping[UUID, Features] | None = None
+
+    def features(self) -> dict[tuple[UUID, UUID], dict[Feature, float]]:
+        """Return what a learned fusion knows, by chunk id and note id."""
+        used = narrow(self.rankings)
+        notes = {item.chunk_id: item.note_id for ranking in used for item in ranking.candidates}
+        known = candidate_features(used, self.scores or [], self.words or {})
+        return {(chunk_id, notes[chunk_id]): own for chunk_id, own in known.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,7 @@ class Found:
         cosine_range: That of the model of those vectors, as in `ModelInfo`.
         worked: The retrievers that answered.
         failures: Why the others failed.
+        looked_up: What the fusion combined.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
@@ -48,6 +67,7 @@ class Found:
     cosine_range: tuple[float, float] = ModelInfo.cosine_range
     worked: tuple[RetrieverName, ...] = ()
     failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
+    looked_up: LookedUp = LookedUp()
 
 
 class Search:
@@ -118,13 +138,17 @@ class Search:
     ) -> Found:
         """Fuse the lists and fetch the passages of the best chunks."""
         config = self.request.config
-        scores = self._scores(connection, rankings) if config.fusion.method == "scaled" else None
+        looked_up = LookedUp()
+        if config.fusion.looks_up_scores:
+            with self.stages.run("scores"):
+                looked_up = self._look_up(connection, rankings)
         with self.stages.run("fuse"):
             fused = fuse(
                 rankings,
                 config.fusion,
                 config.retrievers,
-                scores=scores,
+                scores=looked_up.scores,
+                words=looked_up.words,
                 tie_break=config.tie_break,
             )
             fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
@@ -137,29 +161,27 @@ class Search:
             matched = self._matched(connection, best) if RetrieverName.WINDOWS in worked else {}
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
-        found = Found(kept, passages, matched, worked=tuple(worked))
+        found = Found(kept, passages, matched, worked=tuple(worked), looked_up=looked_up)
         return (
             self._with_vectors(connection, found, pairs) if config.diversity_weight > 0 else found
         )
 
-    def _scores(
-        self, connection: LimitedConnection, rankings: Sequence[Ranking]
-    ) -> list[dict[UUID, float]]:
-        """Look up what every candidate scores in every list, on the scale of the list."""
-        candidates: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
+    def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
+        """Look up what every candidate scores in every list, on its scale, and its words."""
+        found: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
         for ranking in rankings:
-            candidates[DOCUMENTS_OF[ranking.name]].update(
+            found[DOCUMENTS_OF[ranking.name]].update(
                 dict.fromkeys(candidate.chunk_id for candidate in ranking.candidates)
             )
+        candidates = {kind: list(ids) for kind, ids in found.items()}
         lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
-        with self.stages.run("scores"):
-            looked_up = look_up_scores(
-                connection, lists, {kind: list(ids) for kind, ids in candidates.items()}
-            )
-        return [
-            {key: on_scale(score, *_scale(item)) for key, score in found.items()}
-            for item, found in zip(lists, looked_up, strict=True)
+        scores = [
+            {key: on_scale(score, *_scale(item)) for key, score in own.items()}
+            for item, own in zip(lists, look_up_scores(connection, lists, candidates), strict=True)
         ]
+        model = self.request.config.fusion.model
+        words = look_up_words(connection, self.request.query, candidates) if model else None
+        return LookedUp(rankings, scores, words)
 
     def _matched(
         self, connection: LimitedConnection, chunks: Sequence[ScoredChunk]

@@ -1,6 +1,6 @@
-"""Reads the score of every candidate by every retriever, for a fusion on fixed scales.
+"""Reads what a fusion needs of every candidate: its score by every retriever, and its words.
 
-`store.ranked_lists` finds the candidates, `core.fusion` combines their scores.
+`store.ranked_lists` finds the candidates, `core.fusion` combines what is known of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +9,13 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import sql
 
+from rag_resources.core.fusion_config import Feature
+from rag_resources.core.learned_fusion import QuestionWords, word_features, words_of
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
 from rag_resources.core.text import Span
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import statement
+from rag_resources.database.queries import queries, statement
 from rag_resources.store.ranked_lists import (
     EmbeddedQuery,
     ListRequest,
@@ -29,6 +31,9 @@ _VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
     RankedList.NOTES_SEMANTIC: ("score_vectors", "note_embeddings", "embedding"),
     RankedList.NOTES_WINDOWS: ("score_vectors", "note_embeddings", "embedding"),
 }
+COMPARED_CHARS = 8_000
+"""How much of a candidate's text a learned fusion reads; a chunk of 512 tokens has about 2,000."""
+
 _DOCUMENTS: Mapping[Documents, str] = {"chunks": "chunk_documents", "notes": "note_documents"}
 _KEYS: Mapping[Documents, str] = {"chunks": "chunk_id", "notes": "note_id"}
 
@@ -86,6 +91,31 @@ def _scores(
         column=sql.Identifier(column),
         **_vector(item.embedded, family, own),
     )
+
+
+def look_up_words(
+    connection: Connection, query: str, candidates: Mapping[Documents, Sequence[UUID]]
+) -> dict[UUID, dict[Feature, float]]:
+    """Compare the words of a question with those of every candidate, in two round trips.
+
+    Args:
+        connection: In the snapshot in which the candidates were found.
+        query: The question.
+        candidates: Ids of chunks and of whole notes; only their first `COMPARED_CHARS` are read.
+
+    Returns:
+        The features of `word_features`, by candidate.
+    """
+    idfs = statement("fetch_word_idfs", **lexemes_of(sql.Identifier("w", "word")))
+    words = connection.execute(idfs, {"words": words_of(query)}).fetchall()
+    question = QuestionWords.of(query, {row.word: row.idf for row in words})
+    texts = queries().fetch_candidate_texts(
+        connection,
+        chunk_ids=list(candidates["chunks"]),
+        note_ids=list(candidates["notes"]),
+        max_chars=COMPARED_CHARS,
+    )
+    return {row.id: word_features(question, row.content) for row in texts}
 
 
 def match_windows(

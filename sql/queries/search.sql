@@ -187,6 +187,26 @@ SELECT {list} AS list, s.id, s.score FROM (
     GROUP BY d.id, q.bound
 ) AS s;
 
+-- name: fetch_word_idfs
+-- How rare the words of a question are: of the lexemes of a word the most frequent one counts. Stop words have no row.
+-- params:  words text[]
+-- returns: word text, idf float8
+WITH corpus AS MATERIALIZED ({corpus}) -- noqa: ST03
+
+SELECT w.word, min(x.idf) AS idf
+FROM unnest(:words::text[]) AS w (word)
+CROSS JOIN LATERAL ({lexemes}) AS x -- noqa: ST05
+GROUP BY w.word;
+
+-- name: fetch_candidate_texts
+-- The texts of chunks and of whole notes, long ones cut.
+-- params:  chunk_ids uuid[], note_ids uuid[], max_chars int
+-- returns: id uuid, content text
+-- index:   chunks_pkey, notes_pkey
+SELECT c.id, left(c.content, :max_chars) AS content FROM chunks AS c WHERE c.id = ANY(:chunk_ids)
+UNION ALL
+SELECT n.id, left(n.content, :max_chars) AS content FROM notes AS n WHERE n.id = ANY(:note_ids);
+
 -- name: chunk_documents
 -- params:  {ids} uuid[]
 -- index:   chunks_pkey

@@ -1,6 +1,7 @@
 """Every retrieval option has its documented effect on a real database; none is left out."""
 
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -244,6 +245,18 @@ def test_fusion_method_is_by_rank_or_by_score(notes: Notes) -> None:
 @changes("fusion.rank_constant")
 def test_fusion_rank_constant_damps_the_ranks(notes: Notes) -> None:
     assert best_score(notes, method="rrf", rank_constant=9) == pytest.approx(1 / 10)
+
+
+@changes("fusion.learned")
+def test_fusion_learned_is_the_model_of_the_method_learned(notes: Notes) -> None:
+    """By length alone: the shorter a passage, the better."""
+    length = {"weight": -1.0, "mean": math.log(10), "scale": 1.0}
+    learned = {"intercept": 0.0, "features": {"length": length}}
+    found = notes.ask(WHERE, TWO_LISTS | {"fusion": {"method": "learned", "learned": learned}})
+    assert len(found.results) > 1
+    for result in found.results:
+        words = len(result.content.split())
+        assert result.score == pytest.approx(1 / (1 + (1 + words) / 10))
 
 
 @changes("fusion.semantic_weight")

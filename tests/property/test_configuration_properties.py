@@ -76,6 +76,8 @@ CROSS_FIELD: dict[str, dict[str, Any]] = {
 def put(raw: dict[str, Any], path: str, value: Any) -> None:
     *parents, leaf = path.split(".")
     for parent in parents:
+        if raw.get(parent) is None:  # A part that is not set.
+            raw[parent] = {}
         raw = raw[parent]
     raw[leaf] = value
 

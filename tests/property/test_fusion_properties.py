@@ -26,6 +26,7 @@ from rag_resources.core.retrievers import DOCUMENTS_OF, RETRIEVER_OF, RankedList
 from rag_resources.core.types import Candidate, Ranking, ScoredChunk
 from tests.strategies import (
     fusion_configs,
+    learned_models,
     recency_configs,
     retrieved_lists,
     weighed_retrievers,
@@ -192,7 +193,10 @@ def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks
     ]
 
 
-SCALED = FusionConfig(method="scaled")
+LOOKING_UP = st.one_of(
+    st.just(FusionConfig(method="scaled")),
+    learned_models().map(lambda model: FusionConfig(method="learned", learned=model)),
+)
 LISTS = tuple(RankedList)
 
 
@@ -238,23 +242,27 @@ retriever_weights = st.fixed_dictionaries(
 )
 
 
-@given(looked_up(), retriever_weights)
-def test_property_61_scaled_scores_do_not_depend_on_which_list_found_a_document(
+@given(looked_up(), LOOKING_UP, retriever_weights)
+def test_property_61_scores_looked_up_do_not_depend_on_which_list_found_a_document(
     found: tuple[list[dict[UUID, float]], list[list[Ranking]]],
+    config: FusionConfig,
     weights: dict[RetrieverName, RetrieverConfig],
 ) -> None:
     scores, (one, other) = found
-    fused = fuse(one, SCALED, weights, scores=scores)
-    assert order_of(fused) == order_of(fuse(other, SCALED, weights, scores=scores))
+    fused = fuse(one, config, weights, scores=scores)
+    assert order_of(fused) == order_of(fuse(other, config, weights, scores=scores))
     assert all(0 <= chunk.score <= 1 for chunk in fused)
 
 
 @given(
     st.dictionaries(st.sampled_from(list(RetrieverName)), st.floats(0, 1), min_size=3),
+    LOOKING_UP,
     retriever_weights,
 )
 def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
-    scores: dict[RetrieverName, float], weights: dict[RetrieverName, RetrieverConfig]
+    scores: dict[RetrieverName, float],
+    config: FusionConfig,
+    weights: dict[RetrieverName, RetrieverConfig],
 ) -> None:
     """Whatever lists of its kind there are: a retriever counts for either as much."""
     chunk, note = UUID(int=1), UUID(int=2)
@@ -266,5 +274,5 @@ def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
         Ranking(name, tuple(Candidate(key, key, score) for key, score in held.items()))
         for name, held in zip(LISTS, known, strict=True)
     ]
-    by_id = dict(order_of(fuse(lists, SCALED, weights, scores=known)))
+    by_id = dict(order_of(fuse(lists, config, weights, scores=known)))
     assert math.isclose(by_id[chunk], by_id[note], abs_tol=1e-12)
