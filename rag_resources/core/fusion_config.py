@@ -98,7 +98,7 @@ class FeatureWeight(Part):
 
 
 class LearnedModel(Part):
-    """A logistic model of whether a candidate answers; written by `rag fusion train`."""
+    """A logistic model of which candidate answers; written by `rag fusion train`."""
 
     intercept: Coefficient
     features: dict[Feature, FeatureWeight] = Field(min_length=1)
@@ -111,8 +111,8 @@ class FusionConfig(Part):
     normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
     `scaled` is a convex combination of all scores of all candidates on fixed scales: each cosine is
     mapped from its model's range, so chunks, windows and notes not yet chunked compare.
-    `learned` is the probability of a logistic model over the same scores and over words; the
-    weights of the retrievers do not count.
+    `learned` is a logistic model over the same scores and over words; the weights of the
+    retrievers do not count.
 
     The three weights are an earlier spelling of `RetrievalConfig.retrievers`. They are read, moved
     there by `in_one_spelling`, and never written.

@@ -1,4 +1,4 @@
-"""Trains a learned fusion: grouped folds, a regularised logistic model, the choice of its penalty.
+"""Trains a learned fusion: grouped folds, a conditional logistic model, the choice of its penalty.
 
 What the model computes is in `core.learned_fusion`; asking the questions in
 `evaluation.fusion_training`.
@@ -13,7 +13,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.fusion_config import Feature, FeatureWeight, LearnedModel
@@ -97,11 +96,13 @@ def grouped_folds(
 
 
 def fit(questions: Sequence[KnownQuestion], *, penalty: float) -> LearnedModel:
-    """Fit a logistic model to whether candidates answer.
+    """Fit a conditional logistic model to which candidate of a question answers.
 
-    It minimises the mean log loss, in which each question counts the same, and its relevant
-    candidates as much as the others, plus ``penalty / 2 * |weights|²`` of the standardised
-    features. The result depends on nothing else, and is rounded as it is stored.
+    It minimises the mean over the questions of ``-log(share of the relevant candidates)``, where a
+    candidate's share is its exp(logit) over the sum of all, plus ``penalty / 2 * |weights|²`` of
+    the standardised features. So only candidates of one question are told apart. The intercept puts
+    0.5 midway between the mean relevant candidate and the mean other one. The result depends on
+    nothing else, and is rounded as it is stored.
 
     Args:
         questions: Those that do not teach are left out.
@@ -109,29 +110,26 @@ def fit(questions: Sequence[KnownQuestion], *, penalty: float) -> LearnedModel:
 
     Raises:
         InvalidParameterError: No question teaches.
+
+    Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
     """
-    rows = [
-        (item.features, item.note_id in question.relevant, share)
-        for question in questions
-        if question.teaches
-        for item, share in zip(question.candidates, _shares(question), strict=True)
-    ]
-    if not rows:
+    taught = [question for question in questions if question.teaches]
+    if not taught:
         raise InvalidParameterError(Message.FUSION_NOTHING_TO_LEARN)
-    names = [name for name in Feature if any(name in features for features, _, _ in rows)]
-    values = np.array([[own.get(name, np.nan) for name in names] for own, _, _ in rows])
-    shares = np.array([share for _, _, share in rows])
-    signs = np.where([answers for _, answers, _ in rows], 1.0, -1.0)
+    rows = [item.features for question in taught for item in question.candidates]
+    names = [name for name in Feature if any(name in features for features in rows)]
+    values = np.array([[own.get(name, np.nan) for name in names] for own in rows])
     means = np.nanmean(values, axis=0).round(_DECIMALS)
     spreads = np.nanstd(values, axis=0).round(_DECIMALS)
     scales = np.where(spreads > 0, spreads, 1.0)
     standardised = np.nan_to_num((values - means) / scales)
-    found = _minimum(standardised, signs, shares / shares.sum(), penalty).round(_DECIMALS)
+    weights = _minimum(standardised, taught, penalty).round(_DECIMALS)
+    shares = np.concatenate([_shares(question) for question in taught]) / len(taught)
     return LearnedModel(
-        intercept=float(found[-1]),
+        intercept=round(-float(shares @ standardised @ weights), _DECIMALS),
         features={
             name: FeatureWeight(weight=float(weight), mean=float(mean), scale=float(scale))
-            for name, weight, mean, scale in zip(names, found, means, scales, strict=False)
+            for name, weight, mean, scale in zip(names, weights, means, scales, strict=True)
         },
     )
 
@@ -172,21 +170,36 @@ def _judged(
 
 
 def _shares(question: KnownQuestion) -> list[float]:
-    answers = [item.note_id in question.relevant for item in question.candidates]
+    """Half for the relevant candidates together, half for the others."""
+    answers = _answers(question)
     positive = sum(answers)
     return [0.5 / (positive if own else len(answers) - positive) for own in answers]
 
 
-def _minimum(values: Matrix, signs: Matrix, shares: Matrix, penalty: float) -> Matrix:
-    """Return the weights and, last, the intercept."""
+def _answers(question: KnownQuestion) -> list[bool]:
+    return [item.note_id in question.relevant for item in question.candidates]
 
-    def loss(parameters: Matrix) -> tuple[float, Matrix]:
-        weights = parameters[:-1]
-        margins = signs * (values @ weights + parameters[-1])
-        slopes = -signs * shares * expit(-margins)
-        value = float(shares @ np.logaddexp(0, -margins) + penalty / 2 * weights @ weights)
-        return value, np.append(values.T @ slopes + penalty * weights, slopes.sum())
 
-    start = np.zeros(values.shape[1] + 1)
+def _minimum(values: Matrix, questions: Sequence[KnownQuestion], penalty: float) -> Matrix:
+    """Return the weights; `values` has a row for each candidate, `(n_rows, n_features)`."""
+    sizes = np.array([len(question.candidates) for question in questions])
+    starts = np.cumsum(sizes) - sizes
+    relevant = np.concatenate([_answers(question) for question in questions])
+
+    def softmax(logits: Matrix) -> tuple[Matrix, Matrix]:
+        """The logarithm of each question's sum of exp(logit), and each candidate's share of it."""
+        highest = np.maximum.reduceat(logits, starts)
+        terms = np.exp(logits - np.repeat(highest, sizes))
+        sums = np.add.reduceat(terms, starts)
+        return highest + np.log(sums), terms / np.repeat(sums, sizes)
+
+    def loss(weights: Matrix) -> tuple[float, Matrix]:
+        logits = values @ weights
+        of_all, shares = softmax(logits)
+        of_relevant, wanted = softmax(np.where(relevant, logits, -np.inf))
+        slopes = values.T @ (shares - wanted) / len(sizes) + penalty * weights
+        return float((of_all - of_relevant).mean() + penalty / 2 * weights @ weights), slopes
+
+    start = np.zeros(values.shape[1])
     found: Matrix = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8}).x
     return found

@@ -1,4 +1,4 @@
-"""A learned fusion: what it knows of a candidate, and the probability that this one answers.
+"""A learned fusion: what it knows of a candidate, and the score that its model gives.
 
 Combining the result with the lists is in `core.fusion`; training in `core.fusion_training`.
 """
@@ -127,7 +127,7 @@ def candidate_features(
 
 
 def predict(model: LearnedModel, features: Features) -> float:
-    """Return the probability that a candidate answers, in [0, 1].
+    """Return the logistic function of the model's sum, in [0, 1].
 
     A feature that is missing counts as its mean: the retriever that gives it did not work.
     """

@@ -201,18 +201,26 @@ def test_training_learns_what_tells_answers_apart() -> None:
 
 
 def test_the_weight_is_where_the_penalised_loss_has_no_slope() -> None:
-    """With one candidate of either kind at ±1: -sigmoid(-w) + penalty * w = 0."""
+    """With one candidate of either kind at ±1 the loss is log(1 + exp(-2w)) + penalty / 2 * w²."""
     model = fit([question(1, (True, 1.0), (False, 0.0))], penalty=0.25)
     found = model.features[Feature.COVERAGE].weight
-    assert found * 0.25 == pytest.approx(1 / (1 + math.exp(found)), abs=1e-5)
+    assert found * 0.25 == pytest.approx(2 / (1 + math.exp(2 * found)), abs=1e-5)
     assert model.intercept == pytest.approx(0.0, abs=1e-5)
 
 
-def test_each_question_counts_the_same_however_many_candidates_it_has() -> None:
-    few = question(1, (True, 1.0), (False, 0.0))
-    many = question(2, (True, 0.0), *[(False, 1.0)] * 9)
-    model = fit([few, many], penalty=0.01)
-    assert model.features[Feature.COVERAGE].weight == pytest.approx(0.0, abs=1e-4)
+def test_only_candidates_of_one_question_are_told_apart() -> None:
+    """That one question has higher values than the other says nothing."""
+    one = question(1, (True, 0.2), (False, 0.1))
+    other = question(2, (True, 0.9), (False, 1.0))
+    model = fit([one, other], penalty=0.01)
+    assert model.features[Feature.COVERAGE].weight == pytest.approx(0.0, abs=1e-5)
+
+
+def test_the_middle_of_the_scores_lies_between_answers_and_the_rest() -> None:
+    model = fit([question(1, (True, 1.0), *[(False, 0.0)] * 3)], penalty=0.1)
+    scores = [predict(model, {Feature.COVERAGE: value}) for value in (0.0, 0.5, 1.0)]
+    assert scores[1] == pytest.approx(0.5, abs=1e-5)
+    assert scores[0] < 0.5 < scores[2]
 
 
 def test_a_question_that_nothing_answers_teaches_nothing() -> None:
