@@ -116,9 +116,15 @@ def proxy(database_url: str) -> Iterator[TcpProxy]:
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def tenant() -> str:
+    """Whose questions and evaluations `database` reads and writes; a module may override it."""
+    return "default"
+
+
+@pytest.fixture
+def database(database_url: str, tenant: str) -> Iterator[Database]:
     """An open pool over a fresh migrated database."""
-    with Database(database_url) as opened:
+    with Database(database_url, tenant=tenant) as opened:
         yield opened
 
 

@@ -126,6 +126,11 @@ class Store:
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def store(database: Database) -> Store:
     made = Store(database)
     made.write([f"Guardamos zk{n} en el almacén." for n in range(NOTES)], month=1, prefix="a")

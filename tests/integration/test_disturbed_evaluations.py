@@ -54,6 +54,11 @@ CHUNKED = TimeWindow(datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 1, 8, tzin
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def stand(database: Database, database_url: str) -> Iterator[Stand]:
     """Notes, a question about each of three of them, and a model server."""
     entries = [

@@ -1,15 +1,13 @@
 """Documents in the database: results that know their place, and what goes with a document."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
 import pytest
-from typer.testing import CliRunner
 
-from rag_resources.cli.main import app
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.documents import Document, Page, PageFailure, Section
 from rag_resources.core.errors import InvalidParameterError
@@ -24,6 +22,7 @@ from rag_resources.store.documents import (
 )
 from rag_resources.store.index_state import index_version
 from rag_resources.store.notes import note_id, upsert_notes
+from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, SOURCE, START, Corpus
 
 WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
@@ -132,16 +131,16 @@ def test_a_whole_note_stands_on_all_of_its_pages(corpus: Corpus) -> None:
 
 
 def test_the_command_shows_the_place(
-    corpus: Corpus, database_url: str, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("TENANT", "ana")
-    monkeypatch.setenv("COLUMNS", "160")
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT="ana")
     call = ["retrieve", "transporte", "--strategy", "fulltext"]
-    shown = CliRunner().invoke(app, call)
-    assert shown.exit_code == 0
-    assert "pág. 2 · Plan › Transporte" in shown.stdout
-    written = json.loads(CliRunner().invoke(app, [*call, "--json"]).stdout)
+    assert "pág. 2 · Plan › Transporte" in call_rag(monkeypatch, capsys, *call).out
+    written = call_rag(monkeypatch, capsys, *call, "--json").json
     assert written["results"][0]["metadata"]["place"]["headings"] == ["Plan", "Transporte"]
 
 
