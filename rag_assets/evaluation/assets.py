@@ -147,15 +147,18 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         automation_condition=dg.AutomationCondition.eager(),
         description=Message.ASSET_REPORT,
     )
-    def evaluation_report(rag: RagResource) -> Iterator[dg.MaterializeResult[None]]:
+    def evaluation_report(
+        context: dg.AssetExecutionContext, rag: RagResource
+    ) -> Iterator[dg.MaterializeResult[None]]:
         """Write the report page and show its main part in Dagster.
 
         If what serves does not pass any more, the run fails, and says why; nothing else does that.
+        If that cannot be judged, the metadata and a warning say why.
         """
         with told_as_failure():
             report = rag.evaluations.report()
             path = rag.evaluations.write_report(report)
-            fallen = rag.evaluations.fallen()
+            serving = rag.evaluations.serving()
         latest = [item.evaluation for item in report.configurations]
         evidence = {
             item.evaluation.evaluation_id: item.gates.evidence for item in report.configurations
@@ -166,12 +169,15 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
                 "report": dg.MetadataValue.path(path),
                 "configurations": len(latest),
                 "comparison": dg.MetadataValue.md(compared),
+                "serving_verdict": serving.fallen or serving.unjudged or "–",
                 **_plots(report),
                 **_report_numbers(report),
             }
         )
-        if fallen:
-            raise dg.Failure(fallen, allow_retries=False)
+        if serving.unjudged:
+            context.log.warning(serving.unjudged)
+        if serving.fallen:
+            raise dg.Failure(serving.fallen, allow_retries=False)
 
     return evaluation_report
 

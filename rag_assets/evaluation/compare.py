@@ -6,7 +6,7 @@ from pydantic import Field
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.summary import inferiority_in_words
+from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
 from rag_resources.resources import RagResource
 
 
@@ -27,11 +27,14 @@ def compare_evaluations(
         found, judged = rag.evaluations.compare(
             config.before, config.after, common_only=config.common_only
         )
+    evidence = rag.evaluations.evidence([found.before, found.after])
     context.log.info(inferiority_in_words(judged))
     context.add_output_metadata(
         {
             "before": f"{found.before.configuration} ({found.before.evaluation_id})",
             "after": f"{found.after.configuration} ({found.after.evaluation_id})",
+            "before_evidence": evidence_in_words(evidence[found.before.evaluation_id]),
+            "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
             "verdict": inferiority_in_words(judged),
             **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
         }

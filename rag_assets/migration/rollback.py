@@ -9,6 +9,7 @@ from rag_assets.runs.failures import told_as_failure
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
 from rag_resources.store.progress import Progress
 
@@ -89,7 +90,9 @@ def withdraw_promotion(
         outcome = rag.serving.withdraw(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
-    context.add_output_metadata({**_state(rag), "changed": outcome.changed})
+    context.add_output_metadata(
+        {**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed}
+    )
 
 
 @dg.op(description=Message.JOB_RESUME_MIGRATION)
@@ -144,6 +147,12 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
         f"chunks_{moment}": progress.chunks,
         f"vectors_{moment}": sum(progress.vectors.values()),
     }
+
+
+def _evidence(rag: RagResource) -> str:
+    """Say whether what serves now was measured as it is."""
+    evidence = rag.serving.evidence()
+    return evidence_in_words(evidence) if evidence else "–"
 
 
 def _state(rag: RagResource) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from rag_resources.evaluation.runner import Evaluation, evaluate, store_evaluati
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.serving.promotion import fallen
+from rag_resources.serving.promotion import ServingVerdict, judge_serving
 from rag_resources.settings import Settings
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import (
@@ -245,7 +245,9 @@ class Evaluations:
         """Judge an evaluation by every gate, against what serves now."""
         evidence = self.evidence([evaluation])[evaluation.evaluation_id]
         with self.database.snapshot() as connection:
-            return read_gates(connection, evaluation, self.settings.gate, evidence)
+            return read_gates(
+                connection, evaluation, self.settings.gate, evidence, self.settings.search
+            )
 
     def gates_of(self, configuration: NamedConfiguration, evaluation: Evaluation) -> Gates:
         """Judge an evaluation that `run` has just made, as if it were stored if it is not."""
@@ -258,8 +260,8 @@ class Evaluations:
             if stored is None:
                 raise InvalidParameterError(Message.NOT_EVALUATED)
             evidence = Evidence(EvidenceState.CURRENT)
+            count_contents(connection)
             if is_stored:
-                count_contents(connection)
                 evidence = read_evidence(
                     connection,
                     stored,
@@ -267,16 +269,18 @@ class Evaluations:
                     gate=self.settings.gate,
                     settings=self.settings.search,
                 )
-            gates = read_gates(connection, stored, self.settings.gate, evidence)
+            gates = read_gates(
+                connection, stored, self.settings.gate, evidence, self.settings.search
+            )
             if not is_stored:
                 connection.rollback()
         return gates
 
-    def fallen(self) -> str | None:
-        """Say in Spanish why what serves does not pass any more; None if it does."""
+    def serving(self) -> ServingVerdict:
+        """Return whether what serves still passes, and what keeps that from being judged."""
         with self.database.transaction() as connection:
             count_contents(connection)
-            return fallen(connection, self.settings.gate, self.settings.search)
+            return judge_serving(connection, self.settings.gate, self.settings.search)
 
     def compare_with_serving(self, evaluation: StoredEvaluation) -> EvaluationComparison | None:
         """Compare an evaluation with that of what serves; None if there is nothing to compare."""

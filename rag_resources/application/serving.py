@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
-from rag_resources.core.configuration import NamedConfiguration
+from rag_resources.core.configuration import NamedConfiguration, parse_retrieval
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.evidence import Evidence
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.serving.promotion import (
     PromotionOutcome,
     needing_evaluation,
@@ -15,6 +17,8 @@ from rag_resources.serving.promotion import (
 from rag_resources.serving.rollback import Withdrawal, roll_back_to_notes, withdraw
 from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
+from rag_resources.store.contents import count_contents
+from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.promotions import Promotion, current_promotion
 from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
 from rag_resources.store.vector_indexes import index_model_that_serves
@@ -54,6 +58,24 @@ class ServingConfiguration:
         with self.database.transaction() as connection:
             return current_promotion(connection)
 
+    def evidence(self) -> Evidence | None:
+        """Return whether the evaluation that what serves was promoted on still stands for it.
+
+        Returns:
+            None if nothing was promoted, or it was never evaluated.
+        """
+        with self.database.transaction() as connection:
+            promotion = current_promotion(connection)
+            if promotion is None or promotion.evaluation_id is None:
+                return None
+            evaluation = fetch_evaluation(connection, promotion.evaluation_id)
+            if evaluation is None:
+                return None
+            count_contents(connection)
+            config = parse_retrieval(promotion.config, origin=promotion.configuration)
+            gate, settings = self.settings.gate, self.settings.search
+            return read_evidence(connection, evaluation, config, gate=gate, settings=settings)
+
     def promote(
         self,
         configurations: Mapping[str, NamedConfiguration],
@@ -63,7 +85,8 @@ class ServingConfiguration:
     ) -> PromotionOutcome:
         """Promote a candidate, by default the best one, and make sure its vector index exists.
 
-        Candidates whose evaluation is not of what is searched now are evaluated again first.
+        Candidates whose evaluation is not of what is searched now are evaluated again first, and
+        so is what serves, which others are compared with.
 
         Raises:
             RagError: See `promote_best` and `evaluate`.
@@ -73,14 +96,14 @@ class ServingConfiguration:
             self.database, configurations, gate=gate, settings=settings, name=name
         )
         for candidate in again:
-            self.evaluate(configurations[candidate], run_id)
+            self.evaluate(candidate, run_id)
         outcome = promote_best(
             self.database, configurations, gate=gate, settings=settings, name=name, run_id=run_id
         )
         index_model_that_serves(
             self.database, outcome.evaluation.model, min_rows=self.settings.hnsw_min_rows
         )
-        return replace(outcome, evaluated_again=tuple(again))
+        return replace(outcome, evaluated_again=tuple(item.name for item in again))
 
     def withdraw(self, name: str, *, reason: str, run_id: str | None) -> Withdrawal:
         """Let the previous configuration serve again.

@@ -9,12 +9,16 @@ from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
     from rich.table import Table
 
     from rag_resources.core.attribution import Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
     from rag_resources.core.counterfactuals import Attribution
     from rag_resources.core.evaluation import StoredEvaluation
+    from rag_resources.core.evidence import Evidence
     from rag_resources.core.tables import ReportTable
     from rag_resources.evaluation.comparison import EvaluationComparison
 
@@ -32,22 +36,28 @@ def compare(
     """Compare the second evaluation with the first."""
     with application() as opened:
         found, inferiority = opened.evaluations.compare(before, after, common_only=common)
+        evidence = opened.evaluations.evidence([found.before, found.after])
         causes = opened.evaluations.attribute(found.before, found.after, say=note) if why else None
     if as_json:
-        write_json(_as_json(found, inferiority) | {"causes": _causes(causes) if causes else None})
+        told = {"causes": _causes(causes) if causes else None}
+        write_json(_as_json(found, inferiority, evidence) | told)
         return
-    _show(found, inferiority)
+    _show(found, inferiority, evidence)
     if causes:
         _show_causes(causes)
 
 
-def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
+def _show(
+    found: "EvaluationComparison",
+    inferiority: "NonInferiority",
+    evidence: "Mapping[UUID, Evidence]",
+) -> None:
     from rag_resources.evaluation.comparison_tables import (
         changes_table,
         flips_table,
         metrics_table,
     )
-    from rag_resources.evaluation.summary import inferiority_in_words
+    from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
 
     comparison, screen = found.comparison, console()
     title = Message.COMPARE_TITLE.format(
@@ -59,6 +69,11 @@ def _show(found: "EvaluationComparison", inferiority: "NonInferiority") -> None:
     if found.passages:
         title = Message.COMPARE_PASSAGES_TITLE.format(queries=found.passages.queries)
         screen.print(_table(metrics_table(found.passages, title=title)))
+    for item in (found.before, found.after):
+        state = evidence[item.evaluation_id]
+        if not state.is_current:
+            said = evidence_in_words(state)
+            note(Message.COMPARE_EVIDENCE.format(evaluation=_titled(item), evidence=said))
     say(Message.COMPARE_METHOD)
     say(inferiority_in_words(inferiority))
     if comparison.left_out:
@@ -121,11 +136,15 @@ def _titled(evaluation: "StoredEvaluation") -> str:
     )
 
 
-def _as_json(found: "EvaluationComparison", inferiority: "NonInferiority") -> dict[str, Any]:
+def _as_json(
+    found: "EvaluationComparison",
+    inferiority: "NonInferiority",
+    evidence: "Mapping[UUID, Evidence]",
+) -> dict[str, Any]:
     comparison = found.comparison
     return {
-        "before": _evaluation(found.before),
-        "after": _evaluation(found.after),
+        "before": _evaluation(found.before, evidence),
+        "after": _evaluation(found.after, evidence),
         "queries": comparison.queries,
         "leftOut": comparison.left_out,
         "metrics": _metrics_json(comparison),
@@ -164,11 +183,14 @@ def _metrics_json(comparison: "Comparison") -> list[dict[str, Any]]:
     ]
 
 
-def _evaluation(evaluation: "StoredEvaluation") -> dict[str, Any]:
+def _evaluation(
+    evaluation: "StoredEvaluation", evidence: "Mapping[UUID, Evidence]"
+) -> dict[str, Any]:
     return {
         "evaluationId": str(evaluation.evaluation_id),
         "configuration": evaluation.configuration,
         "createdAt": evaluation.created_at.isoformat(),
+        "evidence": evidence[evaluation.evaluation_id].state.value,
     }
 
 

@@ -376,6 +376,7 @@ class Message:
     HELP_COMPARE_CAUSES: Template
     COMPARE_TITLE: Template
     COMPARE_EVALUATION: Template
+    COMPARE_EVIDENCE: Template
     COMPARE_LEFT_OUT: Template
     COMPARE_FLIPS: Template
     COMPARE_FLIPS_SHOWN: Template
@@ -641,6 +642,8 @@ class Message:
     REFUSED_NOT_EVALUATED: Template
     REFUSED_CONFIG_CHANGED: Template
     REFUSED_STALE: Template
+    REFUSED_ARCHIVED: Template
+    REFUSED_SERVING_STALE: Template
     EVIDENCE_CURRENT: Template
     EVIDENCE_AGED: Template
     EVIDENCE_AND_GATE: Template
@@ -665,6 +668,7 @@ class Message:
     REFUSED_NO_CANDIDATES: Template
     SERVING_FELL: Template
     SERVING_UNMEASURED: Template
+    SERVING_UNJUDGED: Template
     REFUSED_HIT_RATE: Template
     REFUSED_LATENCY: Template
     REFUSED_REGRESSION: Template

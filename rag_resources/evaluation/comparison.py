@@ -125,7 +125,7 @@ def compare_with_serving(
         None if what serves was never evaluated, or this is that evaluation, or the two share no
         question, or this one was disturbed.
     """
-    serving = evaluation_of_serving(connection)
+    serving = evaluation_of_serving(connection, compared_hash=evaluation.config_hash)
     if serving is None or serving.evaluation_id == evaluation.evaluation_id:
         return None
     try:

@@ -6,15 +6,18 @@ configuration may serve also depends on what happened since; that is `serving.pr
 
 from dataclasses import dataclass
 
-from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority
+from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
+from rag_resources.core.configuration import parse_retrieval
+from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
-from rag_resources.core.evidence import Evidence, EvidenceState
+from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.evaluation.comparison import compare_with_serving
+from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.summary import (
     evidence_in_words,
     gate_in_words,
@@ -30,11 +33,14 @@ class Against:
         name: Of the serving configuration.
         judged: Hit_Rate@10.
         served: The hit rate of what users get; None if one of the two did not measure it.
+        outdated: Why the figures of what serves stand for nothing any more, in Spanish; None if
+            they do, or if what serves is compared with its own past.
     """
 
     name: str
     judged: NonInferiority
     served: NonInferiority | None
+    outdated: str | None = None
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
@@ -44,6 +50,8 @@ class Against:
     @property
     def state(self) -> GateState:
         """Fails if one of them is worse; inconclusive if that cannot be said of one."""
+        if self.outdated:
+            return GateState.INCONCLUSIVE
         states = {item.state for item in self.compared.values()}
         if Inferiority.INFERIOR in states:
             return GateState.FAIL
@@ -51,8 +59,9 @@ class Against:
 
     @property
     def sentences(self) -> list[str]:
-        """What the comparison says of each, in Spanish."""
-        return [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
+        """What the comparison says of each, in Spanish; figures that are stale are told as such."""
+        said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
+        return [self.outdated, *said] if self.outdated else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +149,15 @@ class Gates:
         return Message.REFUSED_REGRESSION.format(name=self.against.name, verdict=joined("; ", lost))
 
     @property
+    def incomparable(self) -> str | None:
+        """Say in Spanish why it cannot be compared with what serves, if that blocks."""
+        blocks = self.config.regression_blocks and self.against is not None
+        return self.against.outdated if self.against and blocks else None
+
+    @property
     def obstacle(self) -> str | None:
         """Say in Spanish which gate keeps it from serving; None if it passes them all."""
-        return self.disturbance or self.shortfall or self.loss
+        return self.disturbance or self.shortfall or self.loss or self.incomparable
 
 
 def judge_gates(
@@ -152,21 +167,64 @@ def judge_gates(
     return Gates(evaluation, config, judge_stored(evaluation, config), against, evidence)
 
 
-def against_serving(name: str, comparison: Comparison, config: GateConfig) -> Against:
-    """Judge a comparison with the serving configuration of this name."""
-    return Against(
-        name, comparison.inferiority(config.margin), comparison.served_inferiority(config.margin)
-    )
-
-
 def read_gates(
-    connection: Connection, evaluation: StoredEvaluation, gate: GateConfig, evidence: Evidence
+    connection: Connection,
+    evaluation: StoredEvaluation,
+    gate: GateConfig,
+    evidence: Evidence,
+    settings: SearchSettings,
 ) -> Gates:
-    """Judge an evaluation by every gate, against what serves now."""
+    """Judge an evaluation by every gate, against what serves now.
+
+    Args:
+        connection: Any, after `store.contents.count_contents`.
+        evaluation: To judge.
+        gate: What it must reach.
+        evidence: Whether it still stands for what it measured.
+        settings: The present ones.
+    """
     compared = compare_with_serving(connection, evaluation)
-    against = (
-        against_serving(compared.before.configuration, compared.comparison, gate)
-        if compared
-        else None
+    if compared is None:
+        return judge_gates(evaluation, gate, None, evidence)
+    against = Against(
+        compared.before.configuration,
+        compared.comparison.inferiority(gate.margin),
+        compared.comparison.served_inferiority(gate.margin),
+        outdated_reference(connection, compared.before, evaluation, gate, settings),
     )
     return judge_gates(evaluation, gate, against, evidence)
+
+
+def outdated_reference(
+    connection: Connection,
+    serving: StoredEvaluation,
+    evaluation: StoredEvaluation,
+    gate: GateConfig,
+    settings: SearchSettings,
+) -> str | None:
+    """Say in Spanish why another configuration cannot be compared with what serves.
+
+    What serves is compared with its own past on purpose: else its quality could drift.
+
+    Args:
+        connection: Any, after `store.contents.count_contents`.
+        serving: The evaluation that stands for what serves.
+        evaluation: What is compared with it.
+        gate: How much may have changed since.
+        settings: The present ones.
+
+    Returns:
+        None if it can be.
+    """
+    if serving.config_hash == evaluation.config_hash:
+        return None
+    try:
+        config = parse_retrieval(dict(serving.config), origin=serving.configuration)
+    except InvalidConfigurationError:
+        config = None  # Stored by a product that allowed more: nobody can measure it again.
+    evidence = read_evidence(connection, serving, config, gate=gate, settings=settings)
+    if evidence.state is not EvidenceState.STALE:
+        return None
+    return Message.REFUSED_SERVING_STALE.format(
+        name=serving.configuration, reasons=evidence.explanation
+    )

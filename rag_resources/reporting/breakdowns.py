@@ -1,15 +1,17 @@
 """Tables of the report that break evaluations down: by group, by stage, over time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from uuid import UUID
 
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.summary import EVIDENCE_WORDS
 from rag_resources.migration.status import gate_words
-from rag_resources.reporting.data import EvaluationReport, ReportedConfiguration
+from rag_resources.reporting.data import SHOWN_HISTORY, EvaluationReport, ReportedConfiguration
 from rag_resources.reporting.plots.evaluations import LatencyBar, stage_order
 from rag_resources.reporting.tables import ABSENT, Cell, PageTable, interval, moment
 
 SHOWN_TAGS = 25
-SHOWN_HISTORY = 100
 
 _GROUPS = {
     "category": Message.REPORT_GROUP_CATEGORY,
@@ -81,7 +83,7 @@ def history_table(report: EvaluationReport) -> PageTable:
         tuple(
             (
                 Cell(moment(item.created_at)),
-                Cell(item.configuration, (Message.GATE_DISTURBED,) if item.is_disturbed else ()),
+                Cell(item.configuration, tuple(_doubts(report, item))),
                 Cell(
                     f"{item.hit_rate_at_10:.3f}",
                     (interval(item.hit_rate_at_10_low, item.hit_rate_at_10_high),),
@@ -93,6 +95,18 @@ def history_table(report: EvaluationReport) -> PageTable:
             for item in newest
         ),
     )
+
+
+def _doubts(report: EvaluationReport, item: StoredEvaluation) -> Iterator[str]:
+    if item.is_disturbed:
+        yield Message.GATE_DISTURBED
+    yield from _aged(report, item.evaluation_id)
+
+
+def _aged(report: EvaluationReport, evaluation_id: UUID | None) -> tuple[str, ...]:
+    """Return the word for figures that are not current; nothing for others."""
+    evidence = report.evidence.get(evaluation_id) if evaluation_id else None
+    return () if evidence is None or evidence.is_current else (EVIDENCE_WORDS[evidence.state],)
 
 
 def promotions_table(report: EvaluationReport) -> PageTable:
@@ -108,7 +122,7 @@ def promotions_table(report: EvaluationReport) -> PageTable:
         tuple(
             (
                 Cell(moment(item.promoted_at)),
-                Cell(item.configuration),
+                Cell(item.configuration, _aged(report, item.evaluation_id)),
                 Cell(item.model),
                 Cell(item.reason or ABSENT),
             )

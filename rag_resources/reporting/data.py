@@ -13,6 +13,7 @@ from rag_resources.core.comparison import Comparison, HitChanges, NonInferiority
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evidence import Evidence
 from rag_resources.core.gate import GateConfig
 from rag_resources.evaluation.gates import Gates
 from rag_resources.store.migration import StoredBatch
@@ -23,6 +24,7 @@ from rag_resources.store.status import DatabaseStatus
 SHOWN_FLIPS = 15
 SHOWN_NEWCOMERS = 2
 SHOWN_UNFOUND = 30
+SHOWN_HISTORY = 100
 
 _INVERSE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 
@@ -153,6 +155,8 @@ class EvaluationReport:
         configurations: Every evaluated configuration, best first.
         leading: The best configurations, always including the serving one.
         history: Evaluations of the leading configurations, oldest first.
+        evidence: Whether the newest of them, and what was promoted, still stand for what they
+            measured, by id.
         promotions: Oldest first.
         batches: Of all migrations, oldest first.
         matrix: Comparison of the leading configurations.
@@ -166,6 +170,7 @@ class EvaluationReport:
     configurations: tuple[ReportedConfiguration, ...]
     leading: tuple[ReportedConfiguration, ...]
     history: tuple[StoredEvaluation, ...]
+    evidence: Mapping[UUID, Evidence]
     promotions: tuple[Promotion, ...]
     batches: tuple[StoredBatch, ...]
     matrix: ComparisonMatrix

@@ -14,15 +14,16 @@ from rag_resources.core.comparison import compare_pairs, hit_changes
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.evaluation import StoredEvaluation
-from rag_resources.core.evidence import SearchSettings
+from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.evaluation.evidence import read_evidence
-from rag_resources.evaluation.gates import Against, Gates, judge_gates
+from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference
 from rag_resources.reporting.data import (
+    SHOWN_HISTORY,
     SHOWN_NEWCOMERS,
     SHOWN_UNFOUND,
     ComparisonMatrix,
@@ -33,6 +34,7 @@ from rag_resources.reporting.data import (
 from rag_resources.serving.promotion import refusal
 from rag_resources.store.comparison import Questions, evaluated_questions
 from rag_resources.store.contents import count_contents
+from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.migration import list_batches
 from rag_resources.store.promotions import Promotion, evaluation_of_serving, list_promotions
 from rag_resources.store.report import evaluation_details, history_of, note_openings
@@ -72,22 +74,32 @@ def read_report(
         ordered = sorted(status.evaluations, key=_best_first)
         leading = _leading(ordered, status.promotion)
         history = history_of(connection, [item.configuration for item in leading], limit=HISTORY)
-        serving = evaluation_of_serving(connection)
-        befores = _befores(leading, history, serving)
+        references = {
+            item.config_hash: evaluation_of_serving(connection, compared_hash=item.config_hash)
+            for item in leading
+        }
+        befores = _befores(leading, history, references)
         questions = evaluated_questions(
             connection, {item.evaluation_id for item in (*leading, *befores.values())}
         )
         contrasts = _contrasts(leading, befores, questions)
 
-        def judged(item: StoredEvaluation) -> Gates:
+        def evidence_of(item: StoredEvaluation) -> Evidence:
             named = configurations.get(item.configuration)
             config = named.retrieval if named else None
-            return judge_gates(
-                item,
-                gate,
-                _against(contrasts.get(item.evaluation_id), serving, gate),
-                read_evidence(connection, item, config, gate=gate, settings=settings),
+            return read_evidence(connection, item, config, gate=gate, settings=settings)
+
+        def against(item: StoredEvaluation) -> Against | None:
+            reference = references.get(item.config_hash)
+            outdated = (
+                outdated_reference(connection, reference, item, gate, settings)
+                if reference
+                else None
             )
+            return _against(contrasts.get(item.evaluation_id), reference, gate, outdated)
+
+        def judged(item: StoredEvaluation) -> Gates:
+            return judge_gates(item, gate, against(item), evidence_of(item))
 
         gates = {item.evaluation_id: judged(item) for item in ordered}
 
@@ -115,6 +127,13 @@ def read_report(
         notes = note_openings(connection, _mentioned(contrasts.values(), unfound))
         promotions = list_promotions(connection, limit=EVENTS)
         batches = list_batches(connection, limit=EVENTS)
+        promoted = (fetch_evaluation(connection, key) for key in _named_by(promotions))
+        quoted = {
+            item.evaluation_id: item
+            for item in (*history[-SHOWN_HISTORY:], *promoted)
+            if item is not None
+        }
+        evidence = {key: evidence_of(item) for key, item in quoted.items()}
     if attribute:
         reported = tuple(_with_causes(item, attribute) for item in reported)
     names = {item.configuration for item in leading}
@@ -126,11 +145,16 @@ def read_report(
         configurations=reported,
         leading=tuple(item for item in reported if item.name in names),
         history=tuple(history),
+        evidence=evidence,
         promotions=tuple(promotions),
         batches=tuple(batches),
         matrix=_matrix(compared, unfound),
         notes=notes,
     )
+
+
+def _named_by(promotions: Iterable[Promotion]) -> set[UUID]:
+    return {item.evaluation_id for item in promotions if item.evaluation_id}
 
 
 def _with_causes(item: ReportedConfiguration, attribute: Attribute) -> ReportedConfiguration:
@@ -140,7 +164,10 @@ def _with_causes(item: ReportedConfiguration, attribute: Attribute) -> ReportedC
 
 
 def _against(
-    contrast: Contrast | None, serving: StoredEvaluation | None, gate: GateConfig
+    contrast: Contrast | None,
+    serving: StoredEvaluation | None,
+    gate: GateConfig,
+    outdated: str | None,
 ) -> Against | None:
     """Return the comparison with the serving configuration; None if it is with another one."""
     if contrast is None or serving is None:
@@ -151,6 +178,7 @@ def _against(
         contrast.before.configuration,
         contrast.inferiority(gate.margin),
         contrast.served_inferiority(gate.margin),
+        outdated,
     )
 
 
@@ -173,7 +201,7 @@ def _leading(
 def _befores(
     leading: Sequence[StoredEvaluation],
     history: Sequence[StoredEvaluation],
-    serving: StoredEvaluation | None,
+    references: Mapping[str, StoredEvaluation | None],
 ) -> dict[UUID, StoredEvaluation]:
     """Return what each is compared with, by id: what serves, or else its own predecessor.
 
@@ -183,8 +211,8 @@ def _befores(
     for item in leading:
         if item.is_disturbed:
             continue
-        before = serving
-        if serving is None or serving.evaluation_id == item.evaluation_id:
+        before = references[item.config_hash]
+        if before is None or before.evaluation_id == item.evaluation_id:
             own = [
                 each
                 for each in history

@@ -15,18 +15,19 @@ from rag_resources.core.errors import (
     MigrationHeldError,
 )
 from rag_resources.core.evaluation import StoredEvaluation, best_to_serve
-from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
+from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.store.contents import count_contents
-from rag_resources.store.evaluations import latest_evaluation
+from rag_resources.store.evaluations import has_questions, latest_evaluation
 from rag_resources.store.holds import current_hold
 from rag_resources.store.models import fetch_model
 from rag_resources.store.promotions import (
     current_promotion,
+    evaluation_of_serving,
     is_withdrawn,
     lock_promotions,
     promote,
@@ -43,7 +44,7 @@ class PromotionOutcome:
         evidence: Whether that stands for what is searched now.
         changed: Whether this changed it.
         refused: Why other candidates may not serve, by name.
-        evaluated_again: The candidates that were evaluated for this decision.
+        evaluated_again: What was evaluated for this decision: candidates, and what serves.
     """
 
     evaluation: StoredEvaluation
@@ -51,6 +52,19 @@ class PromotionOutcome:
     changed: bool
     refused: Mapping[str, str]
     evaluated_again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServingVerdict:
+    """What the latest evaluation of the serving configuration says of it, in Spanish.
+
+    Attributes:
+        fallen: Why it would not be promoted any more, or could not be measured; None if it would.
+        unjudged: Why the evaluation says nothing of what is searched now; None if it does.
+    """
+
+    fallen: str | None = None
+    unjudged: str | None = None
 
 
 def promote_best(
@@ -102,7 +116,7 @@ def promote_best(
             evidence = read_evidence(
                 connection, evaluation, candidate.retrieval, gate=gate, settings=settings
             )
-            gates = read_gates(connection, evaluation, gate, evidence)
+            gates = read_gates(connection, evaluation, gate, evidence, settings)
             reason = refusal(connection, candidate, gates, by_itself=name is None)
             if reason:
                 refused[candidate.name] = reason
@@ -112,9 +126,10 @@ def promote_best(
             reasons = "; ".join(f"{key}: {reason}" for key, reason in refused.items())
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
             raise GateNotPassedError(Message.NOT_PROMOTED.format(reasons=reasons), **refused)
+        serving = _serving(connection, configurations)
         best = best_to_serve(
             [evaluation for evaluation, _ in passed.values()],
-            serving=_serving_hash(connection, configurations),
+            serving=serving.retrieval.config_hash if serving else None,
         )
         changed = _promote(connection, best, configurations, run_id)
     return PromotionOutcome(best, passed[best.evaluation_id][1], changed, refused)
@@ -139,10 +154,11 @@ def refusal(
     return (
         _retirement(connection, candidate)
         or gates.staleness
-        or _gap(evaluation)
+        or _gap(connection, evaluation)
         or gates.disturbance
         or gates.shortfall
         or gates.loss
+        or gates.incomparable
         or (_withdrawal(connection, evaluation) if by_itself else None)
     )
 
@@ -154,67 +170,99 @@ def needing_evaluation(
     gate: GateConfig,
     settings: SearchSettings,
     name: str | None,
-) -> list[str]:
-    """Return the candidates that a promotion has to evaluate again before it decides.
+) -> list[NamedConfiguration]:
+    """Return what a promotion has to evaluate again before it decides, in this order.
 
-    These were evaluated, but what they searched has changed since. One that is refused whatever an
-    evaluation says is left out: its model was retired, or a person withdrew it and names no other.
+    These were evaluated, but what they searched has changed since. A candidate that is refused
+    whatever an evaluation says is left out: its model was retired, or a person withdrew it and
+    names no other. What serves comes first, if another candidate is compared with it.
 
     Raises:
         MigrationHeldError: As `promote_best`.
         InvalidConfigurationError: As `promote_best`.
     """
-    found = []
+    found: list[NamedConfiguration] = []
     with database.transaction() as connection:
         if name is None:
             _refuse_while_rolled_back(connection)
         count_contents(connection)
-        for candidate in _candidates(configurations, name):
-            evaluation = latest_evaluation(connection, candidate.name)
-            if evaluation is None or _retirement(connection, candidate):
-                continue
-            if name is None and is_withdrawn(connection, candidate.retrieval.config_hash):
-                continue
+
+        def is_outdated(item: NamedConfiguration, evaluation: StoredEvaluation) -> bool:
             evidence = read_evidence(
-                connection, evaluation, candidate.retrieval, gate=gate, settings=settings
+                connection, evaluation, item.retrieval, gate=gate, settings=settings
             )
-            outdated = name is None and _withdrawal(connection, evaluation) is not None
-            if not evidence.is_current or evaluation.is_disturbed or _gap(evaluation) or outdated:
-                found.append(candidate.name)
+            unusable = evaluation.is_disturbed or _gap(connection, evaluation) is not None
+            return unusable or not evidence.is_current
+
+        candidates = [
+            (candidate, evaluation)
+            for candidate in _candidates(configurations, name)
+            if (evaluation := latest_evaluation(connection, candidate.name))
+            and _retirement(connection, candidate) is None
+            and not (name is None and is_withdrawn(connection, candidate.retrieval.config_hash))
+        ]
+        serving = _serving(connection, configurations)
+        hashes = {item.retrieval.config_hash for item, _ in candidates}
+        others = hashes - {serving.retrieval.config_hash} if serving else set()
+        if serving and others:
+            reference = evaluation_of_serving(connection, compared_hash=min(others))
+            if reference and is_outdated(serving, reference):
+                found.append(serving)
+        for candidate, evaluation in candidates:
+            withdrawn = name is None and _withdrawal(connection, evaluation) is not None
+            if candidate in found:
+                continue
+            # The latest evaluation of a name is to be that of its file, not of what serves.
+            hidden = any(item.name == candidate.name for item in found)
+            if hidden or withdrawn or is_outdated(candidate, evaluation):
+                found.append(candidate)
     return found
 
 
-def fallen(connection: Connection, gate: GateConfig, settings: SearchSettings) -> str | None:
-    """Say in Spanish why what serves would not be promoted on its latest evaluation.
+def judge_serving(
+    connection: Connection, gate: GateConfig, settings: SearchSettings | None = None
+) -> ServingVerdict:
+    """Judge what serves by its latest evaluation, as if it were to be promoted on it.
 
-    A disturbed evaluation does not tell whether it would, and is named as such.
+    What a person went back to need not reach the thresholds, only not get worse.
 
-    Returns:
-        None if it would, or nothing was promoted, or it was not evaluated as it is, here and now.
-        What a person went back to need not reach the thresholds, only not get worse.
+    Args:
+        connection: Any, after `store.contents.count_contents`.
+        gate: What it must reach.
+        settings: Those that are searched with; None is the defaults.
     """
     promotion = current_promotion(connection)
-    evaluation = latest_evaluation(connection, promotion.configuration) if promotion else None
-    if promotion is None or evaluation is None or evaluation.config_hash != promotion.config_hash:
-        return None
-    config = parse_retrieval(promotion.config, origin=promotion.configuration)
+    if promotion is None:
+        return ServingVerdict()
+    name, settings = promotion.configuration, settings or SearchSettings()
+
+    def unjudged(reason: str) -> ServingVerdict:
+        return ServingVerdict(unjudged=Message.SERVING_UNJUDGED.format(name=name, reason=reason))
+
+    evaluation = latest_evaluation(connection, name)
+    if evaluation is None:
+        return unjudged(Message.REFUSED_NOT_EVALUATED)
+    config = parse_retrieval(promotion.config, origin=name)
     evidence = read_evidence(connection, evaluation, config, gate=gate, settings=settings)
-    if evidence.state is EvidenceState.STALE:
-        return None
-    gates = read_gates(connection, evaluation, gate, evidence)
+    gates = read_gates(connection, evaluation, gate, evidence, settings)
+    if gates.staleness:
+        return unjudged(gates.staleness)
     if gates.disturbance:
-        return Message.SERVING_UNMEASURED.format(
-            name=promotion.configuration, reason=gates.disturbance
-        )
+        said = Message.SERVING_UNMEASURED.format(name=name, reason=gates.disturbance)
+        return ServingVerdict(fallen=said)
     reason = gates.loss or (None if promotion.reason else gates.shortfall)
     if reason is None:
-        return None
-    return Message.SERVING_FELL.format(name=promotion.configuration, reason=reason)
+        return ServingVerdict()
+    return ServingVerdict(fallen=Message.SERVING_FELL.format(name=name, reason=reason))
 
 
-def _gap(evaluation: StoredEvaluation) -> str | None:
-    """What users get was not measured."""
-    return Message.REFUSED_UNMEASURED if evaluation.served_hit_rate is None else None
+def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
+    """What users get was not measured, or nothing is left to compare with what serves."""
+    if evaluation.served_hit_rate is None:
+        return Message.REFUSED_UNMEASURED
+    if not has_questions(connection, evaluation.evaluation_id):
+        return Message.REFUSED_ARCHIVED
+    return None
 
 
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
@@ -254,15 +302,19 @@ def _candidates(
     return named
 
 
-def _serving_hash(
+def _serving(
     connection: Connection, configurations: Mapping[str, NamedConfiguration]
-) -> str | None:
-    """Return the hash of what serves: the promoted configuration, or the default one."""
+) -> NamedConfiguration | None:
+    """Return what serves, as it was promoted; before the first promotion the default one."""
     promotion = current_promotion(connection)
-    if promotion is not None:
-        return promotion.config_hash
-    default = configurations.get(DEFAULT_CONFIGURATION)
-    return default.retrieval.config_hash if default else None
+    if promotion is None:
+        return configurations.get(DEFAULT_CONFIGURATION)
+    name = promotion.configuration
+    own = configurations.get(name)
+    if own and own.retrieval.config_hash == promotion.config_hash:
+        return own
+    config = parse_retrieval(promotion.config, origin=name)
+    return NamedConfiguration(name=name, description=name, retrieval=config)
 
 
 def _promote(

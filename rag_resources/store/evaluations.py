@@ -116,6 +116,11 @@ def fetch_evaluation(connection: Connection, evaluation_id: UUID) -> StoredEvalu
     return stored_evaluation(row) if row else None
 
 
+def has_questions(connection: Connection, evaluation_id: UUID) -> bool:
+    """Whether the questions of an evaluation are stored; without them it compares with nothing."""
+    return bool(queries().has_questions(connection, evaluation_id=evaluation_id))
+
+
 def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
     """Return the newest evaluation of every configuration, by name."""
     return [stored_evaluation(row) for row in queries().latest_evaluations(connection)]

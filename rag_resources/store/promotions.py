@@ -141,13 +141,22 @@ def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
     return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
 
 
-def evaluation_of_serving(connection: Connection) -> StoredEvaluation | None:
+def evaluation_of_serving(
+    connection: Connection, *, compared_hash: str | None = None
+) -> StoredEvaluation | None:
     """Return the evaluation that stands for what serves; None if there is no undisturbed one.
 
     It is the first that the serving configuration was promoted on since it serves; before the first
-    promotion, the latest of the default configuration, which then serves.
+    promotion, the latest of the default configuration, which then serves. Another configuration is
+    compared with the newest evaluation of what serves.
+
+    Args:
+        connection: Open.
+        compared_hash: Of the configuration that is compared with what serves; None if none is.
     """
-    row = queries().evaluation_of_serving(connection, default_configuration=DEFAULT_CONFIGURATION)
+    row = queries().evaluation_of_serving(
+        connection, default_configuration=DEFAULT_CONFIGURATION, compared_hash=compared_hash
+    )
     return stored_evaluation(row) if row else None
 
 

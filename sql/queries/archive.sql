@@ -17,6 +17,13 @@ WHERE
     AND NOT EXISTS (SELECT FROM migration_batches AS b WHERE b.baseline_id = e.id)
 ORDER BY e.created_at, e.id;
 
+-- name: has_questions$
+-- Whether the questions of an evaluation are stored, not archived.
+-- params:  evaluation_id uuid
+-- returns: bool
+-- index:   evaluation_queries_pkey
+SELECT count(*) > 0 AS has_questions FROM evaluation_queries AS q WHERE q.evaluation_id = :evaluation_id;
+
 -- name: lock_evaluation^
 -- Lock an evaluation until commit, so that two runs never archive its questions at once.
 -- params:  evaluation_id uuid

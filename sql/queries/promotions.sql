@@ -107,8 +107,9 @@ SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kin
 -- The undisturbed evaluation that stands for what serves. It is the first that it was promoted on since it serves, on
 -- the golden dataset of the latest promotion: promoting it anew every night must not let its quality drift down. If
 -- that did not measure what users get, it is the newest evaluation that did; else the one of the latest promotion.
+-- Another configuration is compared with the newest evaluation of what serves, so with the same index if both are new.
 -- Before the first promotion, it is the latest of the default configuration.
--- params:  default_configuration text
+-- params:  default_configuration text, compared_hash text or null (of the configuration that is compared with it)
 -- returns: the columns of evaluation_results
 -- index:   evaluation_results_latest_idx, evaluation_results_pkey
 WITH latest AS (
@@ -130,10 +131,14 @@ references_found AS (
             WHERE o.tenant_id = current_tenant() AND o.id > p.id AND o.config_hash <> l.config_hash
         )
     UNION ALL
-    SELECT 2 AS preference, row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
+    SELECT
+        CASE WHEN l.config_hash <> :compared_hash THEN 0 ELSE 2 END AS preference,
+        row_number() OVER (ORDER BY e.created_at DESC, e.id) AS place, e.id
     FROM latest AS l
     INNER JOIN evaluation_results AS e ON e.configuration = l.configuration AND e.config_hash = l.config_hash
-    WHERE e.tenant_id = current_tenant() AND l.evaluation_id IS NOT NULL AND e.served_hit_rate IS NOT NULL
+    WHERE
+        e.tenant_id = current_tenant() AND e.served_hit_rate IS NOT NULL
+        AND (l.evaluation_id IS NOT NULL OR l.config_hash <> :compared_hash)
     UNION ALL
     SELECT 3 AS preference, 1 AS place, l.evaluation_id
     FROM latest AS l

@@ -168,7 +168,8 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
         "use_multilingual",
         True,
     )
-    assert told(indexed, "rollback_promotion", **config)["changed"] is False
+    again = told(indexed, "rollback_promotion", **config)
+    assert (again["changed"], again["evidence"]) == (False, "–")  # It was never evaluated.
     assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
         ("rapida",),
         ("baseline",),

@@ -136,9 +136,11 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
         "preguntas perdidas: 1; ganadas: 12.",
         "contextual",
         "true     false",
+        "evaluación obsoleta: ",
     ):
         assert expected in shown.output
     as_json = json.loads(CliRunner().invoke(app, ["compare", "una", "otra", "--json"]).stdout)
+    assert [as_json[side]["evidence"] for side in ("before", "after")] == ["stale", "stale"]
     assert as_json["metrics"][0]["verdict"] == "better"
     assert as_json["flips"][0] | {"goldenId": ""} == {
         "goldenId": "",

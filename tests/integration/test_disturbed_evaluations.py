@@ -28,7 +28,7 @@ from rag_resources.migration.batches import measure_pair, record_batch
 from rag_resources.reporting.page import render_report
 from rag_resources.reporting.reading import read_report
 from rag_resources.retrieval.pipeline import DEADLINE_MS
-from rag_resources.serving.promotion import fallen, promote_best
+from rag_resources.serving.promotion import judge_serving, promote_best
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.golden import write_golden
 from rag_resources.store.migration import BatchRun
@@ -171,13 +171,15 @@ def test_what_serves_is_not_judged_by_a_disturbed_evaluation(stand: Stand) -> No
     promote_best(stand.database, NAMED, gate=LENIENT, name="una")
     disturbed(stand)
     with stand.database.snapshot() as connection:
-        assert "No se ha podido medir «una», que sirve" in str(fallen(connection, LENIENT))
+        assert "No se ha podido medir «una», que sirve" in str(
+            judge_serving(connection, LENIENT).fallen
+        )
         reference = evaluation_of_serving(connection)
         assert reference
         assert reference.evaluation_id == promoted.evaluation_id
     evaluated(stand)
     with stand.database.snapshot() as connection:
-        assert fallen(connection, LENIENT) is None
+        assert judge_serving(connection, LENIENT).fallen is None
 
 
 def test_a_disturbed_promotion_from_before_is_no_reference(stand: Stand) -> None:

@@ -1,190 +1,31 @@
 """What an evaluation measured, and what makes it age: whoever writes, however."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.configuration import ChunkingConfig, NamedConfiguration, RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
-from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
+from rag_resources.core.evidence import EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig
-from rag_resources.core.golden import GoldenEntry
-from rag_resources.database.pool import Connection, Database
-from rag_resources.evaluation.evidence import count_and_read_evidence
-from rag_resources.evaluation.runner import evaluate
-from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.serving.promotion import promote_best
+from rag_resources.database.pool import Database
 from rag_resources.serving.rollback import roll_back_to_notes
 from rag_resources.store.chunks import refresh_statistics
-from rag_resources.store.contents import count_contents
-from rag_resources.store.evaluations import latest_evaluation
-from rag_resources.store.golden import write_golden
-from rag_resources.store.models import claim_model, register_model, retire_model
-from rag_resources.store.notes import note_id
-from tests.corpus import SMALL, SOURCE, Corpus, Draft
-
-CANDIDATE = NamedConfiguration(
-    name="candidata", description="x", retrieval=RetrievalConfig(model="hash_model")
+from tests.evaluated_corpus import (
+    ASKED,
+    BASELINE,
+    CANDIDATE,
+    NOTES,
+    OTHER,
+    STEPS,
+    Evaluated,
+    counted_is_what_is_there,
+    evidence_of,
 )
-BASELINE = NamedConfiguration(
-    name="baseline",
-    description="x",
-    role="reference",
-    retrieval=RetrievalConfig(model="hash_model", unit="notes", strategy="semantic"),
-)
-SETTINGS = SearchSettings("ana", "hash_model")
-NOTES = 60
-ASKED = 3
-MORE = "Y de algo más que hoy no se cuenta aquí."
-OTHER = ChunkingConfig(max_tokens=24, overlap_tokens=0, min_tokens=0)
-LENIENT = GateConfig(hit_rate_at_10=0.1)
-
-COUNTED = """
-    SELECT month::text, part, fingerprint, row_count FROM month_contents WHERE is_present
-"""
-RECOUNTED = """
-    SELECT
-        c.month::text, c.part,
-        left(encode(text_sha256(c.note_ids::text || c.note_hashes::text), 'hex'), 16), c.row_count
-    FROM count_months(
-        ARRAY(SELECT DISTINCT month_of(n.created_at) FROM notes AS n UNION SELECT '-infinity')
-    ) AS c
-"""
-
-
-class Evaluated(Corpus):
-    """A corpus whose configurations are evaluated."""
-
-    @classmethod
-    def filled(cls, database: Database, notes: int) -> "Evaluated":
-        """A corpus of some notes, and the questions about the first of them."""
-        made = cls(database)
-        made.fill(
-            [Draft(f"La nota {n} habla de asunto{n}, o eso parece. {MORE}") for n in range(notes)]
-        )
-        made.ask_for(range(ASKED))
-        return made
-
-    def take(self, step: str) -> None:
-        """One of the steps of property 57."""
-        if step in STEPS:
-            with self.database.transaction() as connection:
-                connection.execute(STEPS[step])  # type: ignore[call-overload]
-        elif step == "chunked":
-            self.index(SMALL)
-        elif step == "chunked otherwise":
-            self.index(OTHER)
-        elif step == "model made again":
-            self.make_model_again()
-        elif step == "counted words":
-            with self.database.transaction() as connection:
-                refresh_statistics(connection)
-        else:
-            self.ask_for(range(ASKED if step == "all questions" else ASKED - 1))
-
-    def make_model_again(self) -> None:
-        """Retire the model, and make the same vectors again."""
-        with self.database.transaction() as connection:
-            claim_model(connection, "hash_model")
-            retire_model(connection, "hash_model")
-        with self.database.transaction() as connection:
-            register_model(connection, self.embedder.info, embeds_chunks=True)
-        self.index(SMALL)
-
-    def note(self, number: int) -> UUID:
-        """The id of a note by its number."""
-        return note_id("ana", SOURCE, str(number))
-
-    def ask_for(self, numbers: Iterable[int]) -> None:
-        """Replace the golden questions by those about some notes."""
-        entries = [
-            GoldenEntry(f"¿Qué dice de asunto{n}?", (self.note(n),), "Algo.", "factual", 1)
-            for n in numbers
-        ]
-        with self.database.transaction() as connection:
-            write_golden(connection, entries, replace=True)
-
-    def evaluate(
-        self,
-        item: NamedConfiguration = CANDIDATE,
-        pipeline: RetrievalPipeline | None = None,
-        progress: Callable[[int], None] = lambda _: None,
-    ) -> dict[str, tuple[UUID, ...]]:
-        """Evaluate a configuration, and return the notes that each question found in time."""
-        done = evaluate(
-            self.database,
-            pipeline or self.pipeline(),
-            item.name,
-            item.retrieval,
-            settings=SETTINGS,
-            progress=progress,
-        )
-        return {
-            outcome.golden.query: outcome.retrieved_note_ids
-            for outcome in done.outcomes
-            if not outcome.degraded
-        }
-
-    def evidence(
-        self,
-        item: NamedConfiguration = CANDIDATE,
-        settings: SearchSettings = SETTINGS,
-        gate: GateConfig = LENIENT,
-    ) -> Evidence:
-        """The state of the latest evaluation of a configuration."""
-        with self.database.transaction() as connection:
-            return evidence_of(connection, item, settings, gate)
-
-    @contextmanager
-    def after(self, statement: str) -> Iterator[Connection]:
-        """A transaction that ran a statement, and is undone."""
-        with self.database.transaction() as connection:
-            connection.execute(statement)  # type: ignore[call-overload]
-            yield connection
-            connection.rollback()
-
-    def promote(self) -> str:
-        """Promote the candidate, on the evaluation that there is."""
-        outcome = promote_best(
-            self.database,
-            {CANDIDATE.name: CANDIDATE},
-            gate=LENIENT,
-            settings=SETTINGS,
-            name=CANDIDATE.name,
-        )
-        return outcome.evaluation.configuration
-
-    def counted_is_what_is_there(self) -> bool:
-        """As the function, now."""
-        with self.database.transaction() as connection:
-            return counted_is_what_is_there(connection)
-
-
-def evidence_of(
-    connection: Connection,
-    item: NamedConfiguration = CANDIDATE,
-    settings: SearchSettings = SETTINGS,
-    gate: GateConfig = LENIENT,
-) -> Evidence:
-    """The state of the latest evaluation of a configuration."""
-    found = latest_evaluation(connection, item.name)
-    assert found
-    (evidence,) = count_and_read_evidence(
-        connection, [found], {item.name: item}, gate=gate, settings=settings
-    ).values()
-    return evidence
-
-
-def counted_is_what_is_there(connection: Connection) -> bool:
-    """Whether the counts that writers' marks led to equal those of everything."""
-    count_contents(connection)
-    return sorted(connection.execute(COUNTED)) == sorted(connection.execute(RECOUNTED))
 
 
 @pytest.fixture
@@ -494,24 +335,6 @@ def test_past_contents_are_kept_only_while_an_evaluation_names_them(corpus: Eval
 EDITED = CANDIDATE.model_copy(
     update={"retrieval": RetrievalConfig(model="hash_model", diversity_weight=0.5)}
 )
-STEPS = {
-    "chunks dropped": "DELETE FROM chunks",
-    "one chunk dropped": (
-        "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY id LIMIT 1)"
-    ),
-    "note to be chunked": "UPDATE notes SET chunked_at = NULL WHERE external_id = '3'",
-    "note of a question to be chunked": (
-        "UPDATE notes SET chunked_at = NULL WHERE external_id = '0'"
-    ),
-    "note deleted": "DELETE FROM notes WHERE external_id = '5'",
-    "note of a question deleted": "DELETE FROM notes WHERE external_id = '1'",
-    "vectors exchanged": (
-        "UPDATE chunk_embeddings "
-        "SET embedding = contextual_embedding, contextual_embedding = embedding"
-    ),
-    "titled": "UPDATE notes SET title = 'asunto1' WHERE external_id = '4'",
-    "untitled": "UPDATE notes SET title = '' WHERE external_id = '4'",
-}
 OTHER_STEPS = ("chunked", "chunked otherwise", "model made again", "counted words",
                "fewer questions", "all questions", "edited", "unedited")  # fmt: skip
 

@@ -11,7 +11,7 @@ from rag_resources.core.errors import GateNotPassedError
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.golden import golden_hash
 from rag_resources.database.pool import Database
-from rag_resources.serving.promotion import fallen, promote_best
+from rag_resources.serving.promotion import judge_serving, promote_best
 from rag_resources.store.evaluations import fetch_evaluation
 from rag_resources.store.migration import evaluation_to_compare_with
 from rag_resources.store.models import register_model
@@ -78,7 +78,7 @@ def nights(database: Database) -> Mapping[int, str | None]:
     for night in range(1, 8):
         evaluated(database, LOST_A_NIGHT * (night - 1), night=night)
         with database.snapshot() as connection:
-            said[night] = fallen(connection, GATE)
+            said[night] = judge_serving(connection, GATE).fallen
         if said[night]:
             break
         assert promote_best(database, NAMED, gate=GATE).changed

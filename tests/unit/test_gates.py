@@ -67,16 +67,33 @@ def test_checks_tables_and_refusals_agree(blocks: tuple[bool, bool, bool]) -> No
 def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None:
     """Whatever it measured, and even if it is better than what serves."""
     evaluation = stored(hit_rate_at_10=rate, total_queries=200, degraded_queries=2, gate="pass")
-    gates = judge_gates(evaluation, GateConfig(), Against("otra", losing(0), losing(0)))
+    gates = judge_gates(evaluation, GateConfig(), Against("otra", losing(0), losing(0)), CURRENT)
     checks = (hit_rate_result, settled_result, latency_result, regression_result)
     assert [check(gates).passed for check in checks] == [False] * 4
     assert str(hit_rate_result(gates).description).startswith(Message.GATE_DISTURBED)
-    assert comparison_table([evaluation], GateConfig()).rows[0][-1] == Message.GATE_DISTURBED
+    assert (
+        comparison_table([evaluation], GateConfig(), {evaluation.evaluation_id: CURRENT}).rows[0][
+            -1
+        ]
+        == Message.GATE_DISTURBED
+    )
     for check in (latency_result, regression_result):
         assert "a 2 preguntas les faltó alguna etapa" in str(check(gates).description)
     assert not gates.hit_rate.allows_promotion
     assert (gates.shortfall, gates.loss) == (None, None)
     assert gates.disturbance
+
+
+def test_stale_figures_of_what_serves_decide_nothing() -> None:
+    """Neither that it is worse, nor that it is not; the check says the word."""
+    evaluation, outdated = stored(hit_rate_at_10=1.0), "está obsoleta"
+    for lost in LOST:
+        against = Against("otra", losing(lost), losing(0), outdated=outdated)
+        gates = judge_gates(evaluation, GateConfig(), against, CURRENT)
+        assert (gates.loss, gates.incomparable) == (None, outdated)
+        assert outdated in str(regression_result(gates).description)
+        lenient = GateConfig(regression_blocks=False)
+        assert judge_gates(evaluation, lenient, against, CURRENT).incomparable is None
 
 
 def test_with_nothing_to_compare_with_nothing_is_worse() -> None:
