@@ -5,8 +5,10 @@ What a test does to it is in `tests.integration`.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from uuid import UUID
 
+from rag_resources.application.serving import ServingConfiguration
 from rag_resources.core.configuration import ChunkingConfig, NamedConfiguration, RetrievalConfig
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
@@ -15,7 +17,8 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.serving.promotion import promote_best
+from rag_resources.serving.promotion import PromotionOutcome, promote_best
+from rag_resources.settings import load_settings
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import latest_evaluation
@@ -23,6 +26,7 @@ from rag_resources.store.golden import write_golden
 from rag_resources.store.models import claim_model, register_model, retire_model
 from rag_resources.store.notes import note_id
 from tests.corpus import SMALL, SOURCE, Corpus, Draft
+from tests.embedders import HashEmbedder
 
 CANDIDATE = NamedConfiguration(
     name="candidata", description="x", retrieval=RetrievalConfig(model="hash_model")
@@ -86,6 +90,13 @@ class Evaluated(Corpus):
         made.ask_for(range(ASKED))
         return made
 
+    @classmethod
+    def found(cls, database: Database) -> "Evaluated":
+        """The corpus of a copied database, as it is."""
+        made = cls.__new__(cls)
+        made.database, made.embedder = database, HashEmbedder()
+        return made
+
     def take(self, step: str) -> None:
         """One of the steps of property 57."""
         if step in STEPS:
@@ -130,6 +141,8 @@ class Evaluated(Corpus):
         item: NamedConfiguration = CANDIDATE,
         pipeline: RetrievalPipeline | None = None,
         progress: Callable[[int], None] = lambda _: None,
+        *,
+        store: bool = True,
     ) -> dict[str, tuple[UUID, ...]]:
         """Evaluate a configuration, and return the notes that each question found in time."""
         done = evaluate(
@@ -139,6 +152,7 @@ class Evaluated(Corpus):
             item.retrieval,
             settings=SETTINGS,
             progress=progress,
+            store=store,
         )
         return {
             outcome.golden.query: outcome.retrieved_note_ids
@@ -200,3 +214,50 @@ def counted_is_what_is_there(connection: Connection) -> bool:
     """Whether the counts that writers' marks led to equal those of everything."""
     count_contents(connection)
     return sorted(connection.execute(COUNTED)) == sorted(connection.execute(RECOUNTED))
+
+
+OTHER_CANDIDATE = CANDIDATE.model_copy(
+    update={
+        "name": "otra",
+        "retrieval": CANDIDATE.retrieval.model_copy(update={"contextual": False}),
+    }
+)
+BOTH = {item.name: item for item in (CANDIDATE, OTHER_CANDIDATE)}
+
+
+@dataclass
+class Product:
+    """A corpus that is promoted from as by the job; `configurations` are as their files are now."""
+
+    corpus: Evaluated
+    configurations: dict[str, NamedConfiguration]
+    gate: GateConfig = LENIENT
+    settings: SearchSettings = SETTINGS
+    afterwards: Callable[[], object] = bool
+
+    def promote(self, name: str | None = None) -> PromotionOutcome:
+        """Promote as the job does: what is not current is evaluated again."""
+        settings = load_settings(
+            tenant=self.settings.tenant,
+            note_embedding_model=self.settings.note_model,
+            gate=self.gate,
+        )
+        serving = ServingConfiguration(
+            self.corpus.database, settings, lambda item, _: self.evaluate(item)
+        )
+        return serving.promote(self.configurations, name=name, run_id=None)
+
+    def decide(self, name: str) -> PromotionOutcome:
+        """Promote on the evaluations that there are."""
+        return promote_best(
+            self.corpus.database,
+            self.configurations,
+            gate=self.gate,
+            settings=self.settings,
+            name=name,
+        )
+
+    def evaluate(self, item: NamedConfiguration) -> None:
+        """Evaluate as a promotion does, then do what `afterwards` says."""
+        self.corpus.evaluate(item)
+        self.afterwards()

@@ -163,13 +163,14 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         evidence = {
             item.evaluation.evaluation_id: item.gates.evidence for item in report.configurations
         }
+        said = serving.fallen or serving.unjudged
         compared = comparison_markdown(latest, report.gate, evidence)
         yield dg.MaterializeResult(
             metadata={
                 "report": dg.MetadataValue.path(path),
                 "configurations": len(latest),
                 "comparison": dg.MetadataValue.md(compared),
-                "serving_verdict": serving.fallen or serving.unjudged or "–",
+                **({"serving_verdict": said} if said else {}),
                 **_plots(report),
                 **_report_numbers(report),
             }

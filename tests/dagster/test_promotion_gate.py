@@ -91,6 +91,10 @@ def test_an_evaluation_fails_only_if_what_serves_fell(indexed: Project) -> None:
         [{**question, "relevantNotes": [FILLER]} for question in indexed.corpus.questions()]
     )
     assert indexed.run(GOLDEN).success
+    unjudged = indexed.run(report)
+    assert unjudged.success
+    said = materialised(unjudged, report)[None]["serving_verdict"]
+    assert "No se ha podido juzgar «rapida», que sirve: su última evaluación está obsoleta" in said
     fell = indexed.run(CANDIDATE, REFERENCE, report)
     assert "«rapida», que sirve, ya no pasa: no pasa el control" in failure_texts(fell)
     assert materialised(fell, report)
@@ -112,6 +116,18 @@ def test_nobody_gets_past_a_failed_gate(failing: Project) -> None:
     command = promote_by_command()
     assert command.returncode != 0
     assert REFUSED in command.stderr
+    assert not promotions(failing)
+
+
+def test_what_a_person_reports_as_done_promotes_nothing(failing: Project) -> None:
+    """As the buttons of the UI do: a check that passed, an evaluation and a promotion."""
+    assert failing.run(CANDIDATE).success
+    passed = dg.AssetCheckEvaluation(
+        asset_key=CANDIDATE, check_name="hit_rate_gate", passed=True, metadata={}
+    )
+    for event in (passed, dg.AssetMaterialization(CANDIDATE), dg.AssetMaterialization(PROMOTED)):
+        failing.instance.report_runless_asset_event(event)
+    assert REFUSED in failure_texts(failing.run(PROMOTED))
     assert not promotions(failing)
 
 

@@ -1,53 +1,25 @@
 """Another candidate is compared with what serves on the same index, or not at all."""
 
-from dataclasses import dataclass
-
 import pytest
 
-from rag_resources.application.serving import ServingConfiguration
-from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.database.pool import Database
 from rag_resources.reporting.breakdowns import history_table, promotions_table
 from rag_resources.reporting.reading import read_report
-from rag_resources.serving.promotion import PromotionOutcome, judge_serving, promote_best
-from rag_resources.settings import load_settings
+from rag_resources.serving.promotion import judge_serving
 from rag_resources.store.contents import count_contents
-from tests.evaluated_corpus import CANDIDATE, LENIENT, SETTINGS, Evaluated
-
-OTHER = CANDIDATE.model_copy(
-    update={
-        "name": "otra",
-        "retrieval": CANDIDATE.retrieval.model_copy(update={"contextual": False}),
-    }
+from tests.evaluated_corpus import (
+    BOTH,
+    CANDIDATE,
+    LENIENT,
+    OTHER_CANDIDATE,
+    SETTINGS,
+    Evaluated,
+    Product,
 )
-BOTH = {item.name: item for item in (CANDIDATE, OTHER)}
+
 ASKED = 20
 LOST = "UPDATE notes SET expires_at = now() WHERE external_id::int < 12 RETURNING 1"
-
-
-@dataclass
-class Product:
-    """A corpus that is promoted from as by the job; `configurations` are as their files are now."""
-
-    corpus: Evaluated
-    configurations: dict[str, NamedConfiguration]
-
-    def promote(self, name: str | None = None) -> PromotionOutcome:
-        """Promote as the job does: what is not current is evaluated again."""
-        settings = load_settings(
-            tenant=SETTINGS.tenant, note_embedding_model=SETTINGS.note_model, gate=LENIENT
-        )
-        serving = ServingConfiguration(
-            self.corpus.database, settings, lambda item, _: self.corpus.evaluate(item)
-        )
-        return serving.promote(self.configurations, name=name, run_id=None)
-
-    def decide(self, name: str) -> PromotionOutcome:
-        """Promote on the evaluations that there are."""
-        return promote_best(
-            self.corpus.database, self.configurations, gate=LENIENT, settings=SETTINGS, name=name
-        )
 
 
 @pytest.fixture
@@ -66,20 +38,20 @@ def test_what_serves_is_evaluated_again_before_another_is_compared_with_it(
     product: Product,
 ) -> None:
     """Both lost the same questions, so the other one is no worse; by the old figures it is."""
-    product.corpus.evaluate(OTHER)
-    outcome = product.promote(OTHER.name)
+    product.corpus.evaluate(OTHER_CANDIDATE)
+    outcome = product.promote(OTHER_CANDIDATE.name)
     assert outcome.evaluated_again == (CANDIDATE.name,)
-    assert (outcome.evaluation.configuration, outcome.changed) == (OTHER.name, True)
+    assert (outcome.evaluation.configuration, outcome.changed) == (OTHER_CANDIDATE.name, True)
 
 
 def test_stale_figures_of_what_serves_decide_nothing(product: Product) -> None:
     """Without a new evaluation the candidate is refused, and the reason says why."""
-    product.corpus.evaluate(OTHER)
+    product.corpus.evaluate(OTHER_CANDIDATE)
     with pytest.raises(
         GateNotPassedError,
         match=r"no se puede comparar con «candidata», que sirve: las cifras .* obsoletas",
     ):
-        product.decide(OTHER.name)
+        product.decide(OTHER_CANDIDATE.name)
 
 
 def test_what_serves_is_still_judged_by_its_first_promotion(product: Product) -> None:
@@ -93,7 +65,7 @@ def test_a_serving_configuration_whose_file_changed_is_measured_as_it_serves(
     product: Product,
 ) -> None:
     """Its name has two contents then; the file's is evaluated last, and is what is promoted."""
-    edited = CANDIDATE.model_copy(update={"retrieval": OTHER.retrieval})
+    edited = CANDIDATE.model_copy(update={"retrieval": OTHER_CANDIDATE.retrieval})
     product.configurations = {CANDIDATE.name: edited}
     outcome = product.promote(CANDIDATE.name)
     assert outcome.evaluated_again == (CANDIDATE.name, CANDIDATE.name)
@@ -115,13 +87,16 @@ def test_an_evaluation_without_its_questions_is_repeated(product: Product) -> No
         product.corpus.evaluate(item)
     product.corpus.fetch("DELETE FROM evaluation_queries RETURNING 1")
     with pytest.raises(GateNotPassedError, match=r"las preguntas .* ya no están guardadas"):
-        product.decide(OTHER.name)
-    assert product.promote(OTHER.name).evaluated_again == (CANDIDATE.name, OTHER.name)
+        product.decide(OTHER_CANDIDATE.name)
+    assert product.promote(OTHER_CANDIDATE.name).evaluated_again == (
+        CANDIDATE.name,
+        OTHER_CANDIDATE.name,
+    )
 
 
 def test_the_report_says_which_figures_are_stale(product: Product) -> None:
     """Beside old evaluations, and beside promotions that were decided on them."""
-    product.corpus.evaluate(OTHER)
+    product.corpus.evaluate(OTHER_CANDIDATE)
     report = read_report(product.corpus.database, BOTH, gate=LENIENT, settings=SETTINGS)
     named = [[row[1] for row in table(report).rows] for table in (history_table, promotions_table)]
     assert [[(cell.text, cell.details) for cell in cells] for cells in named] == [

@@ -1,0 +1,290 @@
+"""Ways round the gate: how something that was not measured might come to serve.
+
+The list came first. Tests with a file's name stand there; the others are below, by the same words.
+
+====  ===============================================  =============================================
+ No.  Way                                              Tried by
+====  ===============================================  =============================================
+      **The evaluation is of something else now**
+   1  golden questions swapped                         WAYS
+   2  golden questions shrunk                          WAYS
+   3  golden questions emptied                         WAYS
+   4  configuration file edited                        WAYS
+   5  configuration file edited while it serves        test_serving_compared
+   6  copy of a configuration under another name       WAYS
+   7  chunks deleted by SQL                            WAYS
+   8  vectors exchanged by SQL                         WAYS
+   9  note of a question edited                        WAYS
+  10  note of a question expires                       WAYS
+  11  model made again under the same name             WAYS
+  12  digest of the model edited by SQL                WAYS
+  13  word statistics edited by SQL                    WAYS
+  14  chunked otherwise                                test_evidence
+  15  any other statement on what is searched          test_evidence
+  16  tenant changed                                   WAYS
+  17  model of whole notes changed                     WAYS
+  18  language model changed                           WAYS
+  19  clock set back                                   test_evidence
+  20  index gone: rollback, resume, half backfilled    dagster/test_promotion_gate
+  21  hidden during the evaluation, and put back       test_evidence
+  22  written to between evaluation and decision       test_written_to_between…
+      **The evaluation itself**
+  23  evaluated with --no-store                        WAYS
+  24  evaluation of another tenant                     WAYS
+  25  database restored from before the evaluation     WAYS
+  26  from before it recorded what it measured         test_evidence
+  27  from before what users get was measured          dagster/test_promotion_gate
+  28  disturbed evaluation                             test_disturbed_evaluations
+  29  its questions archived or deleted                WAYS, test_serving_compared
+  30  stale figures of what serves                     test_serving_compared
+  31  many small losses, one a night                   test_serving_reference
+      **The decision**
+  32  limits of the gate raised after the evaluation   WAYS
+  33  model retired after the evaluation               WAYS
+  34  a reference, or an unknown name, by run config   WAYS, dagster/test_promotion_gate
+  35  named in the run config of a failing candidate   dagster/test_promotion_gate
+  36  the job, alone, without evaluation               dagster/test_promotion_gate
+  37  command line: dagster asset materialize          dagster/test_promotion_gate
+  38  automation before every gate has spoken          dagster/test_sensors
+  39  UI: check and asset reported as done by hand     dagster/test_promotion_gate
+  40  withdrawn, promoted without a name               test_rollback
+  41  withdrawn, under another name                    test_rollback
+  42  promoted while rolled back                       test_rollback
+  43  two promotions at once                           test_two_promotions_at_once…
+  44  interrupted promotion                            test_an_interrupted_promotion…
+====  ===============================================  =============================================
+
+What SQL under the product's role can do beyond that is told in docs/evaluating.md.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from rag_resources.core.errors import DatabaseUnavailableError, GateNotPassedError, RagError
+from rag_resources.core.evidence import EvidenceState, SearchSettings
+from rag_resources.core.gate import GateConfig
+from rag_resources.database.pool import Database
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.store.models import claim_model, retire_model
+from tests.evaluated_corpus import (
+    ASKED,
+    CANDIDATE,
+    OTHER_CANDIDATE,
+    STEPS,
+    Evaluated,
+    Product,
+)
+from tests.waiting import wait_until
+
+NAME = CANDIDATE.name
+NOTES = 8
+
+
+@pytest.fixture(scope="module")
+def evaluated(server: EmbeddedServer, template_database: str) -> Iterator[str]:
+    """Name of a database in which the candidate was evaluated, and nothing promoted."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+        with Database(server.dsn(name)) as database:
+            Evaluated.filled(database, NOTES).evaluate(CANDIDATE)
+        yield name
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def product(server: EmbeddedServer, evaluated: str) -> Iterator[Product]:
+    """A copy of that database, with one candidate."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {evaluated}")
+        with Database(server.dsn(name)) as database:
+            yield Product(Evaluated.found(database), {NAME: CANDIDATE})
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def sql(statement: str) -> Callable[[Product], None]:
+    """Somebody with psql."""
+
+    def run(product: Product) -> None:
+        with product.corpus.database.transaction() as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    return run
+
+
+def edit(product: Product) -> None:
+    """Another content under the same name."""
+    product.configurations = {
+        NAME: CANDIDATE.model_copy(update={"retrieval": OTHER_CANDIDATE.retrieval})
+    }
+
+
+def copy(product: Product) -> None:
+    """The file is renamed; what was evaluated under the first name stays there."""
+    product.configurations = {NAME: CANDIDATE.model_copy(update={"name": "copia"})}
+
+
+def set_to(settings: SearchSettings) -> Callable[[Product], None]:
+    """Another environment."""
+
+    def change(product: Product) -> None:
+        product.settings = settings
+
+    return change
+
+
+def limit(product: Product) -> None:
+    """A stricter environment."""
+    product.gate = GateConfig(hit_rate_at_10=0.1, latency_p95_ms=0.001)
+
+
+def retire(product: Product) -> None:
+    """The model's vectors are deleted."""
+    with product.corpus.database.transaction() as connection:
+        claim_model(connection, "hash_model")
+        retire_model(connection, "hash_model")
+
+
+def measure_only(product: Product) -> None:
+    """Evaluate, and keep nothing."""
+    sql("DELETE FROM evaluation_results")(product)
+    product.corpus.evaluate(CANDIDATE, store=False)
+
+
+STALE = "su última evaluación está obsoleta"
+UNKNOWN = "No hay ninguna configuración candidata llamada"
+NEVER = "aún no se ha evaluado"
+WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
+    "golden questions swapped": (lambda p: p.corpus.ask_for(range(1, ASKED + 1)), STALE),
+    "golden questions shrunk": (lambda p: p.corpus.ask_for(range(ASKED - 1)), STALE),
+    "golden questions emptied": (sql("DELETE FROM golden_dataset"), STALE),
+    "configuration file edited": (edit, "la configuración ha cambiado"),
+    "copy of a configuration under another name": (copy, NEVER),
+    "chunks deleted by SQL": (sql("DELETE FROM chunks"), STALE),
+    "vectors exchanged by SQL": (sql(STEPS["vectors exchanged"]), STALE),
+    "note of a question edited": (
+        sql("UPDATE notes SET content = 'Nada.' WHERE external_id = '0'"),
+        STALE,
+    ),
+    "note of a question expires": (
+        sql("UPDATE notes SET expires_at = now() WHERE external_id = '0'"),
+        STALE,
+    ),
+    "model made again under the same name": (lambda p: p.corpus.make_model_again(), STALE),
+    "digest of the model edited by SQL": (
+        sql("UPDATE embedding_models SET digest = 'otro'"),
+        STALE,
+    ),
+    "word statistics edited by SQL": (
+        sql("UPDATE index_state SET average_lexeme_occurrences = 99"),
+        STALE,
+    ),
+    "tenant changed": (set_to(SearchSettings("otra", "hash_model")), STALE),
+    "model of whole notes changed": (set_to(SearchSettings("ana", "otro")), STALE),
+    "language model changed": (set_to(SearchSettings("ana", "hash_model", "ollama:x")), STALE),
+    "evaluated with --no-store": (measure_only, NEVER),
+    "evaluation of another tenant": (
+        sql("UPDATE evaluation_results SET tenant_id = 'otra'"),
+        NEVER,
+    ),
+    "database restored from before the evaluation": (
+        sql("DELETE FROM evaluation_results"),
+        NEVER,
+    ),
+    "its questions archived or deleted": (
+        sql("DELETE FROM evaluation_queries"),
+        "las preguntas de su última evaluación ya no están guardadas",
+    ),
+    "limits of the gate raised after the evaluation": (limit, "p95"),
+    "model retired after the evaluation": (retire, "modelo"),
+    "a reference, or an unknown name, by run config": (
+        lambda p: p.configurations.clear(),
+        UNKNOWN,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_not_measured_is_not_promoted_and_it_is_said_why(
+    product: Product, way: str
+) -> None:
+    change, said = WAYS[way]
+    change(product)
+    name = next((item.name for item in product.configurations.values()), NAME)
+    product.configurations = {item.name: item for item in product.configurations.values()}
+    with pytest.raises(RagError) as refused:
+        product.decide(name)
+    assert said in refused.value.message
+    assert promoted(product) == []
+
+
+def test_without_any_of_them_it_is_promoted(product: Product) -> None:
+    """So each of them is what stops it."""
+    assert product.decide(NAME).changed
+    assert promoted(product) == [NAME]
+
+
+def test_written_to_between_evaluation_and_decision_it_is_refused(product: Product) -> None:
+    """The promotion looks again after it evaluated."""
+    drop = sql("DELETE FROM chunks")
+    sql("UPDATE notes SET content = 'Nada.' WHERE external_id = '0'")(product)
+    product.afterwards = lambda: drop(product)
+    with pytest.raises(GateNotPassedError, match=STALE):
+        product.promote(NAME)
+    assert promoted(product) == []
+
+
+def test_measured_again_it_is_promoted_on_the_new_figures(product: Product) -> None:
+    sql("UPDATE notes SET content = 'Nada.' WHERE external_id = '0'")(product)
+    outcome = product.promote(NAME)
+    assert outcome.evaluated_again == (NAME,)
+    assert outcome.evidence.state is EvidenceState.CURRENT
+
+
+def test_two_promotions_at_once_are_one(product: Product) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        changed = [each.changed for each in pool.map(product.decide, [NAME, NAME])]
+    assert sorted(changed) == [False, True]
+    assert promoted(product) == [NAME]
+
+
+def test_an_interrupted_promotion_leaves_what_serves(product: Product) -> None:
+    """Its connection is ended while it waits for its turn; the next call promotes."""
+    waiting = "SELECT pid FROM pg_locks WHERE relation = 'promotions'::regclass AND NOT granted"
+    database = product.corpus.database
+    with (
+        database.transaction() as watcher,
+        ThreadPoolExecutor(1) as pool,
+        database.transaction() as holder,
+    ):
+        holder.execute("LOCK TABLE promotions")
+        promotion = pool.submit(product.decide, NAME)
+        wait_until(lambda: watcher.execute(waiting).fetchone() is not None)
+        watcher.execute(f"SELECT pg_terminate_backend(w.pid) FROM ({waiting}) AS w")
+        with pytest.raises(DatabaseUnavailableError):
+            promotion.result()
+    assert promoted(product) == []
+    assert product.decide(NAME).changed
+
+
+def promoted(product: Product) -> list[str]:
+    """What was promoted, oldest first."""
+    return [name for (name,) in product.corpus.fetch("SELECT configuration FROM promotions")]
+
+
+def test_the_list_names_every_way_and_tests_that_exist() -> None:
+    listed = str(__doc__)
+    assert all(f"  {way} " in listed for way in WAYS)
+    here = Path(__file__)
+    for named in re.findall(r"(?:dagster/)?test_[a-z_]+(?=\n|,)", listed):
+        folder = here.parent.parent if named.startswith("dagster/") else here.parent
+        assert (folder / f"{named}.py").is_file(), named
+    own = re.findall(r"(test_[a-z_]+)…", listed)
+    assert all(any(name.startswith(each) for name in globals()) for each in own)
