@@ -220,8 +220,11 @@ def kept_connections(instance: dg.DagsterInstance) -> Iterator[None]:
     Otherwise each event has a connection of its own: half of the time of a small run.
     """
     instance.optimize_for_webserver(statement_timeout=60_000, pool_recycle=3600, max_overflow=5)
+    storages = (instance.run_storage, instance.event_log_storage, instance.schedule_storage)
+    for storage in storages:
+        storage._engine.pool._pre_ping = True  # Some tests kill the server.
     yield
-    for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
+    for storage in storages:
         storage._engine.dispose()
 
 

@@ -17,7 +17,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import MAX_CONNECTIONS, Database
-from rag_resources.resilience.breakers import Breakers, CircuitBreaker
+from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import (
@@ -155,9 +155,16 @@ def test_deadline_holds_whatever_is_slow(stand: Stand, proxy: TcpProxy, provoke:
 
 
 class Chaos:
-    """Breaks and repairs one thing after another, chosen by a seed."""
+    """Breaks and repairs one thing after another, chosen by a seed.
 
-    def __init__(self, stand: Stand, proxy: TcpProxy, seed: int) -> None:
+    Args:
+        settle: Called after each repair.
+    """
+
+    def __init__(
+        self, stand: Stand, proxy: TcpProxy, seed: int, settle: Callable[[], None]
+    ) -> None:
+        self._settle = settle
         self._stand = stand
         self._proxy = proxy
         self._random = random.Random(seed)
@@ -223,7 +230,7 @@ class Chaos:
         ]
         for _ in range(30):
             self._random.choice(kinds)()
-            self._pause()
+            self._settle()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -232,14 +239,28 @@ def test_property_35_something_is_always_found_while_things_break_and_heal(
 ) -> None:
     """One thing at a time is broken, so every question can be answered, whatever breakers do."""
     before = stand.whole().results
-    pipeline = stand.new_pipeline(
-        breakers=Breakers(lambda name: CircuitBreaker(name, failures=2, reset_s=0.1))
-    )
+    breakers = Breakers(lambda name: CircuitBreaker(name, failures=2, reset_s=0.1))
+    pipeline = stand.new_pipeline(breakers=breakers)
     responses: list[RetrievalResponse] = []
+    rounds = 0
+
+    def settle() -> None:
+        """Wait until no question has met the last fault and could meet the next, too."""
+        begun = rounds
+        wait_until(
+            lambda: (
+                rounds > begun + 1
+                and all(
+                    item.state is BreakerState.CLOSED for item in breakers._made.copy().values()
+                )
+            )
+        )
+
     with ThreadPoolExecutor(1) as executor:
-        chaos = executor.submit(Chaos(stand, proxy, seed).run)
+        chaos = executor.submit(Chaos(stand, proxy, seed, settle).run)
         while not chaos.done() or len(responses) < 200:
-            responses += many(pipeline, 40, 20_000)
+            responses += many(pipeline, 8, 20_000)
+            rounds += 1
         chaos.result()
 
     assert [response.error for response in responses if not response.results] == []
