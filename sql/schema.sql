@@ -932,6 +932,9 @@ CREATE TABLE evaluation_results (
     tenant_id text NOT NULL DEFAULT current_tenant()
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (tenant_id, configuration, created_at DESC, id);
+-- Deleting is allowed: an evaluation that is gone promotes nothing.
+CREATE TRIGGER evaluation_results_stay BEFORE UPDATE ON evaluation_results
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- One row per question of an evaluation: significance tests and "which questions flipped?" need them.
 CREATE TABLE evaluation_queries (
@@ -966,6 +969,10 @@ CREATE TABLE evaluation_queries (
     passage_metrics jsonb,
     PRIMARY KEY (evaluation_id, golden_id)
 );
+-- Answers that quote a purged note go with it; what was found stays.
+CREATE TRIGGER evaluation_queries_stay BEFORE UPDATE OF evaluation_id, golden_id, relevant_note_ids, retrieved_note_ids,
+first_relevant_rank, metrics, degraded
+ON evaluation_queries FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- The history of what serves; the newest row of a tenant is what serves it now.
 CREATE TABLE promotions (
@@ -982,6 +989,28 @@ CREATE TABLE promotions (
     reason text,
     tenant_id text NOT NULL DEFAULT current_tenant()
 );
+-- What a promotion was decided on may be forgotten, not what it says.
+CREATE TRIGGER promotions_stay BEFORE UPDATE OF configuration, config, config_hash, model, reason, tenant_id
+ON promotions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- A row with a reason is a rollback by a person, which no gate judges.
+CREATE FUNCTION check_promotion() RETURNS trigger LANGUAGE plpgsql AS $check_promotion$
+BEGIN
+    IF new.reason IS NULL AND NOT EXISTS (
+        SELECT FROM evaluation_results AS e
+        WHERE
+            e.id = new.evaluation_id AND e.tenant_id = new.tenant_id AND e.configuration = new.configuration
+            AND e.config_hash = new.config_hash AND e.model = new.model AND new.config @> e.config
+            AND e.degraded_queries = 0 AND e.gate <> 'disturbed'
+    ) THEN
+        RAISE EXCEPTION 'promotion of % names no undisturbed evaluation of this configuration', new.configuration;
+    END IF;
+    RETURN new;
+END
+$check_promotion$;
+
+CREATE TRIGGER promotions_measured BEFORE INSERT ON promotions
+FOR EACH ROW EXECUTE FUNCTION check_promotion();
 
 -- What becomes of a model, derived: as embedding_models.state it reads like a column.
 CREATE FUNCTION state(m embedding_models) RETURNS text

@@ -27,6 +27,7 @@ from rag_resources.store.models import claim_model, register_model, retire_model
 from rag_resources.store.notes import note_id
 from tests.corpus import SMALL, SOURCE, Corpus, Draft
 from tests.embedders import HashEmbedder
+from tests.stored_evaluations import forge
 
 CANDIDATE = NamedConfiguration(
     name="candidata", description="x", retrieval=RetrievalConfig(model="hash_model")
@@ -177,6 +178,12 @@ class Evaluated(Corpus):
             connection.execute(statement)  # type: ignore[call-overload]
             yield connection
             connection.rollback()
+
+    def forge(self, statement: str) -> None:
+        """Run a statement that triggers refuse."""
+        with self.database.transaction() as connection:
+            forge(connection)
+            connection.execute(statement)  # type: ignore[call-overload]
 
     def promote(self) -> str:
         """Promote the candidate, on the evaluation that there is."""

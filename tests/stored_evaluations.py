@@ -11,7 +11,7 @@ from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, summar
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import RetrievalResult
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.store.contents import count_contents, read_contents
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
 
@@ -62,6 +62,11 @@ def _result(note_id: UUID) -> RetrievalResult:
     return RetrievalResult(note_id, note_id, "", "", 1.0, 0, (0, 0), "semantic", 1.0)
 
 
+def forge(connection: Connection) -> None:
+    """Let the rest of a transaction write what triggers refuse, as only a superuser can."""
+    connection.execute("SET LOCAL session_replication_role = replica")
+
+
 def store_evaluation(
     database: Database,
     name: str,
@@ -91,6 +96,7 @@ def store_evaluation(
         )
         stored = insert_evaluation(connection, context, summarize(outcomes), outcomes)
         if created_at:
+            forge(connection)
             connection.execute(
                 "UPDATE evaluation_results SET created_at = %s WHERE id = %s", (created_at, stored)
             )

@@ -17,7 +17,7 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.archive import archive_name, archive_questions
 from rag_resources.files import Files, LocalFiles
 from rag_resources.store.evaluations import latest_evaluation
-from tests.stored_evaluations import Asked, store_evaluation
+from tests.stored_evaluations import Asked, forge, store_evaluation
 
 ASKED = [Asked(number, [UUID(int=1)], [UUID(int=1)]) for number in range(3)]
 
@@ -100,6 +100,7 @@ def test_what_is_compared_with_stays(database: Database, tmp_path: Path) -> None
             "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
             " VALUES ('m', 3, 'p', 'd', 0)"
         )
+        forge(connection)
         connection.execute(
             "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
             " VALUES ('una', '{}', 'h', 'm', %s)",

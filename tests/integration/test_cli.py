@@ -36,6 +36,7 @@ from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
 from tests.command_line import Outcome, call_rag, isolate
+from tests.stored_evaluations import forge
 
 MODEL = "use_multilingual"
 CONFIGURATION = "hybrid_use"
@@ -888,6 +889,7 @@ def test_what_is_promoted_answers_and_a_broken_promotion_falls_back(
     assert "Sirve «hybrid_use»" in indexed("status").out
     assert indexed("status", "--json").json["database"]["serving"]["model"] == MODEL
     with Database(indexed_url) as database, database.transaction() as connection:
+        forge(connection)
         connection.execute("""UPDATE promotions SET config = '{"strategy": "magia"}'""")
     fallen = indexed("retrieve", "Lisboa", "--strategy", "fulltext", "--json")
     assert (fallen.code, fallen.err) == (0, "")

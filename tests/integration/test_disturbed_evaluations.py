@@ -37,6 +37,7 @@ from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import evaluation_of_serving, promote
 from tests.ollama_server import Fault, OllamaServer
 from tests.retrieval_stand import HYBRID, MODEL, MODELS, NOTE_MODEL, Stand, config
+from tests.stored_evaluations import forge
 
 EMBED = "/api/embed"
 SLOW_S = 1.25 * DEADLINE_MS / 1000
@@ -186,9 +187,12 @@ def test_a_disturbed_promotion_from_before_is_no_reference(stand: Stand) -> None
     """A newer evaluation of the same configuration is; without one, nothing is."""
     promoted = evaluated(stand)
     promote_best(stand.database, NAMED, gate=LENIENT, name="una")
-    stand.execute(
-        f"UPDATE evaluation_results SET degraded_queries = 1 WHERE id = '{promoted.evaluation_id}'"
-    )
+    with stand.database.transaction() as connection:
+        forge(connection)
+        connection.execute(
+            "UPDATE evaluation_results SET degraded_queries = 1 WHERE id = %s",
+            (promoted.evaluation_id,),
+        )
 
     def reference() -> UUID | None:
         with stand.database.snapshot() as connection:

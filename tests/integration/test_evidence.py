@@ -224,7 +224,7 @@ def test_other_settings_make_it_stale(corpus: Evaluated) -> None:
 
 
 def test_an_evaluation_from_before_this_was_recorded_is_stale(corpus: Evaluated) -> None:
-    corpus.fetch("UPDATE evaluation_results SET contents = NULL RETURNING 1")
+    corpus.forge("UPDATE evaluation_results SET contents = NULL")
     assert corpus.evidence().state is EvidenceState.STALE
     with pytest.raises(GateNotPassedError, match="no guardó qué midió"):
         corpus.promote()
@@ -238,7 +238,7 @@ def test_a_clock_set_back_shows(corpus: Evaluated) -> None:
     )
     corpus.evaluate()
     assert corpus.evidence().is_current
-    corpus.fetch("UPDATE evaluation_results SET measured_at = now() + interval '1 day' RETURNING 1")
+    corpus.forge("UPDATE evaluation_results SET measured_at = now() + interval '1 day'")
     assert corpus.evidence().state is EvidenceState.STALE
     assert "caducadas" in corpus.evidence().explanation
 

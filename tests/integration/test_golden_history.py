@@ -27,6 +27,7 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.golden_history import golden_versions
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.earlier_schema import migrate_before
+from tests.stored_evaluations import forge
 from tests.strategies import uuid_number
 from tests.waiting import wait_until
 
@@ -405,6 +406,7 @@ def test_the_mix_is_compared_with_what_serves(database: Database, notes: None) -
             "INSERT INTO embedding_models (name, dimension, provider, digest, similarity_threshold)"
             " VALUES ('m', 3, 'x', 'x', 0.1)"
         )
+        forge(connection)
         connection.execute(
             "INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id)"
             " VALUES ('c', '{}', 'x', 'm', %s)",

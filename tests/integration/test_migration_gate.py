@@ -60,10 +60,12 @@ def outcomes(found: Sequence[int]) -> tuple[QueryOutcome, ...]:
     )
 
 
-def store(database: Database, name: str, found: Sequence[int]) -> UUID:
+def store(
+    database: Database, name: str, found: Sequence[int], config: RetrievalConfig = CONFIG
+) -> UUID:
     """Store an evaluation of a configuration."""
     made = outcomes(found)
-    context = EvaluationContext(name, CONFIG, "golden", "digest", index_version=1)
+    context = EvaluationContext(name, config, "golden", "digest", index_version=1)
     with database.transaction() as connection:
         return insert_evaluation(connection, context, summarize(made), made)
 
@@ -197,7 +199,7 @@ def test_looks_spend_anew_when_what_serves_changes(database: Database) -> None:
     serve(database, "hybrid")
     assert record(database, GOOD, "r4").level == pytest.approx(second)
     other = CONFIG.model_copy(update={"diversity_weight": 0.5})
-    store(database, "otra", GOOD)
+    store(database, "otra", GOOD, other)
     serve(database, "otra", other)
     assert record(database, GOOD, "r5").level == pytest.approx(first)
 

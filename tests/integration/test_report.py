@@ -31,7 +31,7 @@ from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.notes import note_id
 from rag_resources.store.promotions import promote
 from tests.report_page import Page
-from tests.stored_evaluations import Asked, store_evaluation
+from tests.stored_evaluations import Asked, forge, store_evaluation
 
 CONFIG = RetrievalConfig()
 SCRIPT = "<script>alert(1)</script>"
@@ -552,6 +552,7 @@ def test_what_a_judge_thinks_is_shown_with_what_is_missing(
 ) -> None:
     assert "answers" not in page(database).sections
     with database.transaction() as connection:
+        forge(connection)
         connection.execute(
             "UPDATE evaluation_results SET faithfulness = 0.25, judge = 'llm', judge_model = 'm',"
             " judge_version = 'v2', answerer = 'a1', judged_queries = 9, judge_failures = 3"
@@ -596,6 +597,7 @@ def test_what_others_wrote_is_text(database: Database) -> None:
     name = f"{SCRIPT} $a$_b$ nombre"
     evaluate(database, name, [replace(items[0], found=[NOTES[0]])], day=1)
     with database.transaction() as connection:
+        forge(connection)
         connection.execute("UPDATE promotions SET reason = %s", (f"{SCRIPT} motivo",))
     found = page(database)
     assert "script" not in {tag for tag, _, _ in found.attributes}

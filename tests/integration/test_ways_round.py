@@ -52,6 +52,14 @@ The list came first. Tests with a file's name stand there; the others are below,
   42  promoted while rolled back                       test_rollback
   43  two promotions at once                           test_two_promotions_at_once…
   44  interrupted promotion                            test_an_interrupted_promotion…
+      **The rows, by SQL under the product's role**
+  45  figures of an evaluation edited                  REFUSED_ROWS
+  46  a disturbed evaluation declared undisturbed      REFUSED_ROWS
+  47  answers to single questions edited               REFUSED_ROWS
+  48  promotion without an evaluation                  REFUSED_ROWS
+  49  promotion of what another evaluation measured    REFUSED_ROWS
+  50  what serves edited in its promotion              REFUSED_ROWS
+  51  promotion on an evaluation of another tenant     REFUSED_ROWS
 ====  ===============================================  =============================================
 
 What SQL under the product's role can do beyond that is told in docs/evaluating.md.
@@ -191,7 +199,7 @@ WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
     "language model changed": (set_to(SearchSettings("ana", "hash_model", "ollama:x")), STALE),
     "evaluated with --no-store": (measure_only, NEVER),
     "evaluation of another tenant": (
-        sql("UPDATE evaluation_results SET tenant_id = 'otra'"),
+        lambda p: p.corpus.forge("UPDATE evaluation_results SET tenant_id = 'otra'"),
         NEVER,
     ),
     "database restored from before the evaluation": (
@@ -223,6 +231,43 @@ def test_what_was_not_measured_is_not_promoted_and_it_is_said_why(
         product.decide(name)
     assert said in refused.value.message
     assert promoted(product) == []
+
+
+INSERTED = """
+    INSERT INTO promotions (configuration, config, config_hash, model, evaluation_id, tenant_id)
+    SELECT configuration, {config}, {config_hash}, model, {id}, {tenant} FROM evaluation_results
+"""
+
+
+def inserted(**changed: str) -> str:
+    """A promotion that differs from its evaluation in one value."""
+    own = {name: name for name in ("config", "config_hash", "id")} | {"tenant": "tenant_id"}
+    return INSERTED.format(**own | changed)
+
+
+REFUSED_BY_TRIGGER = r"is only added to|names no undisturbed evaluation"
+REFUSED_ROWS = {
+    "figures of an evaluation edited": "UPDATE evaluation_results SET hit_rate_at_10 = 1",
+    "a disturbed evaluation declared undisturbed": (
+        "UPDATE evaluation_results SET degraded_queries = 0, gate = 'pass'"
+    ),
+    "answers to single questions edited": "UPDATE evaluation_queries SET metrics = '{}'",
+    "promotion without an evaluation": inserted(id="NULL"),
+    "promotion of what another evaluation measured": inserted(
+        config="config || '{\"diversity_weight\": 0.5}'"
+    ),
+    "what serves edited in its promotion": "UPDATE promotions SET config = '{}'",
+    "promotion on an evaluation of another tenant": inserted(tenant="'otra'"),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED_ROWS)
+def test_rows_that_say_more_than_was_measured_are_refused(product: Product, way: str) -> None:
+    product.decide(NAME)
+    with pytest.raises(psycopg.errors.RaiseException, match=REFUSED_BY_TRIGGER):
+        sql(REFUSED_ROWS[way])(product)
+    sql(inserted())(product)
+    assert promoted(product) == [NAME, NAME]
 
 
 def test_without_any_of_them_it_is_promoted(product: Product) -> None:
@@ -281,7 +326,7 @@ def promoted(product: Product) -> list[str]:
 
 def test_the_list_names_every_way_and_tests_that_exist() -> None:
     listed = str(__doc__)
-    assert all(f"  {way} " in listed for way in WAYS)
+    assert all(f"  {way} " in listed for way in [*WAYS, *REFUSED_ROWS])
     here = Path(__file__)
     for named in re.findall(r"(?:dagster/)?test_[a-z_]+(?=\n|,)", listed):
         folder = here.parent.parent if named.startswith("dagster/") else here.parent
