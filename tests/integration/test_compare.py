@@ -18,7 +18,7 @@ from rag_resources.evaluation.comparison import EvaluationComparison, compare_by
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.reporting.reading import read_report
 from rag_resources.store.notes import note_id
-from tests.stored_evaluations import Asked, store_evaluation
+from tests.stored_evaluations import Asked, forge, store_evaluation
 
 NOTES = [note_id("default", "notes", name) for name in ("a", "b", "c", "d")]
 GONE = UUID(int=77)
@@ -173,6 +173,7 @@ def test_an_evaluation_from_before_a_metric_is_compared_without_it(database: Dat
     old = store_evaluation(database, "vieja", asked([a], [b]))
     store_evaluation(database, "nueva", asked([a], [a]))
     with database.transaction() as connection:
+        forge(connection)
         connection.execute(
             "UPDATE evaluation_queries SET metrics = metrics - 'ndcg_at_10'"
             " WHERE evaluation_id = %s",
