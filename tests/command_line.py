@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+import structlog
 
 from rag_resources.cli import main
 from rag_resources.settings import Settings
@@ -47,6 +48,7 @@ def call_rag(
     monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
     with pytest.raises(SystemExit) as exited:
         main([str(argument) for argument in arguments])
+    structlog.reset_defaults()  # The logs of a command are not those of the tests after it.
     captured = capsys.readouterr()
     assert isinstance(exited.value.code, int)
     return Outcome(exited.value.code, captured.out, captured.err)

@@ -1,6 +1,5 @@
 """A fusion learned from golden questions on a real index: looked up, trained, judged, written."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import structlog
 import yaml
 
-from rag_resources.cli.main import main
 from rag_resources.configurations import load_configuration, write_configuration
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
 from rag_resources.core.errors import (
@@ -26,12 +23,18 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.fusion_training import STEPS, train_fusion, with_model
 from rag_resources.store.candidate_scores import look_up_words
 from rag_resources.store.golden import write_golden
+from tests.command_line import Outcome, call_rag, isolate
 from tests.corpus import GENEROUS_MS, Corpus, Draft
 from tests.embedders import HashEmbedder
 
 PLACES = ("taller", "piso", "tren", "huerto", "puerto", "museo", "bosque", "banco", "parque")
 BASE = RetrievalConfig(strategy="fulltext", model="hash_model", transformation={"enabled": False})
 TAG = "mitad"
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
 
 
 @pytest.fixture
@@ -156,37 +159,33 @@ def test_the_command_says_what_it_found_and_writes_only_what_wins(
     (folder / "palabras.yaml").write_text(
         "{name: palabras, description: Palabras., retrieval: {strategy: fulltext}}", "utf-8"
     )
-    monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "RAG_HOME": tmp_path / "home",
-        "RAG_CONFIGURATIONS": folder,
-        "DATABASE_URL": database_url,
-        "TENANT": "ana",
-        "COLUMNS": "200",
-    }.items():
-        monkeypatch.setenv(name, str(value))
+    isolate(
+        monkeypatch,
+        tmp_path,
+        RAG_CONFIGURATIONS=str(folder),
+        DATABASE_URL=database_url,
+        TENANT="ana",
+    )
 
-    def rag(path: Path, *options: str) -> tuple[int | str | None, str]:
-        with pytest.raises(SystemExit) as exited:
-            main(["fusion", "train", str(path), "--base", "palabras", *options])
-        structlog.reset_defaults()
-        return exited.value.code, capsys.readouterr().out
+    def rag(path: Path, *options: str) -> Outcome:
+        called = ["fusion", "train", path, "--base", "palabras", *options]
+        return call_rag(monkeypatch, capsys, *called)
 
     path = folder / "aprendida.yaml"
-    code, out = rag(path, "--tag", TAG, "--json")
-    said = json.loads(out)
-    assert (code, said["better"], said["written"]) == (0, True, "aprendida")
+    trained = rag(path, "--tag", TAG, "--json")
+    said = trained.json
+    assert (trained.code, said["better"], said["written"]) == (0, True, "aprendida")
     assert said["configHash"] == load_configuration(path).retrieval.config_hash
     assert said["model"]["features"].keys() >= {"fulltext", "sentence", "length"}
-    assert rag(path)[0] == 2  # it exists already
+    assert rag(path).code == 2  # it exists already
 
     notes = [row.id for row in corpus.fetch("SELECT id FROM notes ORDER BY external_id::int")]
     write(corpus, notes[1::2])
     other = folder / "otra.yaml"
-    code, out = rag(other)
-    assert code == 0
-    assert "palabras de la pregunta en la mejor frase" in out
-    assert "█" in out
-    assert "MRR: 1.000 → " in out
-    assert "se queda la actual, «palabras»" in out
+    kept = rag(other)
+    assert kept.code == 0
+    assert "palabras de la pregunta en la mejor frase" in kept.out
+    assert "█" in kept.out
+    assert "MRR: 1.000 → " in kept.out
+    assert "se queda la actual, «palabras»" in kept.out
     assert not other.exists()
