@@ -179,9 +179,21 @@ class Search:
             {key: on_scale(score, *_scale(item)) for key, score in own.items()}
             for item, own in zip(lists, look_up_scores(connection, lists, candidates), strict=True)
         ]
-        model = self.request.config.fusion.model
-        words = look_up_words(connection, self.request.query, candidates) if model else None
+        words = self._words(connection, candidates) if self.request.config.fusion.model else None
         return LookedUp(rankings, scores, words)
+
+    def _words(
+        self, connection: LimitedConnection, candidates: Mapping[Documents, Sequence[UUID]]
+    ) -> Mapping[UUID, Features]:
+        """Compare the words of the candidates; a learned fusion can do without, if that fails."""
+        try:
+            with connection.transaction():
+                return look_up_words(connection, self.request.query, candidates)
+        except Exception as error:
+            if connection.closed:
+                raise
+            self.stages.degrade("words", error, component="fulltext")
+            return {}
 
     def _matched(
         self, connection: LimitedConnection, chunks: Sequence[ScoredChunk]
