@@ -1,0 +1,1 @@
+"""Documents: assets and checks."""

@@ -1,0 +1,94 @@
+"""Answers with citations: ranges of notes that a reader can open and check. Property 47.
+
+Answers without notes are in `core.answers`; citing the notes of passages belongs in
+`answers.citing`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.places import DocumentPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A range of a note that supports a sentence.
+
+    Attributes:
+        start: Offset into the note's content, in code points.
+        end: After the last character; greater than `start`.
+        content_sha256: Of the note's whole content when it was cited.
+        place: Where the range is in its document; None if the note is not a section of one.
+    """
+
+    note_id: UUID
+    start: int
+    end: int
+    content_sha256: bytes
+    title: str = ""
+    created_at: datetime | None = None
+    place: DocumentPlace | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {
+            "noteId": str(self.note_id),
+            "start": self.start,
+            "end": self.end,
+            "contentSha256": self.content_sha256.hex(),
+            "title": self.title,
+            "createdAt": self.created_at.isoformat() if self.created_at else None,
+            "place": self.place.to_json() if self.place else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSentence:
+    """A sentence of an answer with what supports it, at least one citation."""
+
+    text: str
+    citations: tuple[Citation, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {"text": self.text, "citations": [own.to_json() for own in self.citations]}
+
+
+@dataclass(frozen=True, slots=True)
+class CitedAnswer:
+    """An answer as it is shown.
+
+    Attributes:
+        sentences: In reading order; none if nothing was found.
+        answerer: Name and version of what wrote it.
+        notice: What is said instead of sentences; empty if there are some.
+    """
+
+    question: str
+    sentences: tuple[AnswerSentence, ...]
+    answerer: str
+    notice: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether the notes contain an answer."""
+        return bool(self.sentences)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form of the command line."""
+        return {
+            "question": self.question,
+            "found": self.found,
+            "sentences": [own.to_json() for own in self.sentences],
+            "answerer": self.answerer,
+            "notice": self.notice or None,
+        }
+
+
+def numbered(sentences: Sequence[AnswerSentence]) -> dict[Citation, int]:
+    """Number the citations of an answer from 1, each once, in reading order."""
+    cited = dict.fromkeys(own for sentence in sentences for own in sentence.citations)
+    return {citation: number for number, citation in enumerate(cited, start=1)}

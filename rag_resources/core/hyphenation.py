@@ -1,0 +1,92 @@
+"""Words broken at the ends of lines: whether their hyphen belongs to them.
+
+A hyphen that a typesetter put in goes away ("desa-" "rrollo"); one that the writer put in stays
+("teórico-" "práctico").
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+SOFT_HYPHEN = "\u00ad"
+HYPHENS = ("-", "\u2010", SOFT_HYPHEN)
+
+MAX_WORDS = 500_000
+"""Different words that a vocabulary keeps; the rest of a huge document adds none."""
+
+_LONGEST_WORD = 200
+"""Characters of a line's end that are looked at."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ADDRESS = re.compile(r"\S/-?$|(?:://|www\.)\S+[-/._=&?#%]$")
+"""The end of a line that breaks a path or a web address."""
+
+_SCHEME = re.compile(r"(?:://|www\.)\S*$")
+
+_LAST = re.compile(r"([^\W\d_]+)[-\u2010\u00ad]$")
+_FIRST = re.compile(r"[^\W\d_]+")
+
+
+class LineEnd(Enum):
+    """How the last word of a line goes on: not at all, without its hyphen, or as it is."""
+
+    SPACE = "space"
+    WITHOUT_HYPHEN = "without hyphen"
+    AS_IT_IS = "as it is"
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """The words of a document or corpus, as far as they are not broken themselves."""
+
+    words: set[str] = field(default_factory=set)
+
+    def add(self, text: str) -> None:
+        """Add the words of a text; parts of words at the ends of lines are not among them."""
+        if len(self.words) >= MAX_WORDS:
+            return
+        broken = False
+        for line in text.splitlines():
+            found = _WORD.findall(line.casefold())
+            ends = line.rstrip().endswith(HYPHENS)
+            self.words.update(found[broken : len(found) - ends])
+            broken = ends
+
+    def __contains__(self, word: str) -> bool:
+        return word.casefold() in self.words
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Vocabulary":
+        """Return the vocabulary of some texts."""
+        vocabulary = cls()
+        for text in texts:
+            vocabulary.add(text)
+        return vocabulary
+
+
+def line_end(line: str, following: str, vocabulary: Vocabulary) -> LineEnd:
+    """Say how the last word of a line goes on in the next line.
+
+    A path or web address goes on directly. A soft hyphen always goes away. Another one goes away if
+    the joined word occurs elsewhere, or if neither the hyphenated word does nor both parts are
+    words of their own.
+    """
+    line = line[-_LONGEST_WORD:]
+    address = _ADDRESS.search(line)
+    if address and (_SCHEME.search(line) or not following[:1].isupper()):
+        # What ends in `/-` was broken by the typesetter after the slash.
+        return LineEnd.WITHOUT_HYPHEN if line.endswith("/-") else LineEnd.AS_IT_IS
+    last, first = _LAST.search(line), _FIRST.match(following)
+    if last is None or first is None:
+        return LineEnd.SPACE
+    if line.endswith(SOFT_HYPHEN):
+        return LineEnd.WITHOUT_HYPHEN
+    before, after = last[1], first[0]
+    if not after[0].islower() and not before.isupper():
+        return LineEnd.AS_IT_IS
+    if before + after in vocabulary:
+        return LineEnd.WITHOUT_HYPHEN
+    compound = f"{before}-{after}" in vocabulary
+    parts = len(before) > 2 and len(after) > 2 and before in vocabulary and after in vocabulary
+    return LineEnd.AS_IT_IS if compound or parts else LineEnd.WITHOUT_HYPHEN

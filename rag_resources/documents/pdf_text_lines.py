@@ -1,0 +1,127 @@
+"""Lines of text with what tells blocks apart: size, weight, and a bullet drawn before them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from rag_resources.documents.pdf_geometry import Rectangle
+from rag_resources.documents.pdf_lines import Segment
+from rag_resources.documents.pdf_words import Word
+
+_FEW_LETTERS = 150
+
+_SPACED_LETTERS = 5
+"""As many single letters in a line are words set in wide letters."""
+
+
+@dataclass(slots=True)
+class TextLine:
+    """A line of a column.
+
+    Attributes:
+        marked: A bullet is drawn before it, which is no letter.
+    """
+
+    words: list[Word]
+    left: float
+    top: float
+    right: float
+    bottom: float
+    size: float
+    bold: bool
+    mono: bool
+    marked: bool
+
+    @property
+    def text(self) -> str:
+        """The words, with spaces."""
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def box(self) -> Rectangle:
+        """Left, top, right, bottom."""
+        return self.left, self.top, self.right, self.bottom
+
+
+def letters_by_size(words: Iterable[Word]) -> Counter[float]:
+    """Count the letters of each size."""
+    letters = Counter[float]()
+    for word in words:
+        letters[word.style.size] += len(word.text)
+    return letters
+
+
+def body_size(letters: Mapping[float, int]) -> float:
+    """Return the size of most letters."""
+    return max(letters, key=lambda size: (letters[size], -size), default=10.0)
+
+
+def text_size(page: Mapping[float, int], before: Mapping[float, int]) -> float:
+    """Return the size of the text of a page, over which letters are those of a heading.
+
+    That of the document, if the page has text of this size or hardly any text: on a page with a
+    large table in small letters, or with nothing but a title, most letters are no text.
+
+    Args:
+        page: Letters of each size on the page.
+        before: The same, of the pages before it.
+    """
+    size = body_size(before)
+    if before and (page.get(size, 0) >= _FEW_LETTERS or sum(page.values()) < 2 * _FEW_LETTERS):
+        return size
+    return body_size(page)
+
+
+def text_line(segments: Sequence[Segment], marks: Sequence[Rectangle]) -> TextLine:
+    """Make a line of its segments.
+
+    Args:
+        segments: From left to right.
+        marks: Areas of the page that have the size of a bullet.
+    """
+    words = [word for segment in segments for word in segment.words]
+    if any(first.right > second.left + 1 for first, second in pairwise(segments)):
+        # Lowered figures that the file draws after the whole line.
+        words.sort(key=lambda word: word.left)
+    words = _unspaced(words)
+    letters = sum(len(word.text) for word in words)
+    tallest = max(segments, key=lambda segment: (len(segment.text), segment.size))
+    left = min(segment.left for segment in segments)
+    return TextLine(
+        words=words,
+        left=left,
+        top=tallest.top,
+        right=max(segment.right for segment in segments),
+        bottom=tallest.bottom,
+        size=body_size(letters_by_size(words)),
+        bold=sum(len(w.text) for w in words if w.style.bold) > 0.9 * letters,
+        mono=sum(len(w.text) for w in words if w.style.mono) > 0.9 * letters,
+        marked=any(
+            tallest.top < (mark[1] + mark[3]) / 2 < tallest.bottom
+            and 0 < left - mark[2] < 2.5 * tallest.size
+            for mark in marks
+        ),
+    )
+
+
+def _unspaced(words: list[Word]) -> list[Word]:
+    """Join letters that are set apart for display, as in `P L A N`."""
+    letters = [word.text for word in words if len(word.text) == 1 and word.text.isalpha()]
+    if len(letters) < _SPACED_LETTERS or len(letters) < 0.8 * len(words):
+        return words
+    if letters == sorted(letters):
+        return words  # the letters of an index
+    gaps = [second.left - first.right for first, second in pairwise(words)]
+    usual = median(gaps)
+    joined = [words[0]]
+    for word, gap in zip(words[1:], gaps, strict=True):
+        last = joined[-1]
+        if gap > 1.5 * usual:
+            joined.append(word)
+        else:
+            top, bottom = min(last.top, word.top), max(last.bottom, word.bottom)
+            text = last.text + word.text
+            joined[-1] = Word(text, last.left, top, word.right, bottom, last.style, last.order)
+    return joined

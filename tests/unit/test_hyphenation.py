@@ -1,0 +1,37 @@
+"""Hyphens at line ends go away if the typesetter put them in."""
+
+import pytest
+
+from rag_resources.core.hyphenation import LineEnd, Vocabulary, line_end
+
+VOCABULARY = Vocabulary.of(
+    ["El desarrollo del plan teórico-práctico, con su parte y su todo.", "Una conse-\ncuencia"]
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "following", "end"),
+    [
+        ("del desa-", "rrollo local", LineEnd.WITHOUT_HYPHEN),
+        ("el plan teórico-", "práctico", LineEnd.AS_IT_IS),
+        ("la parte-", "todo", LineEnd.AS_IT_IS),
+        ("una palabra descono-", "cida", LineEnd.WITHOUT_HYPHEN),
+        ("una conse\u00ad", "cuencia", LineEnd.WITHOUT_HYPHEN),
+        ("Castilla-", "La Mancha", LineEnd.AS_IT_IS),
+        ("el DESA-", "RROLLO", LineEnd.WITHOUT_HYPHEN),
+        ("véase http://ejemplo.es/uno/", "dos.pdf", LineEnd.AS_IT_IS),
+        ("véase http://ejemplo.es/uno/", "Dos.pdf", LineEnd.AS_IT_IS),
+        ("hombres y/", "Mujeres", LineEnd.SPACE),
+        ("véase http://ejemplo.es/uno/-", "dos.pdf", LineEnd.WITHOUT_HYPHEN),
+        ("el plan", "de la ciudad", LineEnd.SPACE),
+        ("entre 2010 -", "y 2012", LineEnd.SPACE),
+    ],
+)
+def test_line_ends(line: str, following: str, end: LineEnd) -> None:
+    assert line_end(line, following, VOCABULARY) is end
+
+
+def test_broken_words_are_not_in_the_vocabulary() -> None:
+    assert "desarrollo" in VOCABULARY
+    assert "conse" not in VOCABULARY
+    assert "cuencia" not in VOCABULARY
