@@ -4,11 +4,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
+DOCUMENT_PEERS := .venv-document-peers
+DOCUMENT_PEERS_READY := $(DOCUMENT_PEERS)/.ready
 CRASHES ?= 50
 KILLS ?= 100
+KILL_LOG ?= build/kills.jsonl
 EXAMPLES ?= 10000
 RESULTS ?= build/bench
-TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt queries.md peers.md soak.txt scale.md migration.txt
+TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -18,7 +21,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers down clean
+.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -46,8 +49,8 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-crash: $(READY)  ## Kill indexing CRASHES times (minutes), then every part of the product KILLS times (hours)
-	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS)
+crash: $(READY)  ## Kill indexing CRASHES times (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS) --log $(KILL_LOG)
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)
 	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)
@@ -95,6 +98,8 @@ $(RESULTS)/decisions.txt:
 	$(call made,XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $@~)
 $(RESULTS)/retrieval.txt:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_retrieval > $@~)
+$(RESULTS)/questions.md: | $(PEERS_READY)
+	$(call made,$(BIN)/python -m tests.benchmarks.peers.turns $(DATA) --markdown $@~)
 $(RESULTS)/scale.md:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_scale --chunks 10000 100000 1000000 --markdown $@~ --plot $(RESULTS)/scale.png)
 $(RESULTS)/queries.md:
@@ -118,8 +123,16 @@ $(PEERS_READY): tests/benchmarks/peers/requirements.txt
 bench-peers: $(READY) $(PEERS_READY)  ## Measure LlamaIndex, Haystack and LangChain beside us on DATA
 	$(BIN)/python -m tests.benchmarks.peers $(DATA)
 
+$(DOCUMENT_PEERS_READY): tests/benchmarks/document_peers.txt
+	$(PYTHON) -m venv $(DOCUMENT_PEERS)
+	$(DOCUMENT_PEERS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+bench-documents: $(READY) $(DOCUMENT_PEERS_READY)  ## Measure the PDF reader, and pdftext, pdfplumber and pypdf beside it, on the folder DOCUMENTS
+	$(BIN)/python -m tests.benchmarks.bench_documents $(DOCUMENTS) --peers $(DOCUMENT_PEERS)/bin/python
+
 down: $(READY)  ## Stop the embedded database of this RAG_HOME
 	@$(BIN)/rag down
 
 clean: down  ## Stop the database and delete all state of this RAG_HOME and the virtual environment
-	rm -rf $${RAG_HOME:-.rag} $(VENV) $(PEERS)
+	rm -rf $${RAG_HOME:-.rag} $(VENV) $(PEERS) $(DOCUMENT_PEERS)

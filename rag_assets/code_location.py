@@ -6,6 +6,8 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.configured import Configured, read_configured
+from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
+from rag_assets.documents.checks import citations_verified, document_errors, extraction_loss
 from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.evaluation.assets import (
     build_evaluation_asset,
@@ -110,6 +112,8 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
 def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
     settings, configurations = configured.settings, configured.configurations
     return [
+        build_documents_asset(settings),
+        build_document_pages_asset(settings),
         build_notes_asset(settings),
         build_note_embeddings_asset(settings),
         build_chunks_asset(settings),
@@ -144,7 +148,10 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         for gate in build_gates(item, configured.settings.gate)
     ]
     return [
+        extraction_loss,
+        document_errors,
         notes_inside_partitions,
+        citations_verified,
         chunk_integrity,
         *vectors_checks,
         *quality_checks,

@@ -7,6 +7,8 @@ from rag_assets.keys import (
     ALL_EVALUATIONS,
     ALL_WINDOWS,
     CHUNKS,
+    DOCUMENT_PAGES,
+    DOCUMENTS,
     EVALUATION_REPORT,
     GOLDEN_DATASET,
     NOTE_EMBEDDINGS,
@@ -17,7 +19,7 @@ from rag_resources.core.messages import Message
 
 ingest_job = dg.define_asset_job(
     "ingest",
-    selection=dg.AssetSelection.assets(NOTES, NOTE_EMBEDDINGS),
+    selection=dg.AssetSelection.assets(DOCUMENTS, DOCUMENT_PAGES, NOTES, NOTE_EMBEDDINGS),
     description=Message.ASSET_NOTES,
 )
 

@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+DOCUMENTS = dg.AssetKey("documents")
+DOCUMENT_PAGES = dg.AssetKey("document_pages")
 NOTES = dg.AssetKey("notes")
 NOTE_EMBEDDINGS = dg.AssetKey("note_embeddings")
 CHUNKS = dg.AssetKey("chunks")

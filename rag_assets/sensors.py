@@ -281,7 +281,7 @@ def _read_stops(settings: Settings) -> list[_Stop]:
 
 
 @dg.sensor(
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=Message.SENSOR_DEAD_RUNS,
 )

@@ -19,7 +19,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.yaml_text import DuplicateKeyError, load_yaml, refuse_duplicate_keys
 
-DEFAULT_CONFIGURATION = "hybrid_weighted"
+DEFAULT_CONFIGURATION = "hybrid_windows"
 """The configuration that serves before the first promotion."""
 
 BASELINE_CONFIGURATION = "baseline"

@@ -43,6 +43,14 @@ class Files(Protocol):
         """
         ...
 
+    def delete(self, name: str) -> None:
+        """Delete a file, if it exists.
+
+        Raises:
+            InvalidParameterError: The location cannot be written.
+        """
+        ...
+
     def where(self, name: str = "") -> str:
         """Return where a file is, for people: a path, or a URL without credentials."""
         ...
@@ -95,6 +103,16 @@ class LocalFiles(Files):
                 Message.FILE_NOT_READABLE.format(path=path), path=path
             ) from error
 
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        path = self._folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InvalidParameterError(
+                Message.FILE_NOT_WRITABLE.format(path=path), path=path
+            ) from error
+
     def where(self, name: str = "") -> str:
         """Return the path of a file."""
         return str(self._folder / name)
@@ -128,6 +146,11 @@ class ObjectFiles(Files):
         """Get an object."""
         with self._told():
             return bytes(self._store.get(name).bytes())
+
+    def delete(self, name: str) -> None:
+        """Delete an object."""
+        with self._told(), suppress(FileNotFoundError):
+            self._store.delete(name)
 
     def where(self, name: str = "") -> str:
         """Return the URL of an object."""

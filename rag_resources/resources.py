@@ -8,6 +8,7 @@ from dagster import ConfigurableResource, InitResourceContext, ResourceDependenc
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
+from rag_resources.application.documents import Documents
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.application.golden import Golden
 from rag_resources.application.indexing import Indexing
@@ -49,6 +50,11 @@ class RagResource(ConfigurableResource["RagResource"]):
     def notes(self) -> Notes:
         """The notes: sources, ingestion, deletion."""
         return self.application.notes
+
+    @property
+    def documents(self) -> Documents:
+        """The documents: sources, reading, review."""
+        return self.application.documents
 
     @property
     def golden(self) -> Golden:

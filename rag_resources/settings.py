@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.evidence import SearchSettings
+from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.validation import describe_problems
@@ -68,6 +69,7 @@ OptionalPort = Annotated[
 OptionalJudge = Annotated[
     Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
 ]
+OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
@@ -85,6 +87,11 @@ class Settings(BaseSettings):
             sample is read, if `sample_by_default` and the database holds nothing else.
         notes_follow_links: Whether links that lead out of that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
+        documents_source: Folder of documents. None: there are none.
+        documents_source_name: Name of their source, and of their notes'.
+        documents_pattern: Takes metadata from paths, as `{partido}_{año}.pdf` does; None takes
+            none.
+        extraction: Limits for reading documents; set `EXTRACTION__TIMEOUT_S` and so on.
         golden_source: JSON file of golden questions; None if they are imported by hand.
         files_url: Where reports and archives are written: `file:///folder`, `s3://bucket/prefix`,
             `gs://…`, `az://…`. None: under `rag_home`; archives then need the embedded database.
@@ -128,6 +135,10 @@ class Settings(BaseSettings):
     notes_source: OptionalPath = None
     notes_follow_links: bool = False
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
+    documents_source: OptionalPath = None
+    documents_source_name: str = Field("documents", min_length=1, max_length=100)
+    documents_pattern: OptionalText = None
+    extraction: ExtractionConfig = ExtractionConfig()
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None
     first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
@@ -154,7 +165,7 @@ class Settings(BaseSettings):
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None
 
-    @field_validator("notes_source_name")
+    @field_validator("notes_source_name", "documents_source_name")
     @classmethod
     def _not_the_sample(cls, value: str) -> str:
         if value == SAMPLE_SOURCE:
@@ -162,7 +173,12 @@ class Settings(BaseSettings):
         return value
 
     @field_validator(
-        "rag_home", "dagster_home", "notes_source", "golden_source", "rag_configurations"
+        "rag_home",
+        "dagster_home",
+        "notes_source",
+        "documents_source",
+        "golden_source",
+        "rag_configurations",
     )
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
@@ -178,8 +194,9 @@ class Settings(BaseSettings):
 
     @property
     def names_no_source(self) -> bool:
-        """Whether neither notes nor golden questions are set, not even to an empty value."""
-        return not {"notes_source", "golden_source"} & self.model_fields_set
+        """Whether no notes, documents or golden questions are set, not even to an empty value."""
+        named = {"notes_source", "golden_source", "documents_source"}
+        return not named & self.model_fields_set
 
     @property
     def sample_by_default(self) -> bool:
@@ -244,6 +261,7 @@ class Settings(BaseSettings):
 
 _GROUPS: Mapping[str, type[BaseModel]] = {
     "chunking": ChunkingConfig,
+    "extraction": ExtractionConfig,
     "gate": GateConfig,
     "windows": WindowsConfig,
 }

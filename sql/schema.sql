@@ -33,6 +33,28 @@ CREATE FUNCTION count_occurrences(v tsvector) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (SELECT coalesce(sum(cardinality(l.positions)), 0)::integer FROM unnest(v) AS l);
 
+-- The dimension of a lexeme in a sparse vector.
+CREATE FUNCTION lexeme_dimension(lexeme text) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN 1 + (hashtext(lexeme) & 536870911);
+
+-- How much each lexeme of a text counts in BM25, in thousandths of its idf; of a text of the length that chunks usually
+-- have, since the average moves. Only the order of candidates depends on it: those that lead are scored by the average
+-- of the corpus. A sparse vector has 16,000 elements at most.
+CREATE FUNCTION lexeme_weights(v tsvector, occurrences integer) RETURNS sparsevec
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT ('{' || coalesce(string_agg(w.dimension || ':' || w.weight, ','), '') || '}/536870912')::sparsevec
+    FROM (
+        SELECT
+            lexeme_dimension(l.lexeme) AS dimension,
+            max(
+                2200 * cardinality(l.positions) / (cardinality(l.positions) + 1.2 * (0.25 + 0.75 * occurrences / 200.0))
+            )::integer AS weight
+        FROM unnest(v) AS l GROUP BY lexeme_dimension(l.lexeme) LIMIT 16000 -- noqa: AM09
+    ) AS w
+);
+
 -- convert_to is only STABLE because conversions can be redefined; the one to UTF8 is fixed.
 CREATE FUNCTION text_sha256(t text) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -83,8 +105,14 @@ CREATE TABLE document_addresses (
     etag text,
     last_modified text,
     checked_at timestamptz NOT NULL DEFAULT now(),
+    -- Of the file last found there, read or not: the same file is not read again.
+    file_sha256 bytea,
+    -- Since when the source lacks it; its document stays.
+    missing_since timestamptz,
     PRIMARY KEY (tenant_id, source, address)
 );
+-- Prevents a scan of all addresses for the document of a file.
+CREATE INDEX document_addresses_file_idx ON document_addresses (tenant_id, file_sha256);
 -- What a document's addresses are read and deleted by.
 CREATE INDEX document_addresses_document_idx ON document_addresses (document_id);
 
@@ -112,6 +140,16 @@ CREATE TABLE document_pages (
     word_count integer NOT NULL DEFAULT 0 CHECK (word_count >= 0),
     character_count integer GENERATED ALWAYS AS (char_length(text)) STORED,
     extracted_at timestamptz NOT NULL DEFAULT now(),
+    -- Headings, paragraphs, lists and tables: [[kind, start, end, level, [[start, end, box or cells], …]], …].
+    blocks jsonb NOT NULL DEFAULT '[]',
+    -- Codes of messages about the page, as that it needs OCR.
+    notices text[] NOT NULL DEFAULT '{}',
+    -- Characters that nobody sees on the page, by reason: {"hidden": 12}.
+    left_out jsonb NOT NULL DEFAULT '{}',
+    -- What the file says about itself, on its first page: {"title": "Plan"}.
+    metadata jsonb NOT NULL DEFAULT '{}',
+    -- What a person decided about a page of low quality.
+    review text CHECK (review IN ('accepted', 'dropped')),
     PRIMARY KEY (document_id, page_number)
 );
 
@@ -127,6 +165,53 @@ CREATE TABLE document_failures (
     occurred_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE NULLS NOT DISTINCT (document_id, page_number, stage)
 );
+
+-- Every reading of a file by a reader, good or not.
+CREATE TABLE document_extractions (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    file_sha256 bytea NOT NULL,
+    reader text NOT NULL,
+    reader_hash text NOT NULL,
+    -- read: waits to replace the pages; held: it would lose too much, a person decides; applied: it has replaced them;
+    -- dropped: a person refused it, or a later one took its place; failed: it gave no page.
+    state text NOT NULL CHECK (state IN ('read', 'held', 'applied', 'dropped', 'failed')),
+    page_count integer NOT NULL DEFAULT 0,
+    word_count integer NOT NULL DEFAULT 0,
+    -- Against the pages that it would replace; null for a first reading.
+    diff jsonb,
+    -- Code and values of the message, if the file could not be read to its end.
+    failure jsonb,
+    -- Under which limits: a failed reading is tried again under others.
+    limits jsonb NOT NULL,
+    seconds double precision NOT NULL DEFAULT 0,
+    extracted_at timestamptz NOT NULL DEFAULT now()
+);
+-- What a document's readings are looked up by, the latest first.
+CREATE INDEX document_extractions_document_idx ON document_extractions (document_id, id DESC);
+
+-- Pages of readings that have not replaced others yet.
+CREATE TABLE extracted_pages (
+    extraction_id bigint NOT NULL REFERENCES document_extractions (id) ON DELETE CASCADE,
+    page_number integer NOT NULL CHECK (page_number >= 1),
+    -- A page or the failure of one, as core.page_json writes them, without the words.
+    content jsonb NOT NULL,
+    words bytea,
+    PRIMARY KEY (extraction_id, page_number)
+);
+
+-- Documents that a person deleted: their sources do not bring them back. Nothing of their text is kept.
+CREATE TABLE deleted_documents (
+    tenant_id text NOT NULL,
+    file_sha256 bytea NOT NULL,
+    text_sha256 bytea,
+    source text NOT NULL,
+    address text NOT NULL,
+    reason text NOT NULL DEFAULT '',
+    deleted_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, file_sha256)
+);
+CREATE INDEX deleted_documents_text_idx ON deleted_documents (tenant_id, text_sha256);
 
 -- A legacy table has its own column "embedding" besides, which stays.
 CREATE TABLE notes (
@@ -284,13 +369,16 @@ CREATE TABLE chunks (
     tsv tsvector,
     lexeme_occurrences integer,
     created_at timestamptz NOT NULL DEFAULT now(),
+    -- What candidates of a search by words are ranked by.
+    weights sparsevec GENERATED ALWAYS AS (lexeme_weights(tsv, lexeme_occurrences)) STORED,
     -- Also what a note's chunks are read, replaced and deleted by.
     CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index),
     CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char)
 );
 CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
 -- Its words beside a chunk, two chunks a page: every candidate of a search by words is ranked by them.
-ALTER TABLE chunks ALTER COLUMN tsv SET STORAGE MAIN, SET (toast_tuple_target = 4080);
+ALTER TABLE chunks ALTER COLUMN tsv SET STORAGE MAIN, ALTER COLUMN weights SET STORAGE MAIN,
+SET (toast_tuple_target = 4080);
 
 CREATE FUNCTION chunk_words() RETURNS trigger LANGUAGE plpgsql AS $chunk_words$
 BEGIN
@@ -1149,3 +1237,15 @@ CREATE TABLE retrieval_log (
 );
 -- Prevents a scan of all rows for the latest ones, and for those too old to keep.
 CREATE INDEX retrieval_log_answered_idx ON retrieval_log (answered_at);
+
+-- How sure the responses of a configuration are: measured on golden questions, one row by configuration.
+CREATE TABLE calibrations (
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    config_hash text NOT NULL,
+    -- The models of the claims and their bands.
+    calibration jsonb NOT NULL,
+    -- What was searched, by month and part, as in evaluation_results: it stands only for that.
+    contents jsonb NOT NULL,
+    measured_at timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, config_hash)
+);

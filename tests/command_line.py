@@ -2,13 +2,15 @@
 
 import io
 import json
+import re
+import shlex
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
-import structlog
 
 from rag_resources.cli import main
 from rag_resources.settings import Settings
@@ -48,7 +50,22 @@ def call_rag(
     monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
     with pytest.raises(SystemExit) as exited:
         main([str(argument) for argument in arguments])
-    structlog.reset_defaults()  # The logs of a command are not those of the tests after it.
     captured = capsys.readouterr()
     assert isinstance(exited.value.code, int)
     return Outcome(exited.value.code, captured.out, captured.err)
+
+
+OF_DOCUMENTS = Path(__file__).parents[1] / "docs" / "documents.md"
+"""Its commands need documents: `test_cli_documents` runs them, `test_processes` all others."""
+
+
+def documented_commands(page: Path) -> list[tuple[list[str], str]]:
+    """The `rag` commands of a page, each with the first line of output it shows, if any."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        lines = [*block.splitlines(), ""]
+        for line, following in pairwise(lines):
+            if line.startswith("$ rag "):
+                shown = "" if following.startswith(("$", "╭")) else following
+                found.append((shlex.split(line.removeprefix("$ rag ")), shown))
+    return found

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 from hypothesis import HealthCheck, Phase, settings
 from psycopg.conninfo import conninfo_to_dict
 
@@ -49,6 +50,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(autouse=True)
+def logs_by_default() -> Iterator[None]:
+    """Undo the log configuration of whatever entry point ran before in this process."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

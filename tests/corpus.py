@@ -12,9 +12,11 @@ from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import NoteRecord, RetrievalResponse, TimeWindow
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import ChunkReport, build_chunks, chunk_window
 from rag_resources.indexing.embed import EmbedReport, embed_chunks, embed_each, embed_notes
+from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
@@ -30,6 +32,7 @@ from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.search import SearchScope, search
+from rag_resources.store.windows import register_windows
 from tests.embedders import HashEmbedder
 
 ALWAYS = TimeWindow(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
@@ -138,6 +141,13 @@ class Corpus:
         with self.database.bulk() as connection:
             refresh_statistics(connection)
         return reports
+
+    def cut(self) -> None:
+        """Make the windows of the chunks of all notes."""
+        config = WindowsConfig()
+        with self.database.transaction() as connection:
+            register_windows(connection, self.embedder.info.name, windows_hash=windows_hash(config))
+        embed_windows(self.database, self.embedder, config, ALWAYS)
 
     def fetch(self, query: str, *parameters: object) -> list[Any]:
         """Rows of a statement."""

@@ -22,11 +22,10 @@ from rag_resources.core.configuration import (
     TopKConfig,
     TransformationConfig,
 )
-from rag_resources.core.documents import Page, Removal, Section
+from rag_resources.core.documents import Block, BlockKind, Page, Removal, Run, Section
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.fusion_config import (
     Feature,
-    FeatureWeight,
     FusionConfig,
     LearnedModel,
     RecencyConfig,
@@ -35,6 +34,7 @@ from rag_resources.core.fusion_config import (
 )
 from rag_resources.core.golden import CATEGORIES, GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
+from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.metrics import JudgedRanking
 from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.places import Box, NoteSpan
@@ -143,6 +143,35 @@ def chunking_configs(draw: Draw, max_tokens: int = 96) -> ChunkingConfig:
         overlap_tokens=draw(st.one_of(st.integers(0, size // 3), st.integers(0, size - 1))),
         min_tokens=draw(st.one_of(st.integers(0, size // 3), st.integers(0, size - 1))),
     )
+
+
+@st.composite
+def structure_configs(draw: Draw) -> ChunkingConfig:
+    """A valid configuration of the strategy `structure`, small as above."""
+    longest = draw(st.integers(32, 300))
+    shortest = draw(st.integers(0, longest // 2))
+    return ChunkingConfig(
+        strategy="structure",
+        max=longest,
+        min=shortest,
+        target=draw(st.integers(max(16, shortest), longest)),
+        overlap=draw(st.one_of(st.just(0), st.integers(0, longest // 3))),
+        unit=draw(st.sampled_from(["chars", "chars", "tokens"])),
+    )
+
+
+@cache
+def structured_notes() -> st.SearchStrategy[str]:
+    """A note of paragraphs, tables of lines with tabs or bars, lists and headings."""
+    cell = st.sampled_from(["Mes", "Gasto total", "1.250,50 €", "Enero. Luego más.", "x" * 90])
+    row = st.tuples(st.sampled_from(["\t", " | "]), st.lists(cell, min_size=2, max_size=4)).map(
+        lambda drawn: drawn[0].lstrip() + drawn[0].join(drawn[1])
+    )
+    table = st.lists(row, min_size=1, max_size=8).map("\n".join)
+    block = st.one_of(table, sentence_texts(), st.just("Un título"), any_notes(max_sentences=3))
+    gap = st.sampled_from(["\n\n", "\n\n", "\n"])
+    pieces = st.lists(st.tuples(block, gap).map("".join), max_size=4).map("".join)
+    return st.tuples(pieces, table).map("".join)
 
 
 def context_configs() -> st.SearchStrategy[ContextConfig]:
@@ -532,3 +561,47 @@ def documents(draw: Draw) -> tuple[dict[int, Page], list[Section]]:
         for index, (text, spans) in enumerate(draft for draft in drafts if draft[1])
     ]
     return pages, sections
+
+
+@st.composite
+def pages_with_blocks(draw: Draw) -> list[Page]:
+    """The pages of a document as a reader makes them, or the sheets of a workbook.
+
+    Between the runs of a block there is white space, a hyphen that was removed, or a removed line;
+    between blocks there may be a running head.
+    """
+    sheets = draw(st.booleans())
+    count = draw(st.integers(1, 4))
+    return [
+        _page_with_blocks(draw, number, sheet=f"Hoja {number}" if sheets else None)
+        for number in range(1, count + 1)
+    ]
+
+
+def _page_with_blocks(draw: Draw, number: int, sheet: str | None) -> Page:
+    line = sentence_texts(max_words=4).filter(lambda text: bool(text.strip()))
+    text, blocks, removed = "", [], []
+    for lines in draw(st.lists(st.lists(line, min_size=1, max_size=4), max_size=5)):
+        if draw(st.integers(0, 4)) == 0:
+            removed.append(Removal(len(text), len(text) + 5, "running_head"))
+            text += "Plan \n"
+        runs = []
+        for position, content in enumerate(lines):
+            if position:
+                gap = draw(
+                    st.sampled_from(["\n", "\n", " ", "\t", "-\n", "-\n", "\nnota 3\n", "12"])
+                )
+                if gap.strip():
+                    removed.append(Removal(len(text), len(text) + len(gap.rstrip()), "hyphen"))
+                text += gap
+            where = {"cells": "B2"} if sheet else {"box": Box(72, 10, 500, 19.0 + position)}
+            runs.append(Run(len(text), len(text) + len(content), **where))
+            text += content
+        kind = draw(st.sampled_from(BlockKind))
+        level = draw(st.integers(1, 4)) if kind is BlockKind.HEADING else 0
+        kept = draw(st.sampled_from([tuple(runs), tuple(runs), ()]))
+        blocks.append(Block(runs[0].start, len(text), kind, level, kept))
+        text += draw(st.sampled_from(["\n", "\n\n", " "]))
+    quality = draw(st.sampled_from([None, 1.0, 0.3, 0.2]))
+    removals = tuple(draw(st.permutations(removed)))
+    return Page(number, text, sheet=sheet, blocks=tuple(blocks), removed=removals, quality=quality)

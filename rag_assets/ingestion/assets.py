@@ -7,7 +7,7 @@ from time import perf_counter
 import dagster as dg
 
 from rag_assets.ingestion.source import SourceConfig, chosen_source
-from rag_assets.keys import NOTES, OWNERS
+from rag_assets.keys import DOCUMENT_PAGES, NOTES, OWNERS
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
@@ -31,6 +31,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         partitions_def=monthly(settings),
         backfill_policy=batches,
         pool=DATABASE_WRITES,
+        deps=[DOCUMENT_PAGES],
         group_name="ingestion",
         owners=OWNERS,
         kinds={"python", "postgres"},
@@ -39,7 +40,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
     def notes(
         context: dg.AssetExecutionContext, config: SourceConfig, rag: RagResource
     ) -> MonthEvents:
-        """Upsert the notes of the run's months; the source is read once."""
+        """Upsert the notes of the run's months, and the sections of its documents."""
         started = perf_counter()
         with told_as_failure():
             source = chosen_source(context, config, rag.notes, NOTES_SETTINGS)
@@ -52,7 +53,10 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
             counts = report.by_month.get(f"{window.start:%Y-%m}", Counter())
             # One reading serves all months, so each is credited with its share of the time.
             return MonthOutcome(
-                {outcome.value: counts[outcome] for outcome in Upsert},
+                {
+                    **{outcome.value: counts[outcome] for outcome in Upsert},
+                    **_of_documents(context, rag, window),
+                },
                 {"notes": counts.total()},
                 seconds=counts.total() * seconds_per_note,
             )
@@ -78,6 +82,22 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
         yield from materialize_months(context, month)
 
     return notes
+
+
+def _of_documents(
+    context: dg.AssetExecutionContext, rag: RagResource, window: TimeWindow
+) -> dict[str, int]:
+    """Write the sections of the documents that were read, and return the counts."""
+    applied = rag.documents.apply(window)
+    for title in applied.merged:
+        context.log.info(Message.DOCUMENT_MERGED.format(title=title))
+    if not applied.documents:
+        return {}
+    return {
+        "documents": applied.documents,
+        **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
+        "sections_deleted": applied.deleted_notes,
+    }
 
 
 def _ingest(

@@ -25,8 +25,8 @@ from rag_resources.settings import Settings
 RUN_LOCK = ".dagster/run_lock"
 """Tag of a run that takes its lock. The value is the run's id, because re-executions copy tags."""
 
-START_PATIENCE = timedelta(minutes=2)
-"""How long a run may stay in its starting state before it is checked."""
+START_PATIENCE = timedelta(seconds=30)
+"""How long a code server may take to hear of a run that is starting, before that is checked."""
 
 
 def takes_lock(run: DagsterRun) -> bool:
@@ -102,7 +102,11 @@ def end_dead_runs(instance: DagsterInstance) -> list[str]:
         starting = run.status is DagsterRunStatus.STARTING
         if starting and datetime.now(UTC) - record.update_timestamp < START_PATIENCE:
             continue
-        if launcher.check_run_worker_health(run).status is WorkerStatus.NOT_FOUND:
+        if launcher.check_run_worker_health(run).status is not WorkerStatus.NOT_FOUND:
+            continue
+        # A run that ended since it was listed released its lock after its end was stored.
+        now = instance.get_run_by_id(run.run_id)
+        if now and now.status is run.status:
             instance.report_run_failed(run, Message.RUN_DEAD)
             ended.append(run.run_id)
     return ended

@@ -15,6 +15,7 @@ from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.languages.formats import day, number
 from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
+from rag_resources.retrieval.confidence import confidence_in_words
 from rag_resources.retrieval.notices import place_in_words
 
 PASSAGE_CHARS = 240
@@ -87,6 +88,11 @@ def response_metadata(
         "results": dg.MetadataValue.md(results_markdown(response, language)),
         "messages": "\n".join(response.messages) or "–",
         "degraded": ", ".join(response.degraded) or "–",
+        "confidence": "\n".join(
+            render(sentence, language) for sentence in confidence_in_words(response.confidence)
+        )
+        if response.confidence
+        else "–",
         "configuration": configuration,
         "strategy": response.strategy,
         "model": response.model,

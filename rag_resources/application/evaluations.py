@@ -26,18 +26,19 @@ from rag_resources.evaluation.comparison import (
     compare_by_name,
     compare_with_serving,
 )
-from rag_resources.evaluation.evidence import count_and_read_evidence, read_evidence
+from rag_resources.evaluation.evidence import count_and_read_evidence
 from rag_resources.evaluation.experiment import ExperimentResult, run_experiment
 from rag_resources.evaluation.fusion_training import FusionTraining, train_fusion
 from rag_resources.evaluation.gates import Gates, read_gates
 from rag_resources.evaluation.judging import Judging
 from rag_resources.evaluation.power import read_power
-from rag_resources.evaluation.runner import Evaluation, evaluate, store_evaluation
+from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.files import LocalFiles, open_files
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.serving.promotion import ServingVerdict, judge_serving
 from rag_resources.settings import Settings
+from rag_resources.store.comparison import Questions
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import (
     fetch_evaluation,
@@ -242,39 +243,31 @@ class Evaluations:
         )
 
     def gates(self, evaluation: StoredEvaluation) -> Gates:
-        """Judge an evaluation by every gate, against what serves now."""
+        """Judge a stored evaluation by every gate, against what serves now."""
         evidence = self.evidence([evaluation])[evaluation.evaluation_id]
+        return self._judged(evaluation, evidence)
+
+    def gates_of(self, configuration: NamedConfiguration, made: Evaluation) -> Gates:
+        """Judge an evaluation that `run` has just made, stored or not."""
+        if made.evaluation_id is None:
+            evaluation, asked = as_stored(configuration.name, configuration.retrieval, made)
+            return self._judged(evaluation, Evidence(EvidenceState.CURRENT), asked)
+        with self.database.transaction() as connection:
+            stored = fetch_evaluation(connection, made.evaluation_id)
+        if stored is None:
+            raise InvalidParameterError(Message.NOT_EVALUATED)
+        evidence = self.evidence([stored], {configuration.name: configuration})
+        return self._judged(stored, evidence[stored.evaluation_id])
+
+    def _judged(
+        self, evaluation: StoredEvaluation, evidence: Evidence, asked: Questions | None = None
+    ) -> Gates:
+        with self.database.transaction() as connection:
+            count_contents(connection)
         with self.database.snapshot() as connection:
             return read_gates(
-                connection, evaluation, self.settings.gate, evidence, self.settings.search
+                connection, evaluation, self.settings.gate, evidence, self.settings.search, asked
             )
-
-    def gates_of(self, configuration: NamedConfiguration, evaluation: Evaluation) -> Gates:
-        """Judge an evaluation that `run` has just made, as if it were stored if it is not."""
-        is_stored = evaluation.evaluation_id is not None
-        with self.database.transaction() as connection:
-            evaluation_id = evaluation.evaluation_id or store_evaluation(
-                connection, configuration.name, configuration.retrieval, evaluation
-            )
-            stored = fetch_evaluation(connection, evaluation_id)
-            if stored is None:
-                raise InvalidParameterError(Message.NOT_EVALUATED)
-            evidence = Evidence(EvidenceState.CURRENT)
-            count_contents(connection)
-            if is_stored:
-                evidence = read_evidence(
-                    connection,
-                    stored,
-                    configuration.retrieval,
-                    gate=self.settings.gate,
-                    settings=self.settings.search,
-                )
-            gates = read_gates(
-                connection, stored, self.settings.gate, evidence, self.settings.search
-            )
-            if not is_stored:
-                connection.rollback()
-        return gates
 
     def serving(self) -> ServingVerdict:
         """Return whether what serves still passes, and what keeps that from being judged."""

@@ -18,6 +18,7 @@ from rag_resources.ingestion.content_settings import require_model, require_sett
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
 from rag_resources.store.chunks import BrokenNote, count_notes_to_chunk, update_statistics
+from rag_resources.store.document_list import refresh_statuses
 from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import ModelContents, register_model
 from rag_resources.store.notes import count_notes, external_ids
@@ -76,9 +77,13 @@ class Indexing:
         return chunk_window(self.database, window, self.settings.chunking, progress=progress)
 
     def refresh_statistics(self, *, rewritten: int) -> None:
-        """Recount lexemes after this many chunks were rewritten, or if the counts are old."""
+        """Recount lexemes after this many chunks were rewritten, or if the counts are old.
+
+        Documents whose notes are chunked now say so.
+        """
         with self.database.transaction() as connection:
             update_statistics(connection, rewritten=rewritten)
+            refresh_statuses(connection)
 
     def broken_notes(self, window: TimeWindow) -> tuple[int, list[BrokenNote]]:
         """Check the chunks of a window; return the number of notes and the broken ones."""

@@ -14,6 +14,7 @@ from rag_resources.indexing.verify import verify_embeddings, verify_windows
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.providers.protocols import Embedder
 from rag_resources.settings import Settings
+from rag_resources.store.document_list import refresh_statuses
 from rag_resources.store.embeddings import Gaps, count_gaps
 from rag_resources.store.index_state import bump_index_version
 from rag_resources.store.models import register_model
@@ -115,7 +116,12 @@ class ChunkVectors:
         return self.kind.embed(self.database, embedder, self.settings, window, progress)
 
     def build_indexes(self, model: str) -> None:
-        """Build the indexes for which there are enough vectors now."""
+        """Build the indexes for which there are enough vectors now.
+
+        Documents whose notes are embedded now say so.
+        """
+        with self.database.transaction() as connection:
+            refresh_statuses(connection)
         info, min_rows = self.embedder(model).info, self.settings.hnsw_min_rows
         if self.kind.ensure_indexes(self.database, info, min_rows=min_rows):
             with self.database.transaction() as connection:

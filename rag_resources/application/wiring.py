@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from rag_resources.answers.answerers import Written, write_answer
+from rag_resources.answers.citing import cite, passages_of
+from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
+from rag_resources.core.citations import CitedAnswer
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
@@ -37,6 +41,7 @@ from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
+    from rag_resources.application.documents import Documents
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
     from rag_resources.application.indexing import Indexing
@@ -53,6 +58,38 @@ class Answered:
 
     configuration: str
     response: RetrievalResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An answer with citations, and the retrieval that it was made from."""
+
+    answer: CitedAnswer
+    retrieval: Answered
+
+    def reworded(self, render: Callable[[str], str]) -> "Asked":
+        """Return it with everything that is told of it in other words."""
+        answer, retrieval = self.answer, self.retrieval
+        return Asked(
+            replace(answer, notice=render(answer.notice)),
+            replace(retrieval, response=retrieval.response.reworded(render)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form of the command line."""
+        response = self.retrieval.response
+        return self.answer.to_json() | {
+            "metadata": {
+                "configuration": self.retrieval.configuration,
+                "model": response.model,
+                "passages": len(response.results),
+                "stages": dict(response.stages),
+                "degraded": list(response.degraded),
+                "messages": list(response.messages),
+            },
+            "confidence": response.confidence.to_json() if response.confidence else None,
+            "error": response.error,
+        }
 
 
 @dataclass(frozen=True)
@@ -73,6 +110,13 @@ class Application:
         from rag_resources.application.notes import Notes
 
         return Notes(self.database, self.settings)
+
+    @property
+    def documents(self) -> "Documents":
+        """The documents: sources, reading, review, deletion."""
+        from rag_resources.application.documents import Documents
+
+        return Documents(self.database, self.settings)
 
     @property
     def golden(self) -> "Golden":
@@ -166,6 +210,11 @@ class Application:
         )
 
     @cached_property
+    def confidences(self) -> Confidences:
+        """How sure the responses are."""
+        return Confidences(self.database, self.settings, pipeline=lambda: self.pipeline)
+
+    @cached_property
     def pipeline(self) -> RetrievalPipeline:
         """The retrieval pipeline over the settings' tenant."""
         return self._build_pipeline(self.embedder, self.caches)
@@ -242,8 +291,52 @@ class Application:
             question, config, top_k=top_k, filters=filters, language=language
         )
         self.retrieval_log.record(config, response)
+        confidence = self.confidences.judge(
+            question,
+            config,
+            response,
+            is_filtered=filters is not None and not filters.is_empty,
+            top_k=top_k,
+            deadline=Deadline.after(max(0.0, DEADLINE_MS - response.latency_ms), time.monotonic),
+        )
         messages = (*chosen.messages, *response.messages)
-        return Answered(chosen.label, replace(response, messages=messages))
+        return Answered(chosen.label, replace(response, messages=messages, confidence=confidence))
+
+    def ask(self, question: str, *, language: str | None = None, **search: Any) -> Asked:
+        """Answer a question with sentences that cite the notes.
+
+        Args:
+            question: See `retrieve`.
+            language: Of the question and of the answer; None uses the settings'.
+            search: The other arguments of `retrieve`.
+
+        Raises:
+            InvalidInputError: An argument is invalid; the message names it.
+            DatabaseError: The notes cannot be read again, to check what is cited.
+        """
+        retrieved = self.retrieve(question, language=language, **search)
+        response = retrieved.response
+        written = write_answer(
+            question,
+            passages_of(response.results),
+            language_model=self.language_model,
+            language=self.settings.answer_language if language is None else language,
+        )
+        if written.failure:
+            response = replace(response, messages=(*response.messages, written.failure))
+        return Asked(
+            self._cited(question, written, response), replace(retrieved, response=response)
+        )
+
+    def _cited(self, question: str, written: Written, response: RetrievalResponse) -> CitedAnswer:
+        if not written.answer.found:
+            return CitedAnswer(question, (), written.answerer, written.answer.text)
+        # It has its own time, since a language model may have taken a minute.
+        deadline = Deadline.after(DEADLINE_MS, time.monotonic)
+        with self.database.snapshot(deadline) as connection:
+            return cite(
+                connection, question, written.answer, response.results, answerer=written.answerer
+            )
 
     def close(self) -> None:
         """Write what is still to be logged, for a second at most."""

@@ -1,4 +1,4 @@
-"""Shows the answer of `rag retrieve`: passages on stdout, what is missing on stderr."""
+"""Shows the passages of `rag retrieve` on stdout, what is missing on stderr."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ def show(response: "RetrievalResponse", configuration: str, *, filtered: bool) -
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
     """
-    _warn(response)
+    warn_of(response)
     if response.error:
         return
     if response.transformed:
@@ -38,10 +38,12 @@ def show(response: "RetrievalResponse", configuration: str, *, filtered: bool) -
     screen = console()
     for rank, result in enumerate(response.results, start=1):
         screen.print(_panel(rank, result, marks=not screen.is_terminal))
+    say_confidence(response)
     _say_cost(response, configuration)
 
 
-def _warn(response: "RetrievalResponse") -> None:
+def warn_of(response: "RetrievalResponse") -> None:
+    """Write what is missing from a response, and why, on stderr."""
     for message in response.messages:
         if message == response.error:
             fail(Message.CLI_ERROR.format(message=message))
@@ -122,6 +124,15 @@ def _best_sentences(result: "RetrievalResult") -> tuple[int, int] | None:
         return None
     before = result.matched_bounds[0] - result.start_char
     return result.matched_window[0] + before, result.matched_window[1] + before
+
+
+def say_confidence(response: "RetrievalResponse") -> None:
+    """Write how sure a response is, or why that is not known."""
+    from rag_resources.retrieval.confidence import confidence_in_words
+
+    if response.confidence:
+        for sentence in confidence_in_words(response.confidence):
+            say(sentence)
 
 
 def _say_cost(response: "RetrievalResponse", configuration: str) -> None:

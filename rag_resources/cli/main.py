@@ -12,8 +12,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from rag_resources.cli import (
+    ask,
+    calibrate,
     compare,
     content_settings,
+    documents,
     evaluate,
     experiment,
     fusion,
@@ -60,13 +63,16 @@ command(app, "up", Message.HELP_UP)(server.up)
 command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)
 command(app, "ingest", Message.HELP_INGEST)(ingest.ingest)
+command(app, "ask", Message.HELP_ASK)(ask.ask)
 command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
+command(app, "calibrate", Message.HELP_CALIBRATE)(calibrate.calibrate)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
 app.add_typer(fusion.app)
 app.add_typer(notes.app)
+app.add_typer(documents.app)
 app.add_typer(golden.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)

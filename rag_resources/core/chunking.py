@@ -1,29 +1,20 @@
-"""Cuts notes into chunks of whole sentences, with exact offsets. `core.text` finds the sentences.
+"""Cuts notes into chunks with exact offsets: greedy runs of sentences, or by structure.
+
+`core.chunk_units` finds the sentences; cutting by structure is in `core.structure_chunking`.
 
 Properties 7 to 12 are about this module; if they conflict, size takes precedence over overlap.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID, uuid5
 
-from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.chunk_units import TokenCounter, overlap_start, units_of
+from rag_resources.core.configuration import ChunkingConfig, ChunkLimits
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.core.rules import rules
-from rag_resources.core.sentences import sentences
+from rag_resources.core.structure_chunking import structure_spans
 from rag_resources.core.text import Span, content_sha256, count_tokens, is_blank
 from rag_resources.core.types import Chunk
-
-TokenCounter = Callable[[str], int]
-
-# A clause ends after these marks, or before a conjunction. A match starts only at the beginning of
-# a run of white space: trying every position in it would take time quadratic in its length.
-_CLAUSE_BORDER = re.compile(
-    rf"(?<=[;:,—])\s+|(?<!\s)\s++(?=(?:{'|'.join(rules().sentences.conjunctions)})\s)",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"\S+")
 
 
 def chunk_id(note_id: UUID, chunk_index: int, content: str) -> UUID:
@@ -34,19 +25,18 @@ def chunk_id(note_id: UUID, chunk_index: int, content: str) -> UUID:
 def chunk_note(
     note_id: UUID, content: str, config: ChunkingConfig, *, counter: TokenCounter = count_tokens
 ) -> list[Chunk]:
-    """Cut a note into chunks of whole sentences.
+    """Cut a note into chunks of whole sentences, or of rows of a table.
 
     Args:
         note_id: The parent note.
         content: Its text, not blank.
-        config: Sizes in tokens of `counter`.
+        config: Strategy and sizes.
         counter: Counts the tokens of a text; must never decrease when the text grows.
 
     Returns:
         Chunks numbered from 0 that cover every character that is not white space, each of at most
-        `config.max_tokens`. Neighbours share the trailing units (sentences, or clauses of an
-        over-long sentence) that fit in 1.5 x `config.overlap_tokens`, at least one if it fits in
-        half a chunk.
+        the longest length. Neighbours share the trailing units (sentences, or clauses of an
+        over-long sentence) that fit in 1.5 x the overlap, at least one if it fits in half a chunk.
 
     Raises:
         InvalidParameterError: The note is blank.
@@ -55,7 +45,11 @@ def chunk_note(
     """
     if is_blank(content):
         raise InvalidParameterError(Message.BLANK_NOTE, note_id=str(note_id))
-    spans = _pack(content, _units(content, config, counter), config, counter)
+    limits = config.limits
+    if config.strategy == "structure":
+        spans = structure_spans(content, config, counter)
+    else:
+        spans = _pack(content, units_of(content, limits, counter), limits, counter)
     return [
         Chunk(
             chunk_id=chunk_id(note_id, index, content[span.start : span.end]),
@@ -69,74 +63,8 @@ def chunk_note(
     ]
 
 
-def _units(text: str, config: ChunkingConfig, counter: TokenCounter) -> list[Span]:
-    """Sentences; one that is too long is split into clauses, words or characters."""
-    units: list[Span] = []
-    for sentence in sentences(text):
-        if counter(text[sentence.start : sentence.end]) <= config.max_tokens:
-            units.append(sentence)
-        else:
-            units.extend(_split_sentence(text, sentence, config, counter))
-    return units
-
-
-def _split_sentence(
-    text: str, sentence: Span, config: ChunkingConfig, counter: TokenCounter
-) -> Iterator[Span]:
-    # Runs of words are at most as long as the overlap, so that neighbours can share one.
-    limit = config.overlap_tokens or config.max_tokens
-    for clause in _cut(text, sentence, _CLAUSE_BORDER):
-        if counter(text[clause.start : clause.end]) <= config.max_tokens:
-            yield clause
-        else:
-            yield from _split_words(text, clause, limit, config.max_tokens, counter)
-
-
-def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:
-    """Pieces between the borders; never empty, as sentences have no white space at the ends."""
-    start = span.start
-    for match in border.finditer(text, span.start, span.end):
-        yield Span(start, match.start())
-        start = match.end()
-    yield Span(start, span.end)
-
-
-def _split_words(
-    text: str, span: Span, limit: int, max_tokens: int, counter: TokenCounter
-) -> Iterator[Span]:
-    """Runs of words within the limit; a longer word alone, and cut if it exceeds `max_tokens`."""
-    run: Span | None = None
-    for match in _WORD.finditer(text, span.start, span.end):
-        word = Span(match.start(), match.end())
-        if run and counter(text[run.start : word.end]) <= limit:
-            run = Span(run.start, word.end)
-            continue
-        if run:
-            yield run
-        run = word
-        if counter(text[word.start : word.end]) > max_tokens:
-            # A single character may be several tokens; it is kept, or the run would be empty.
-            while run.length > 1 and counter(text[run.start : run.end]) > limit:
-                head = _longest_prefix(text, run, limit, counter)
-                yield head
-                run = Span(head.end, run.end)
-    if run:
-        yield run
-
-
-def _longest_prefix(text: str, span: Span, limit: int, counter: TokenCounter) -> Span:
-    low, high = span.start + 1, span.end
-    while low < high:
-        middle = (low + high + 1) // 2
-        if counter(text[span.start : middle]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return Span(span.start, low)
-
-
 def _pack(
-    text: str, units: Sequence[Span], config: ChunkingConfig, counter: TokenCounter
+    text: str, units: Sequence[Span], limits: ChunkLimits, counter: TokenCounter
 ) -> list[Span]:
     """Greedy runs of units; a short last run takes over units from the run before it."""
 
@@ -147,13 +75,13 @@ def _pack(
     first, fresh = 0, 0  # the run starts at unit `first`; units before `fresh` are overlap
     while fresh < len(units):
         last = fresh
-        while last + 1 < len(units) and size(first, last + 1) <= config.max_tokens:
+        while last + 1 < len(units) and size(first, last + 1) <= limits.longest:
             last += 1
         if last + 1 < len(units):
-            last = _spare_tail(size, first, fresh, last, len(units) - 1, config)
+            last = _spare_tail(size, first, fresh, last, len(units) - 1, limits)
         runs.append(Span(units[first].start, units[last].end))
         fresh = last + 1
-        first = _overlap_start(size, first, fresh, len(units), config)
+        first = overlap_start(size, first, fresh, len(units), limits)
     return runs
 
 
@@ -163,30 +91,14 @@ def _spare_tail(
     fresh: int,
     last: int,
     end: int,
-    config: ChunkingConfig,
+    limits: ChunkLimits,
 ) -> int:
     """Move the border back while the last run is too short and this run can spare units."""
     best = last
-    while size(best + 1, end) < config.min_tokens:
-        if best - 1 < fresh or size(first, best - 1) < config.min_tokens:
+    while size(best + 1, end) < limits.shortest:
+        if best - 1 < fresh or size(first, best - 1) < limits.shortest:
             return last
         best -= 1
     # The overlap is added to the last run: if both do not fit, moving would only add a chunk.
-    start = _overlap_start(size, first, best + 1, end + 1, config)
-    return best if best == last or size(start, end) <= config.max_tokens else last
-
-
-def _overlap_start(
-    size: Callable[[int, int], int], first: int, fresh: int, count: int, config: ChunkingConfig
-) -> int:
-    """The first unit of the next run, which repeats the trailing units of this one from there."""
-    if fresh >= count or config.overlap_tokens == 0:
-        return fresh
-    start = fresh
-    while start - 1 > first and size(start - 1, fresh - 1) <= 1.5 * config.overlap_tokens:
-        start -= 1
-    if start == fresh and start - 1 > first and size(start - 1, fresh - 1) <= config.max_tokens / 2:
-        start -= 1
-    while start < fresh and size(start, fresh) > config.max_tokens:
-        start += 1
-    return start
+    start = overlap_start(size, first, best + 1, end + 1, limits)
+    return best if best == last or size(start, end) <= limits.longest else last

@@ -12,11 +12,13 @@ After an intended change, update the current algorithm in `tests/unit/test_versi
 
 from dataclasses import asdict
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig, canonical_hash
 from rag_resources.core.contextual import (
+    HEADER_CHARS,
     SUMMARY_CHARS,
     TOPIC_CHARS,
     contextual_prefix,
@@ -25,10 +27,13 @@ from rag_resources.core.contextual import (
     summarize,
 )
 from rag_resources.core.rules import rules
+from rag_resources.core.structure_chunking import headers_above
 from rag_resources.core.text import CHARS_PER_TOKEN
 
 REVISION = 1
 """Revision of the code of `core.sentences`, `core.chunking` and `core.contextual`."""
+STRUCTURE_REVISION = 1
+"""Revision of the code of `core.structure_chunking`; `REVISION` counts for it, too."""
 
 _PROBE = """# Acta del 3 de marzo
 
@@ -41,13 +46,53 @@ siempre, sin leerlo, mientras los demás esperaban donde les dijeron, pero con p
 - https://ejemplo.es/una/direccion/muy/larga/que/no/tiene/espacios/y/no/cabe/en/un/fragmento/solo
 
 Q\u00a0. "Nada", escribió. Cafe\u0301 y te\u0301 👩\u200d💻; fin"""
+_STRUCTURE_PROBE = f"""{_PROBE}
+
+Presupuesto
+
+Mes\tImporte
+Enero\t1.250,50 €
+Febrero\t980,00 €
+Marzo\t1.100,25 €
+
+| Partida | Total |
+|---|---|
+| Luz | 30 |
+| Gas | 40 |
+
+Y nada más. Se aprobó por mayoría. Firmado en Madrid, a 3 de marzo."""
+_STRUCTURE_PROBE_CONFIG = ChunkingConfig(
+    strategy="structure", target=60, min=30, max=100, overlap=20
+)
 _PROBE_CONFIG = ChunkingConfig(max_tokens=24, overlap_tokens=6, min_tokens=8)
 
 
 def chunking_hash(config: ChunkingConfig) -> str:
     """Identify a way of chunking: the settings and the algorithm."""
-    settings = config.model_dump(mode="json")
-    return canonical_hash({**settings, "algorithm": algorithm()})
+    made_by: dict[str, Any] = {"algorithm": algorithm()}
+    if config.strategy == "structure":
+        made_by["structure"] = structure_algorithm()
+    return canonical_hash({**config.hashed, **made_by})
+
+
+@cache
+def structure_algorithm() -> str:
+    """Identify the algorithm of the strategy `structure`, as `algorithm` does of `sentences`."""
+    chunks = chunk_note(UUID(int=0), _STRUCTURE_PROBE, _STRUCTURE_PROBE_CONFIG)
+    return canonical_hash(
+        {
+            "revision": STRUCTURE_REVISION,
+            "header": HEADER_CHARS,
+            "probe": [
+                [chunk.start_char, chunk.end_char, header]
+                for chunk, header in zip(
+                    chunks,
+                    headers_above(_STRUCTURE_PROBE, [chunk.start_char for chunk in chunks]),
+                    strict=True,
+                )
+            ],
+        }
+    )
 
 
 @cache

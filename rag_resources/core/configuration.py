@@ -7,6 +7,7 @@ Reading files belongs in `rag_resources.configurations`; the environment in
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -43,12 +44,40 @@ class Strategy(StrEnum):
         return alone is None or KINDS[retriever].searches_by == alone
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkLimits:
+    """Sizes of chunks, in the unit of the strategy."""
+
+    longest: int
+    overlap: int
+    shortest: int
+
+
 class ChunkingConfig(Part):
-    """How notes are cut into chunks; sizes in tokens of `core.text.count_tokens`."""
+    """How notes are cut into chunks.
+
+    Attributes:
+        strategy: `sentences` fills chunks with sentences, up to `max_tokens`. `structure` ends them
+            between paragraphs, rows of a table or sentences, in this order, near `target`.
+        max_tokens: Longest chunk of `sentences`, in tokens of `core.text.count_tokens`.
+        overlap_tokens: What neighbours share.
+        min_tokens: Shortest chunk, unless the note is shorter or the sentence too long.
+        target: Wanted length of chunks of `structure`, in `unit`, as are the following.
+        min: Shortest chunk.
+        max: Longest chunk.
+        overlap: What neighbours share.
+        unit: `chars`, or `tokens` as above.
+    """
 
     max_tokens: int = Field(512, ge=16, le=8192)
     overlap_tokens: int = Field(50, ge=0)
     min_tokens: int = Field(100, ge=0)
+    strategy: Literal["sentences", "structure"] = "sentences"
+    target: int = Field(1200, ge=16, le=8192)
+    min: int = Field(400, ge=0)
+    max: int = Field(2000, ge=16, le=8192)
+    overlap: int = Field(150, ge=0)
+    unit: Literal["chars", "tokens"] = "chars"
 
     @model_validator(mode="after")
     def _fits(self) -> "ChunkingConfig":
@@ -57,9 +86,29 @@ class ChunkingConfig(Part):
             problems.append(Message.OVERLAP_TOO_LARGE)
         if self.min_tokens >= self.max_tokens:
             problems.append(Message.MINIMUM_TOO_LARGE)
+        fits = self.min <= self.target <= self.max and max(self.min, self.overlap) < self.max
+        if not fits:
+            problems.append(Message.STRUCTURE_SIZES)
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+    @property
+    def limits(self) -> ChunkLimits:
+        """The sizes of the strategy."""
+        if self.strategy == "structure":
+            return ChunkLimits(self.max, self.overlap, self.min)
+        return ChunkLimits(self.max_tokens, self.overlap_tokens, self.min_tokens)
+
+    @property
+    def hashed(self) -> dict[str, Any]:
+        """The settings that change chunks: those of the strategy.
+
+        Those of `sentences` are named as before there were strategies, so that their hash stays.
+        """
+        if self.strategy == "structure":
+            return self.model_dump(include={"strategy", "target", "min", "max", "overlap", "unit"})
+        return self.model_dump(include={"max_tokens", "overlap_tokens", "min_tokens"})
 
 
 class RerankingConfig(Part):

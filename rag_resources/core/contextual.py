@@ -14,6 +14,7 @@ from rag_resources.core.types import Chunk
 
 SUMMARY_CHARS = 160
 TOPIC_CHARS = 60
+HEADER_CHARS = 600
 
 
 def summarize(title: str, content: str) -> str:
@@ -56,6 +57,14 @@ def contextual_topics(summary: str, chunks: Sequence[Chunk], index: int) -> str:
 def contextual_text(prefix: str, content: str) -> str:
     """Return the text that is embedded as the contextual vector of a chunk."""
     return f"{prefix}\n{content}"
+
+
+def with_header(text: str, header: str) -> str:
+    """Return the prefix or the topics of a chunk with the header of the table that it begins in.
+
+    The header is embedded and searched with the chunk, but is no part of its content.
+    """
+    return f"{text}\n{header[:HEADER_CHARS]}" if header else text
 
 
 def _section(index: int, count: int) -> str:

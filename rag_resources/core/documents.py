@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
-from rag_resources.core.places import NoteSpan
+from rag_resources.core.places import Box, NoteSpan
 from rag_resources.core.text import Span, is_blank
 
 
@@ -36,6 +36,54 @@ class Removal:
     reason: str
 
 
+class BlockKind(StrEnum):
+    """What a block of a page is."""
+
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"
+    LIST_ITEM = "list_item"
+    TABLE_HEADER = "table_header"
+    TABLE_ROW = "table_row"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A range of a page's text with its position: a line of a page, or a cell of a sheet.
+
+    Attributes:
+        start: Offset into the text of the page.
+        end: After the last character.
+        box: Position on the page; None in a workbook and in files without pages.
+        cells: Such as `B2` or `B2:D2`; None on a page.
+    """
+
+    start: int
+    end: int
+    box: Box | None = None
+    cells: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading, paragraph, list item, row of a table or piece of code on a page.
+
+    Neighbouring table headers and rows are one table.
+
+    Attributes:
+        start: Offset into the text of the page.
+        end: After the last character.
+        level: Of a heading or list item, from 1, outermost first; 0 otherwise.
+        runs: In order; between two runs of a block there is only white space, or a removed range.
+    """
+
+    start: int
+    end: int
+    kind: BlockKind
+    level: int = 0
+    runs: tuple[Run, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page, or a sheet of a workbook, as a reader returns it.
@@ -44,20 +92,30 @@ class Page:
         number: From 1.
         text: The whole text, including removed ranges; empty if `route` is `none`.
         sheet: Name of the sheet; None for a page.
+        blocks: In reading order, without overlaps; what is in none is removed or white space.
         words: Words with their boxes, in the reader's own compressed form.
         quality: In [0, 1]; None if it was not assessed.
+        notices: Codes of messages about the page, such as `PAGE_NEEDS_OCR`.
+        left_out: Characters that nobody sees on the page, by reason (`hidden`, `off_page`,
+            `clipped`). Few are in `text`, removed with that reason; many are only counted.
+        metadata: What the file says about itself, such as `title` and `date` (as written there);
+            on its first page only.
     """
 
     number: int
     text: str
     route: Route = Route.TEXT
     sheet: str | None = None
+    blocks: tuple[Block, ...] = ()
     removed: tuple[Removal, ...] = ()
     words: bytes | None = None
     quality: float | None = None
     has_images: bool = False
     has_tables: bool = False
     has_multiple_columns: bool = False
+    notices: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def word_count(self) -> int:

@@ -29,6 +29,7 @@ the offending values for the log.
     ├── DeadlineExceededError    the deadline passed
     ├── DependencyOpenError      a circuit breaker refuses calls to a dependency that failed
     ├── RunLostError             a run lost its lock and must not write any more
+    ├── ExtractionError          a document could not be read to its end
     ├── IndexingError            a note could not be chunked or embedded
     ├── GateNotPassedError       the gate forbids a promotion
     ├── DisturbedEvaluationError a question could not be asked in full, twice
@@ -186,6 +187,10 @@ class DependencyOpenError(RagError):
 
 class RunLostError(RagError):
     """A run lost its lock in the database; other runs may have taken over its work."""
+
+
+class ExtractionError(RagError):
+    """A document could not be read to its end; the pages before are good."""
 
 
 class IndexingError(RagError):

@@ -222,8 +222,8 @@ class StoredEvaluation:
 
     @property
     def quality(self) -> tuple[float, float, float]:
-        """What decides between configurations: Hit_Rate@10, then what users get, then MRR."""
-        return self.hit_rate_at_10, self.served_hit_rate or 0.0, self.mrr
+        """What orders evaluations that no test tells apart: MRR, then what users get, then hits."""
+        return self.mrr, self.served_hit_rate or 0.0, self.hit_rate_at_10
 
     def is_faster_than(self, other: "StoredEvaluation") -> bool:
         """Whether its p95 is lower beyond the noise of both: their intervals do not overlap."""
@@ -317,27 +317,6 @@ def _summarize_passages(outcomes: Sequence[QueryOutcome]) -> PassageSummary:
         per_query=per_query,
         first_ranks={key: ranking.first_relevant_rank for key, ranking in judged.items()},
     )
-
-
-def best_to_serve(passed: Sequence[StoredEvaluation], *, serving: str | None) -> StoredEvaluation:
-    """Choose among configurations that may serve the one of the best quality.
-
-    A tie keeps what serves: the load of the machine moves p95 more than configurations do. Among
-    others, one that is certainly slower than another is out, and the first name is taken.
-
-    Args:
-        passed: Their evaluations, at least one.
-        serving: Hash of the configuration that serves; None if nothing does.
-    """
-    best = max(evaluation.quality for evaluation in passed)
-    tied = [evaluation for evaluation in passed if evaluation.quality == best]
-    kept = [evaluation for evaluation in tied if evaluation.config_hash == serving]
-    fast = [
-        evaluation
-        for evaluation in tied
-        if not any(other.is_faster_than(evaluation) for other in tied)
-    ]
-    return min(kept or fast, key=lambda evaluation: evaluation.configuration)
 
 
 def judge_stored(evaluation: StoredEvaluation, gate: GateConfig) -> GateVerdict:

@@ -24,6 +24,9 @@ UNSETTLED = "unsettled"
 WRITTEN_TO = "~"
 """Recorded before the fingerprint of what changed little during the evaluation."""
 
+UNCOUNTED = "uncounted"
+"""The part of a month that was written to since the last count."""
+
 SHOWN_MONTHS = 3
 
 _WORDS = {
@@ -37,9 +40,9 @@ _WORDS = {
     "words": Message.PART_WORDS,
     "model": Message.PART_MODEL,
     "settings": Message.PART_SETTINGS,
-    "uncounted": Message.PART_UNCOUNTED,
+    UNCOUNTED: Message.PART_UNCOUNTED,
 }
-_OF_NO_NOTE = {"words", "model", "settings", "uncounted"}
+_OF_NO_NOTE = {"words", "model", "settings", UNCOUNTED}
 
 
 class EvidenceState(StrEnum):

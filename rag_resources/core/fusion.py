@@ -7,7 +7,7 @@ re-ranking in `core.reranking`, diversity in `core.diversity`.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID
@@ -77,20 +77,23 @@ def fuse(
         if config.model:
             found = candidate_features(narrowed, known, words or {})
             terms = {key: [predict(config.model, own)] for key, own in found.items()}
-            return best_first(_collect(narrowed, terms), tie_break)
-        return best_first(
-            scaled_combination(narrowed, known, weights=_shared_weights(narrowed, retrievers)),
-            tie_break,
-        )
+            return _with_ties(_collect(narrowed, terms), tie_break)
+        fused = scaled_combination(narrowed, known, weights=shared_weights(narrowed, retrievers))
+        return _with_ties(fused, tie_break)
     filled = [ranking for ranking in narrow(rankings) if ranking.candidates]
     if len(filled) < 2:
-        return best_first(_alone(filled), tie_break)
-    weights = _shared_weights(filled, retrievers)
+        return _with_ties(_alone(filled), tie_break)
+    weights = shared_weights(filled, retrievers)
     if config.method == "weighted":
         fused = convex_combination(filled, weights=weights)
     else:
         fused = reciprocal_rank_fusion(filled, weights=weights, rank_constant=config.rank_constant)
-    return best_first(fused, tie_break)
+    return _with_ties(fused, tie_break)
+
+
+def _with_ties(chunks: list[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
+    """Order the ties of chunks that come best first, ties by chunk id."""
+    return chunks if tie_break == "chunk_id" else best_first(chunks, tie_break)
 
 
 def best_first(chunks: Iterable[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
@@ -129,11 +132,11 @@ def reciprocal_rank_fusion(
     _check_weights(rankings, weights)
     if rank_constant < 1:
         raise InvalidParameterError(Message.FUSION_RANK_CONSTANT.format(value=rank_constant))
-    terms: dict[UUID, list[float]] = {}
-    for ranking, weight in zip(rankings, weights, strict=True):
-        for rank, candidate in enumerate(ranking.candidates, start=1):
-            terms.setdefault(candidate.chunk_id, []).append(weight / (rank_constant + rank))
-    return _collect(rankings, terms)
+    parts = [
+        [weight / (rank_constant + rank) for rank in range(1, len(ranking.candidates) + 1)]
+        for ranking, weight in zip(rankings, weights, strict=True)
+    ]
+    return _summed(rankings, parts)
 
 
 def convex_combination(
@@ -148,12 +151,11 @@ def convex_combination(
     """
     _check_weights(rankings, weights)
     total = math.fsum(weights)
-    terms: dict[UUID, list[float]] = {}
+    parts = []
     for ranking, weight in zip(rankings, weights, strict=True):
         normalized = min_max([candidate.score for candidate in ranking.candidates])
-        for candidate, score in zip(ranking.candidates, normalized, strict=True):
-            terms.setdefault(candidate.chunk_id, []).append(weight / total * score)
-    return _collect(rankings, terms)
+        parts.append([weight / total * score for score in normalized])
+    return _summed(rankings, parts)
 
 
 def scaled_combination(
@@ -225,41 +227,78 @@ def _held(ranking: Ranking) -> dict[UUID, float]:
 
 def _alone(rankings: Sequence[Ranking]) -> list[ScoredChunk]:
     """The scores of the only list, unchanged; empty if there is no list."""
-    scores = {
-        candidate.chunk_id: [candidate.score]
-        for ranking in rankings
-        for candidate in ranking.candidates
-    }
-    return _collect(rankings, scores)
+    scores = [[candidate.score for candidate in ranking.candidates] for ranking in rankings]
+    return _summed(rankings, scores)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the lists say of one chunk.
+
+    Attributes:
+        first: The candidate of the first list that holds it.
+        parts: What its final score is the sum of.
+    """
+
+    first: Candidate
+    lists: list[RankedList]
+    parts: list[float]
+    created_at: datetime | None
+
+
+def _summed(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> list[ScoredChunk]:
+    """Return every chunk with the sum of its parts, best first.
+
+    Args:
+        rankings: The lists.
+        parts: For each list, what each of its candidates adds.
+    """
+    return _ordered(_merged(rankings, parts))
 
 
 def _collect(
     rankings: Sequence[Ranking], terms: Mapping[UUID, Sequence[float]]
 ) -> list[ScoredChunk]:
-    first: dict[UUID, Candidate] = {}
-    lists: dict[UUID, list[RankedList]] = {}
-    created_at: dict[UUID, datetime] = {}
-    for ranking in rankings:
-        for candidate in ranking.candidates:
-            first.setdefault(candidate.chunk_id, candidate)
-            lists.setdefault(candidate.chunk_id, []).append(ranking.name)
-            if candidate.created_at:
-                created_at.setdefault(candidate.chunk_id, candidate.created_at)
+    """Return every chunk with the sum of its terms, best first."""
+    seen = _merged(rankings, [[0.0] * len(ranking.candidates) for ranking in rankings])
+    for chunk_id, own in seen.items():
+        own.parts = list(terms[chunk_id])
+    return _ordered(seen)
+
+
+def _merged(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> dict[UUID, _Seen]:
+    seen: dict[UUID, _Seen] = {}
+    for ranking, own in zip(rankings, parts, strict=True):
+        for candidate, part in zip(ranking.candidates, own, strict=True):
+            # One look-up a candidate: hashing ids is most of what fusing costs.
+            known = seen.get(candidate.chunk_id)
+            if known is None:
+                seen[candidate.chunk_id] = _Seen(
+                    candidate, [ranking.name], [part], candidate.created_at
+                )
+                continue
+            known.lists.append(ranking.name)
+            known.parts.append(part)
+            known.created_at = known.created_at or candidate.created_at
+    return seen
+
+
+def _ordered(seen: Mapping[UUID, _Seen]) -> list[ScoredChunk]:
     fused = (
         ScoredChunk(
             chunk_id=chunk_id,
-            note_id=candidate.note_id,
-            score=min(1.0, max(0.0, math.fsum(terms[chunk_id]))),
-            lists=tuple(dict.fromkeys(lists[chunk_id])),
-            original_score=candidate.score,
-            created_at=created_at.get(chunk_id),
+            note_id=own.first.note_id,
+            score=min(1.0, max(0.0, math.fsum(own.parts))),
+            lists=tuple(dict.fromkeys(own.lists)),
+            original_score=own.first.score,
+            created_at=own.created_at,
         )
-        for chunk_id, candidate in first.items()
+        for chunk_id, own in seen.items()
     )
     return best_first(fused, "chunk_id")
 
 
-def _shared_weights(
+def shared_weights(
     rankings: Sequence[Ranking], retrievers: Mapping[RetrieverName, RetrieverConfig]
 ) -> list[float]:
     """Divide each retriever's weight equally among its lists over the same kind of documents.

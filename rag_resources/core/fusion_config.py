@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from rag_resources.core.logistic import Coefficient, FeatureWeight
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 
@@ -78,25 +79,6 @@ class Feature(StrEnum):
     LENGTH = "length"
 
 
-# Adding 0 turns -0.0 into 0.0, as `abs` does for weights.
-Coefficient = Annotated[
-    float, Field(ge=-1e6, le=1e6, allow_inf_nan=False), AfterValidator(lambda value: value + 0.0)
-]
-
-
-class FeatureWeight(Part):
-    """How much a standardised feature counts: `weight * (value - mean) / scale`.
-
-    Attributes:
-        mean: Of the candidates that the model was trained on.
-        scale: Their standard deviation.
-    """
-
-    weight: Coefficient
-    mean: Coefficient
-    scale: float = Field(ge=1e-6, le=1e6, allow_inf_nan=False)
-
-
 class LearnedModel(Part):
     """A logistic model of which candidate answers; written by `rag fusion train`."""
 
@@ -125,7 +107,7 @@ class FusionConfig(Part):
         semantic_weights: Earlier spelling of `retrievers.semantic.model_weights`.
     """
 
-    method: Literal["rrf", "weighted", "scaled", "learned"] = "weighted"
+    method: Literal["rrf", "weighted", "scaled", "learned"] = "scaled"
     rank_constant: int = Field(60, ge=1, le=10_000)
     learned: LearnedModel | None = None
     semantic_weight: Weight | None = Field(None, exclude=True)

@@ -1,4 +1,4 @@
-"""Trains a learned fusion: grouped folds, a conditional logistic model, the choice of its penalty.
+"""Trains a learned fusion: grouped folds, the penalty, and what the trained model is worth.
 
 What the model computes is in `core.learned_fusion`; asking the questions in
 `evaluation.fusion_training`.
@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import minimize
-
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.fusion_config import Feature, FeatureWeight, LearnedModel
+from rag_resources.core.fusion_config import Feature, LearnedModel
 from rag_resources.core.learned_fusion import Features, predict
+from rag_resources.core.logistic_training import Group, fit_conditional
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import DEPTH
 
@@ -24,9 +21,6 @@ PENALTIES = (1.0, 0.1, 0.01, 0.001, 0.0001)
 """Strengths of the regularisation to choose from, the strongest first; it wins a tie."""
 
 INNER_FOLDS = 4
-_DECIMALS = 6
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,15 @@ class KnownQuestion:
     @property
     def teaches(self) -> bool:
         """Whether a candidate answers it and another one does not."""
-        return len({item.note_id in self.relevant for item in self.candidates}) == 2
+        return self.group.teaches
+
+    @property
+    def group(self) -> Group[Feature]:
+        """Its candidates, those of relevant notes being wanted."""
+        return Group(
+            [item.features for item in self.candidates],
+            [item.note_id in self.relevant for item in self.candidates],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,7 @@ def grouped_folds(
 def fit(questions: Sequence[KnownQuestion], *, penalty: float) -> LearnedModel:
     """Fit a conditional logistic model to which candidate of a question answers.
 
-    It minimises the mean over the questions of ``-log(share of the relevant candidates)``, where a
-    candidate's share is its exp(logit) over the sum of all, plus ``penalty / 2 * |weights|²`` of
-    the standardised features. So only candidates of one question are told apart. The intercept puts
-    0.5 midway between the mean relevant candidate and the mean other one. The result depends on
-    nothing else, and is rounded as it is stored.
+    See `core.logistic_training.fit_conditional`.
 
     Args:
         questions: Those that do not teach are left out.
@@ -110,28 +108,12 @@ def fit(questions: Sequence[KnownQuestion], *, penalty: float) -> LearnedModel:
 
     Raises:
         InvalidParameterError: No question teaches.
-
-    Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
     """
-    taught = [question for question in questions if question.teaches]
+    taught = [question.group for question in questions if question.teaches]
     if not taught:
         raise InvalidParameterError(Message.FUSION_NOTHING_TO_LEARN)
-    rows = [item.features for question in taught for item in question.candidates]
-    names = [name for name in Feature if any(name in features for features in rows)]
-    values = np.array([[own.get(name, np.nan) for name in names] for own in rows])
-    means = np.nanmean(values, axis=0).round(_DECIMALS)
-    spreads = np.nanstd(values, axis=0).round(_DECIMALS)
-    scales = np.where(spreads > 0, spreads, 1.0)
-    standardised = np.nan_to_num((values - means) / scales)
-    weights = _minimum(standardised, taught, penalty).round(_DECIMALS)
-    shares = np.concatenate([_shares(question) for question in taught]) / len(taught)
-    return LearnedModel(
-        intercept=round(-float(shares @ standardised @ weights), _DECIMALS),
-        features={
-            name: FeatureWeight(weight=float(weight), mean=float(mean), scale=float(scale))
-            for name, weight, mean, scale in zip(names, weights, means, scales, strict=True)
-        },
-    )
+    fitted = fit_conditional(taught, tuple(Feature), penalty=penalty)
+    return LearnedModel(intercept=fitted.intercept, features=dict(fitted.features))
 
 
 def train(questions: Sequence[KnownQuestion]) -> Trained:
@@ -167,39 +149,3 @@ def _judged(
         model = fit([item for item in questions if item.golden_id not in part], penalty=penalty)
         ranks += [reciprocal_rank(model, item) for item in questions if item.golden_id in part]
     return fmean(ranks)
-
-
-def _shares(question: KnownQuestion) -> list[float]:
-    """Half for the relevant candidates together, half for the others."""
-    answers = _answers(question)
-    positive = sum(answers)
-    return [0.5 / (positive if own else len(answers) - positive) for own in answers]
-
-
-def _answers(question: KnownQuestion) -> list[bool]:
-    return [item.note_id in question.relevant for item in question.candidates]
-
-
-def _minimum(values: Matrix, questions: Sequence[KnownQuestion], penalty: float) -> Matrix:
-    """Return the weights; `values` has a row for each candidate, `(n_rows, n_features)`."""
-    sizes = np.array([len(question.candidates) for question in questions])
-    starts = np.cumsum(sizes) - sizes
-    relevant = np.concatenate([_answers(question) for question in questions])
-
-    def softmax(logits: Matrix) -> tuple[Matrix, Matrix]:
-        """The logarithm of each question's sum of exp(logit), and each candidate's share of it."""
-        highest = np.maximum.reduceat(logits, starts)
-        terms = np.exp(logits - np.repeat(highest, sizes))
-        sums = np.add.reduceat(terms, starts)
-        return highest + np.log(sums), terms / np.repeat(sums, sizes)
-
-    def loss(weights: Matrix) -> tuple[float, Matrix]:
-        logits = values @ weights
-        of_all, shares = softmax(logits)
-        of_relevant, wanted = softmax(np.where(relevant, logits, -np.inf))
-        slopes = values.T @ (shares - wanted) / len(sizes) + penalty * weights
-        return float((of_all - of_relevant).mean() + penalty / 2 * weights @ weights), slopes
-
-    start = np.zeros(values.shape[1])
-    found: Matrix = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-8}).x
-    return found

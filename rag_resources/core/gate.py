@@ -6,9 +6,9 @@ Whether one evaluation is worse than another is decided in `core.comparison`.
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist
 
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import norm
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -16,7 +16,7 @@ from rag_resources.core.messages import Message
 HIT_RATE_THRESHOLD = 0.85
 _MOST_QUERIES = 1_000_000
 _ROUNDING = 1e-9
-_Z = float(norm.ppf(0.975))
+_Z = NormalDist().inv_cdf(0.975)
 
 
 class GateConfig(BaseModel):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
+from rag_resources.core import logistic
 from rag_resources.core.fusion_config import Feature, LearnedModel
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import RankedList
@@ -131,18 +132,7 @@ def predict(model: LearnedModel, features: Features) -> float:
 
     A feature that is missing counts as its mean: the retriever that gives it did not work.
     """
-    logit = math.fsum(
-        (
-            model.intercept,
-            *(
-                item.weight * (features[name] - item.mean) / item.scale
-                for name, item in model.features.items()
-                if name in features
-            ),
-        )
-    )
-    odds = math.exp(-abs(logit))  # Never above 1, so it does not overflow.
-    return (1.0 if logit >= 0 else odds) / (1 + odds)
+    return logistic.probability(model.intercept, model.features, features)
 
 
 def _stem(word: str) -> str:

@@ -56,6 +56,11 @@ class Message:
     FILTER_METADATA_VALUE: Template
     NO_RESULTS: Template
     ANSWER_NOT_FOUND: Template
+    ANSWER_SOURCES: Template
+    ANSWER_SOURCE: Template
+    ANSWER_RANGE: Template
+    ANSWER_BY: Template
+    ANSWER_WITHOUT_MODEL: Template
     RETRIEVED_NOTHING: Template
     RETRIEVED_NOTHING_FILTERED: Template
     INVALID_CONFIGURATION: Template
@@ -99,6 +104,16 @@ class Message:
     PROBLEM_CHOICES: Template
     LANGUAGE_UNKNOWN: Template
     WINDOWS_NOT_INDEXED: Template
+    CONFIDENCE_RESULTS: Template
+    CONFIDENCE_FIRST: Template
+    CONFIDENCE_MISSING: Template
+    CONFIDENCE_NONE: Template
+    CONFIDENCE_STALE: Template
+    CONFIDENCE_OTHER: Template
+    CONFIDENCE_UNREADABLE: Template
+    BAND_HIGH: Template
+    BAND_MEDIUM: Template
+    BAND_LOW: Template
 
     # retrieval.toml
     DEPENDENCY_OPEN: Template
@@ -121,6 +136,7 @@ class Message:
     CONFIGURATION_MODEL: Template
     OVERLAP_TOO_LARGE: Template
     MINIMUM_TOO_LARGE: Template
+    STRUCTURE_SIZES: Template
     WINDOW_STRIDE_TOO_LARGE: Template
     NOTICE_WEIGHTS: Template
     NOTICE_DEPTH: Template
@@ -167,6 +183,13 @@ class Message:
     RECORD_TOO_LARGE: Template
     RECORD_BLANK: Template
     SECTION_SPAN: Template
+    PDF_ENCRYPTED: Template
+    PDF_DAMAGED: Template
+    PDF_EMPTY: Template
+    PDF_PAGE_UNREADABLE: Template
+    PAGE_NEEDS_OCR: Template
+    OCR_TIMEOUT: Template
+    OCR_FAILED: Template
     RECORD_NO_CONTENT: Template
     RECORD_NOT_TEXT: Template
     RECORD_SURROGATE: Template
@@ -198,6 +221,94 @@ class Message:
     LEFT_OUT_PURGED: Template
     LEFT_OUT_DELETED: Template
     LEFT_OUT_REASON: Template
+
+    # documents.toml
+    DOCUMENT_UNSUPPORTED: Template
+    DOCUMENT_NOT_ITS_TYPE: Template
+    DOCUMENT_NO_READER: Template
+    DOCUMENT_LEFT_OUT: Template
+    DOCUMENT_LINK_OUT: Template
+    DOCUMENT_EMPTY: Template
+    DOCUMENT_ENCRYPTED: Template
+    DOCUMENT_DAMAGED: Template
+    DOCUMENT_NESTED: Template
+    DOCUMENT_MEMORY: Template
+    DOCUMENT_TIMEOUT: Template
+    DOCUMENT_OUTPUT: Template
+    DOCUMENT_PAGES: Template
+    DOCUMENT_CRASHED: Template
+    PAGE_MALFORMED: Template
+    HELP_DOCUMENT: Template
+    HELP_DOCUMENT_ADDRESS: Template
+    HELP_DOCUMENT_NAME: Template
+    HELP_DOCUMENT_PAGE: Template
+    HELP_DOCUMENT_LIST: Template
+    HELP_DOCUMENT_LIMIT: Template
+    HELP_DOCUMENT_SHOW: Template
+    HELP_DOCUMENT_PNG: Template
+    HELP_DOCUMENT_DELETE: Template
+    HELP_DOCUMENT_RESTORE: Template
+    HELP_DOCUMENT_REVIEW: Template
+    HELP_DOCUMENT_ACCEPT: Template
+    HELP_DOCUMENT_DROP: Template
+    HELP_DOCUMENT_VERIFY: Template
+    COLUMN_DOCUMENT: Template
+    COLUMN_STATUS: Template
+    COLUMN_PAGES: Template
+    COLUMN_PASSAGES: Template
+    COLUMN_TYPE: Template
+    COLUMN_PAGE: Template
+    DOCUMENTS_LISTED: Template
+    DOCUMENT_PNG_PAGE: Template
+    DOCUMENT_PICTURE_PDF: Template
+    DOCUMENT_DELETE_UNCONFIRMED: Template
+    DOCUMENT_CONFIRM: Template
+    DOCUMENT_DELETED: Template
+    DOCUMENT_RECOVER: Template
+    DOCUMENT_NOT_DELETED: Template
+    DOCUMENT_RESTORED: Template
+    DOCUMENT_ONE_DECISION: Template
+    DOCUMENT_DECIDE_WHICH: Template
+    DOCUMENT_DECIDED: Template
+    DOCUMENT_REVIEWS: Template
+    PASSAGE_UNVERIFIED: Template
+    PAGE_LOW_QUALITY: Template
+    PAGE_WITHOUT_TEXT: Template
+    DOCUMENT_PENDING: Template
+    DOCUMENT_DOWNLOADING: Template
+    DOCUMENT_EXTRACTING: Template
+    DOCUMENT_CHUNKING: Template
+    DOCUMENT_EMBEDDING: Template
+    DOCUMENT_COMPLETED: Template
+    DOCUMENT_PARTIAL: Template
+    DOCUMENT_FAILED: Template
+    ASSET_DOCUMENTS: Template
+    ASSET_DOCUMENT_PAGES: Template
+    CHECK_EXTRACTION_LOSS: Template
+    CHECK_DOCUMENT_ERRORS: Template
+    CHECK_CITATIONS: Template
+    DOCUMENTS_NOT_SET: Template
+    DOCUMENT_MERGED: Template
+    READING_HELD: Template
+    READINGS_HELD: Template
+    READINGS_GOOD: Template
+    DOCUMENT_ERRORS: Template
+    CITATIONS_VERIFIED: Template
+    TABLE_DOCUMENT_PROBLEMS: Template
+    DOCUMENTS_NEED_FILES: Template
+    DOCUMENT_UNKNOWN: Template
+    DOCUMENT_AMBIGUOUS: Template
+    DOCUMENT_BUSY: Template
+    DOCUMENT_NOTHING_HELD: Template
+    DOCUMENT_NO_PAGE: Template
+    DOCUMENTS_FOLDER: Template
+    DOCUMENT_PATTERN: Template
+    DOCUMENT_TOO_LARGE: Template
+    SIDECAR_INVALID: Template
+    SIDECAR_LARGE: Template
+    SIDECAR_YAML: Template
+    SIDECAR_MAPPING: Template
+    SIDECAR_VALUE: Template
 
     # golden.toml
     GOLDEN_INVALID: Template
@@ -242,6 +353,14 @@ class Message:
     FILE_NOT_READABLE: Template
     FILE_NOT_WRITABLE: Template
     GOLDEN_EMPTY: Template
+
+    # document_formats.toml
+    READER_DAMAGED: Template
+    READER_ENCRYPTED: Template
+    READER_ENTITIES: Template
+    READER_TOO_LARGE: Template
+    READER_PART_NAME: Template
+    READER_NESTED: Template
 
     # evaluation.toml
     PERCENTILE: Template
@@ -437,6 +556,21 @@ class Message:
     HELP_FUSION_FILE: Template
     HELP_FUSION_BASE: Template
     HELP_FUSION_TAG: Template
+    CALIBRATE_PROGRESS: Template
+    CALIBRATE_TITLE: Template
+    CALIBRATE_CLAIM_RESULTS: Template
+    CALIBRATE_CLAIM_FIRST: Template
+    CALIBRATE_MEASURED: Template
+    CALIBRATE_TOO_FEW: Template
+    CALIBRATE_NOTHING: Template
+    CALIBRATE_STORED: Template
+    COLUMN_CLAIM: Template
+    COLUMN_BAND: Template
+    COLUMN_RIGHT: Template
+    UNANSWERABLE_INVALID: Template
+    HELP_CALIBRATE: Template
+    HELP_CALIBRATE_CONFIG: Template
+    HELP_CALIBRATE_UNANSWERABLE: Template
     COMPARE_SENTENCE: Template
     COMPARE_SENTENCE_NO_EVIDENCE: Template
     ATTRIBUTION_ASKING: Template
@@ -800,6 +934,7 @@ class Message:
     HELP_INGEST_PATH: Template
     HELP_SOURCE_NAME: Template
     HELP_PARAGRAPHS: Template
+    HELP_ASK: Template
     HELP_RETRIEVE: Template
     HELP_QUESTION: Template
     HELP_CONFIG: Template

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import ir_measures
 from ir_measures import RR, P, R, Success, nDCG
-from scipy.stats import binom
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -134,5 +133,7 @@ def percentile_interval(values: Sequence[float], share: float) -> tuple[float, f
     """
     percentile(values, share)
     ordered = sorted(values)
+    from scipy.stats import binom
+
     low, high = (int(binom.ppf(level, len(values), share)) for level in (0.025, 0.975))
     return ordered[max(low, 1) - 1], ordered[min(high, len(values) - 1)]

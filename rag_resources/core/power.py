@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from statistics import stdev
 
 import numpy as np
-from scipy.stats import binom, nct
-from scipy.stats import t as student
 
 from rag_resources.core.comparison import ALPHA, HITS, QueryMetrics
 from rag_resources.core.errors import InvalidParameterError
@@ -217,6 +215,8 @@ def mcnemar_power(queries: int, difference: float, discordance: float) -> float:
     share = max(difference, discordance)
     if share <= 0:
         return 0.0
+    from scipy.stats import binom
+
     low, high = (int(binom.ppf(tail, queries, share)) for tail in (_TAIL, 1 - _TAIL))
     discordant = np.arange(low, high + 1)
     # Most losses, or gains, with which the test is still significant; -1: none.
@@ -243,6 +243,9 @@ def mean_power(queries: int, difference: float, spread: float) -> float:
         return 0.0
     if spread <= 0:
         return float(difference > 0)
+    from scipy.stats import nct
+    from scipy.stats import t as student
+
     critical = float(student.ppf(1 - ALPHA / 2, queries - 1))
     shift = difference * math.sqrt(queries) / spread
     return float(nct.sf(critical, queries - 1, shift))

@@ -63,13 +63,23 @@ class QuestionRules:
         intents: Regular expressions by intent, in the order in which they are tried.
         coordinated: How a further question begins that shares the question marks of the first;
             empty in a language without rules for it.
+        kinds: Regular expressions by the kind of answer asked for, in the order in which they are
+            tried.
     """
 
     idioms: list[str]
     joiners: dict[str, list[str]]
     tags: list[str]
     intents: dict[str, list[str]]
+    kinds: dict[str, list[str]]
     coordinated: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """Regular expressions by the kind of answer that a sentence which matches may hold."""
+
+    held: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class Rules:
     prefix: PrefixRules
     words: WordRules
     questions: QuestionRules
+    answers: AnswerRules
 
 
 def bind(
@@ -102,6 +113,7 @@ def bind(
         "prefix": PrefixRules,
         "words": WordRules,
         "questions": QuestionRules,
+        "answers": AnswerRules,
     }
     _bound[:] = [Rules(**{name: kinds[name](**data) for name, data in files.items()})]
     _questions.clear()

@@ -68,8 +68,10 @@ _CLOSERS = r"""["'”’»)\]*_`~]"""
 _OPENERS = r"""["'“‘«(\[*_`~¿¡—–-]"""
 # What may end a sentence: marks, with what they close, before white space. Between words without
 # white space ("Hola.Luego") a full stop ends one only after small letters and before a capital.
+# Marks are tried once, as a whole: of a run of them no part can be one where the whole is none, and
+# trying all parts would take the square of its length.
 _CANDIDATE = re.compile(
-    rf"(?P<marks>[.!?…]+)(?:(?P<closers>{_CLOSERS}*)(?=\s)"
+    rf"(?<![.!?…])(?P<marks>[.!?…]++)(?:(?P<closers>{_CLOSERS}*+)(?=\s)"
     rf"|(?<=[{_RULES.small_letters}]{{2}}[.!?…])(?=[¿¡]|[A-ZÁÉÍÓÚÑ][{_RULES.small_letters}\s]))"
 )
 _NEXT = re.compile(rf"\s*(?P<openers>(?:{_OPENERS}|\s)*)(?P<word>\w*)(?P<after>\.?)")

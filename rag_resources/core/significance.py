@@ -1,17 +1,16 @@
 """Paired statistics of two evaluations over the same questions: tests, intervals, correction.
 
 Comparing two evaluations with them belongs in `core.comparison`; the interval of a single
-proportion in `core.gate`.
+proportion in `core.gate`. SciPy is imported when something is tested: it takes a second.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import binomtest, norm
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -23,6 +22,7 @@ SEED = 20_070_906
 
 _BATCH = 500
 _ROUNDING = 1e-9
+_NORMAL = NormalDist()
 
 Matrix = NDArray[np.float64]
 
@@ -115,10 +115,10 @@ def _bca(differences: Matrix, resampled: Matrix, level: float) -> DifferenceInte
         float((resampled < mean - _ROUNDING).mean() + (resampled <= mean + _ROUNDING).mean()) / 2
     )
     inside = min(max(below, 1 / len(resampled)), 1 - 1 / len(resampled))
-    bias = float(norm.ppf(inside))
+    bias = _NORMAL.inv_cdf(inside)
     low, high = (
-        _quantile(resampled, float(norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z)))))
-        for z in norm.ppf([(1 - level) / 2, (1 + level) / 2])
+        _quantile(resampled, _NORMAL.cdf(bias + (bias + z) / (1 - acceleration * (bias + z))))
+        for z in map(_NORMAL.inv_cdf, ((1 - level) / 2, (1 + level) / 2))
     )
     return DifferenceInterval(low, high)
 
@@ -142,6 +142,8 @@ def mcnemar_p_value(lost: int, gained: int) -> float:
     """
     if lost + gained == 0:
         return 1.0
+    from scipy.stats import binomtest
+
     return float(binomtest(lost, lost + gained).pvalue)
 
 
@@ -152,6 +154,8 @@ def loss_p_value(lost: int, gained: int) -> float:
     """
     if lost + gained == 0:
         return 1.0
+    from scipy.stats import binomtest
+
     return float(binomtest(lost, lost + gained, alternative="greater").pvalue)
 
 
@@ -181,7 +185,7 @@ def paired_proportions_interval(
         raise InvalidParameterError(
             Message.PAIRED_COUNTS.format(lost=lost, gained=gained, queries=queries)
         )
-    critical = float(norm.ppf((1 + level) / 2))
+    critical = _NORMAL.inv_cdf((1 + level) / 2)
 
     def score(difference: float) -> float:
         """Score of the hypothesis that this is the true difference; decreasing in it."""
@@ -206,6 +210,8 @@ def _bound(score: Callable[[float], float], target: float, end: float, estimate:
     edge = end * (1 - 1e-12)
     if abs(score(edge)) <= abs(target):
         return end
+    from scipy.optimize import brentq
+
     return float(brentq(lambda difference: score(difference) - target, edge, estimate))
 
 

@@ -9,6 +9,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_resources.core.confidence import Confidence
+from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.places import DocumentPlace
 from rag_resources.core.query import TransformedQuery
 from rag_resources.core.retrievers import RankedList
@@ -144,6 +146,7 @@ class RetrievalResult:
         rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
+        document: What else is known of it as a part of its document; None without a place.
         matched_window: Offsets in the note of the few sentences that matched best; None if no
             windows were searched.
     """
@@ -162,6 +165,7 @@ class RetrievalResult:
     rerank_score: float | None = None
     start_char: int = 0
     place: DocumentPlace | None = None
+    document: DocumentPassage | None = None
     matched_window: tuple[int, int] | None = None
 
     @property
@@ -172,9 +176,12 @@ class RetrievalResult:
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store.
 
-        The metadata has a `place` and a `matchedWindow` only if the passage has them.
+        The metadata has a `place`, what a document adds, and a `matchedWindow` only if the passage
+        has them.
         """
         place = {"place": self.place.to_json()} if self.place else {}
+        if self.place and self.document:
+            place |= self.document.to_json(self.place, self.content)
         window = {"matchedWindow": list(self.matched_window)} if self.matched_window else {}
         return {
             "chunkId": str(self.chunk_id),
@@ -211,6 +218,7 @@ class RetrievalResponse:
         error: Why nothing could be searched; it is one of the messages too. None if something was
             searched, even if nothing was found.
         cached: Whether it comes from the cache.
+        confidence: How sure it is; None if nothing judged that.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -224,11 +232,16 @@ class RetrievalResponse:
     messages: tuple[str, ...] = ()
     error: str | None = None
     cached: bool = False
+    confidence: Confidence | None = None
 
     def reworded(self, render: Callable[[str], str]) -> "RetrievalResponse":
-        """Return the response with its messages and its error in other words."""
-        error = None if self.error is None else render(self.error)
-        return replace(self, messages=tuple(map(render, self.messages)), error=error)
+        """Return the response with everything that is told of it in other words."""
+        return replace(
+            self,
+            messages=tuple(map(render, self.messages)),
+            error=None if self.error is None else render(self.error),
+            confidence=self.confidence and self.confidence.reworded(render),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form of the command line, HTTP and the store."""
@@ -244,6 +257,7 @@ class RetrievalResponse:
             "messages": list(self.messages),
             "error": self.error,
             "cached": self.cached,
+            "confidence": self.confidence.to_json() if self.confidence else None,
         }
 
 

@@ -148,3 +148,16 @@ class LimitedCursor(psycopg.Cursor[Any]):
         connection: LimitedConnection = self.connection  # type: ignore[assignment]
         connection.limit_next_statement()
         return super().execute(*args, **kwargs)
+
+
+class LimitedRawCursor(psycopg.RawCursor[Any]):
+    """A `LimitedCursor` for statements with PostgreSQL's own placeholders: $1, $2 and so on.
+
+    psycopg sends them as they are. It takes others apart at every execution if they are long.
+    """
+
+    def execute(self, *args: Any, **kwargs: Any) -> Self:
+        """Execute a statement within the time left to the connection."""
+        connection: LimitedConnection = self.connection  # type: ignore[assignment]
+        connection.limit_next_statement()
+        return super().execute(*args, **kwargs)

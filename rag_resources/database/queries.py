@@ -1,5 +1,6 @@
 """The named queries of `sql/queries`, loaded once; the only way SQL reaches Python."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -25,3 +26,17 @@ def statement(name: str, **identifiers: sql.Composable) -> sql.Composed:
         identifiers: What its placeholders in braces stand for.
     """
     return sql.SQL(getattr(queries(), name).sql.rstrip(";\n ")).format(**identifiers)
+
+
+def numbered(query: sql.Composed) -> tuple[bytes, tuple[str, ...]]:
+    """Return a statement with PostgreSQL's own placeholders, and the parameters they stand for.
+
+    For `LimitedRawCursor`: the first parameter is $1, and so on.
+    """
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
+
+    text = re.sub(r"%\((\w+)\)s", number, query.as_string(None))
+    return text.replace("%%", "%").encode(), tuple(names)

@@ -356,8 +356,11 @@ class EmbeddedServer:
         started = changed = time.monotonic()
         size = cluster.log_size()
         while not self._answers_a_query(cluster):
+            # A process that is just replacing its program shows no arguments for a moment.
             if not cluster.is_served_by(pid):
-                return False
+                time.sleep(POLL_SECONDS)
+                if not cluster.is_served_by(pid):
+                    return False
             now = time.monotonic()
             if cluster.log_size() != size:
                 size, changed = cluster.log_size(), now

@@ -73,8 +73,16 @@ def compare_evaluations(
     after: StoredEvaluation,
     *,
     common_only: bool = False,
+    asked: Questions | None = None,
 ) -> EvaluationComparison:
     """Compare two evaluations over the same golden dataset.
+
+    Args:
+        connection: In a snapshot.
+        before: An evaluation.
+        after: Another one.
+        common_only: As `compare_by_name`.
+        asked: The questions of the second one if it is not stored.
 
     Raises:
         InvalidParameterError: Their golden datasets differ and `common_only` is not set; or they
@@ -87,7 +95,9 @@ def compare_evaluations(
             )
         )
     ids = (before.evaluation_id, after.evaluation_id)
-    questions = evaluated_questions(connection, ids)
+    questions: dict[UUID, Questions] = dict(evaluated_questions(connection, ids))
+    if asked is not None:
+        questions[after.evaluation_id] = asked
     for evaluation in (before, after):
         if evaluation.is_disturbed:
             reason = Message.DISTURBANCE.format(count=evaluation.degraded_queries)
@@ -115,11 +125,16 @@ def compare_evaluations(
 
 
 def compare_with_serving(
-    connection: Connection, evaluation: StoredEvaluation
+    connection: Connection, evaluation: StoredEvaluation, asked: Questions | None = None
 ) -> EvaluationComparison | None:
     """Compare an evaluation with that of the serving configuration; see `evaluation_of_serving`.
 
     Only the questions that both share are compared.
+
+    Args:
+        connection: In a snapshot.
+        evaluation: The one to compare.
+        asked: Its questions if it is not stored.
 
     Returns:
         None if what serves was never evaluated, or this is that evaluation, or the two share no
@@ -129,7 +144,7 @@ def compare_with_serving(
     if serving is None or serving.evaluation_id == evaluation.evaluation_id:
         return None
     try:
-        return compare_evaluations(connection, serving, evaluation, common_only=True)
+        return compare_evaluations(connection, serving, evaluation, common_only=True, asked=asked)
     except InvalidParameterError:
         return None
 

@@ -45,11 +45,10 @@ def count_and_read_evidence(
         settings: As `read_evidence`.
     """
     count_contents(connection)
+    reader = EvidenceReader(connection, gate, settings)
     named = {name: item.retrieval for name, item in configurations.items()}
     return {
-        item.evaluation_id: read_evidence(
-            connection, item, named.get(item.configuration), gate=gate, settings=settings
-        )
+        item.evaluation_id: reader.judge(item, named.get(item.configuration))
         for item in evaluations
     }
 
@@ -62,32 +61,60 @@ def read_evidence(
     gate: GateConfig,
     settings: SearchSettings,
 ) -> Evidence:
-    """Return the state of an evaluation.
+    """Return the state of one evaluation; the arguments are those of `EvidenceReader`."""
+    return EvidenceReader(connection, gate, settings).judge(evaluation, config)
+
+
+class EvidenceReader:
+    """Judges evaluations in one transaction; reads the questions and contents only once.
 
     Args:
         connection: Any, after `store.contents.count_contents`; what was written since counts as
             changed.
-        evaluation: To judge.
-        config: The configuration as it is now; None if it is gone.
         gate: How much may have changed.
         settings: The present ones.
     """
-    entries = list_golden(connection)
-    same_config = config is not None and config.config_hash == evaluation.config_hash
-    moved, notes = None, ChangedNotes()
-    if evaluation.contents is not None and evaluation.measured_at and config and same_config:
-        present = read_contents(connection, config, settings).contents
-        moved = moved_parts(evaluation.contents, present)
-        notes = read_changes(
-            connection, moved, measured_at=evaluation.measured_at, relevant=_relevant(entries)
+
+    def __init__(self, connection: Connection, gate: GateConfig, settings: SearchSettings) -> None:
+        self._connection = connection
+        self._gate = gate
+        self._settings = settings
+        entries = list_golden(connection)
+        self._golden_hash = golden_hash(entries)
+        self._relevant = _relevant(entries)
+        self._present: dict[str, Contents] = {}
+
+    def judge(self, evaluation: StoredEvaluation, config: RetrievalConfig | None) -> Evidence:
+        """Return the state of an evaluation.
+
+        Args:
+            evaluation: To judge.
+            config: The configuration as it is now; None if it is gone.
+        """
+        same_config = config is not None and config.config_hash == evaluation.config_hash
+        moved, notes = None, ChangedNotes()
+        if evaluation.contents is not None and evaluation.measured_at and config and same_config:
+            moved = moved_parts(evaluation.contents, self._contents(config))
+            notes = read_changes(
+                self._connection,
+                moved,
+                tenant=self._settings.tenant,
+                measured_at=evaluation.measured_at,
+                relevant=self._relevant,
+            )
+        return judge_evidence(
+            same_config=same_config,
+            same_golden=self._golden_hash == evaluation.golden_hash,
+            moved=moved if same_config else [],
+            notes=notes,
+            most=self._gate.changed_notes,
         )
-    return judge_evidence(
-        same_config=same_config,
-        same_golden=golden_hash(entries) == evaluation.golden_hash,
-        moved=moved if same_config else [],
-        notes=notes,
-        most=gate.changed_notes,
-    )
+
+    def _contents(self, config: RetrievalConfig) -> Contents:
+        key = config.config_hash
+        if key not in self._present:
+            self._present[key] = read_contents(self._connection, config, self._settings).contents
+        return self._present[key]
 
 
 def contents_measured(
@@ -112,7 +139,11 @@ def contents_measured(
     now = read_contents(connection, config, settings)
     moved = moved_parts(searched.contents, now.contents)
     notes = read_changes(
-        connection, moved, measured_at=searched.read_at, relevant=_relevant(entries)
+        connection,
+        moved,
+        tenant=settings.tenant,
+        measured_at=searched.read_at,
+        relevant=_relevant(entries),
     )
     evidence = judge_evidence(
         same_config=True, same_golden=True, moved=moved, notes=notes, most=gate.changed_notes

@@ -21,7 +21,7 @@ from rag_resources.core.errors import (
     InvalidInputError,
 )
 from rag_resources.core.evaluation import QueryOutcome, summarize
-from rag_resources.core.fusion_config import Feature, FeatureWeight, FusionConfig, LearnedModel
+from rag_resources.core.fusion_config import Feature, FusionConfig, LearnedModel
 from rag_resources.core.fusion_training import (
     KnownCandidate,
     KnownQuestion,
@@ -30,6 +30,7 @@ from rag_resources.core.fusion_training import (
     train,
 )
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import BOUND_MS, ask_in_full, golden_questions

@@ -23,6 +23,7 @@ from rag_resources.evaluation.summary import (
     gate_in_words,
     inferiority_in_words,
 )
+from rag_resources.store.comparison import Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ def read_gates(
     gate: GateConfig,
     evidence: Evidence,
     settings: SearchSettings,
+    asked: Questions | None = None,
 ) -> Gates:
     """Judge an evaluation by every gate, against what serves now.
 
@@ -182,8 +184,9 @@ def read_gates(
         gate: What it must reach.
         evidence: Whether it still stands for what it measured.
         settings: The present ones.
+        asked: The evaluation's questions if it is not stored.
     """
-    compared = compare_with_serving(connection, evaluation)
+    compared = compare_with_serving(connection, evaluation, asked)
     if compared is None:
         return judge_gates(evaluation, gate, None, evidence)
     against = Against(

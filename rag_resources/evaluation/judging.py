@@ -6,11 +6,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from rag_resources.answers.answerers import (
-    Answerer,
-    ExtractiveAnswerer,
-    LanguageModelAnswerer,
-)
+from rag_resources.answers.answerers import Answerer, build_answerer
+from rag_resources.answers.citing import passages_of
 from rag_resources.core.answers import Answer
 from rag_resources.core.errors import (
     DeadlineExceededError,
@@ -83,9 +80,7 @@ def build_judging(
     """
     if not name:
         return None
-    answerer: Answerer = ExtractiveAnswerer(language)
-    if language_model:
-        answerer = LanguageModelAnswerer(language_model, language=language)
+    answerer = build_answerer(language_model, language)
     concurrency = MAX_CALLS if language_model else 1
     if name == EmbeddedJudge.name:
         return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency)
@@ -128,7 +123,7 @@ def _judged(judging: Judging, outcome: QueryOutcome) -> JudgedAnswer | None:
     answer: Answer | None = None
     try:
         with judging.breaker.guard(_is_away):
-            answer = judging.answerer.answer(question, passages)
+            answer = judging.answerer.answer(question, passages_of(outcome.context))
             if not answer.found:
                 return JudgedAnswer(answer, _NOTHING_CLAIMED)
             return JudgedAnswer(answer, judging.judge.judge(question, answer.text, passages))

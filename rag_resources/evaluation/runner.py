@@ -2,24 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidGoldenDatasetError, ModelMissingError
-from rag_resources.core.evaluation import QueryOutcome, Summary, summarize
-from rag_resources.core.evidence import Contents, SearchSettings
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary, summarize
+from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
-from rag_resources.database.pool import Connection, Database
+from rag_resources.database.pool import Database
 from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.retrieval.profile import Profile, ProfileSummary
+from rag_resources.store.comparison import Questions, unstored_questions
 from rag_resources.store.contents import count_contents, forget_contents, read_contents
-from rag_resources.store.evaluations import EvaluationContext, insert_evaluation
+from rag_resources.store.evaluations import (
+    EvaluationContext,
+    insert_evaluation,
+    unstored_evaluation,
+)
 from rag_resources.store.golden import list_golden, locate_places
 from rag_resources.store.models import fetch_model
 from rag_resources.store.versions import read_present
@@ -99,51 +103,40 @@ def evaluate(
         return made
     with database.transaction() as connection:
         count_contents(connection)
-        evaluation_id = store_evaluation(
-            connection,
-            configuration,
-            config,
-            made,
+        contents = contents_measured(
+            connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
+        )
+        context = replace(
+            _context(configuration, config, versions),
             run_id=run_id,
-            contents=contents_measured(
-                connection, searched, config, entries, gate=gate or GateConfig(), settings=settings
-            ),
+            contents=contents,
             measured_at=searched.read_at,
         )
+        evaluation_id = insert_evaluation(connection, context, summary, outcomes)
         forget_contents(connection)
     return replace(made, evaluation_id=evaluation_id)
 
 
-def store_evaluation(
-    connection: Connection,
-    configuration: str,
-    config: RetrievalConfig,
-    made: Evaluation,
-    *,
-    run_id: str | None = None,
-    contents: Contents | None = None,
-    measured_at: datetime | None = None,
-) -> UUID:
-    """Store a finished evaluation under a configuration's name, in the caller's transaction.
+def as_stored(
+    configuration: str, config: RetrievalConfig, made: Evaluation
+) -> tuple[StoredEvaluation, Questions]:
+    """Return an evaluation that is not stored, with its questions, in the form gates judge.
 
     Args:
-        connection: In a transaction.
-        configuration: Its name.
+        configuration: The name of what was evaluated.
         config: Its settings.
         made: What `evaluate` returned.
-        run_id: Dagster's run, if any.
-        contents: What was searched; None: nothing will be promoted on it.
-        measured_at: When it began, by the database's clock.
     """
-    context = EvaluationContext(
+    stored = unstored_evaluation(_context(configuration, config, made.versions), made.summary)
+    return stored, unstored_questions(made.summary, made.outcomes)
+
+
+def _context(configuration: str, config: RetrievalConfig, versions: Versions) -> EvaluationContext:
+    return EvaluationContext(
         configuration=configuration,
         config=config,
-        golden_hash=made.versions.golden_hash,
-        model_digest=made.versions.model_digest,
-        index_version=made.versions.index_version,
-        chunking_hashes=made.versions.chunking_hashes,
-        run_id=run_id,
-        contents=contents,
-        measured_at=measured_at,
+        golden_hash=versions.golden_hash,
+        model_digest=versions.model_digest,
+        index_version=versions.index_version,
+        chunking_hashes=versions.chunking_hashes,
     )
-    return insert_evaluation(connection, context, made.summary, made.outcomes)

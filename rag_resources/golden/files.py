@@ -41,7 +41,7 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEn
 
     Properties: 30, 31, 32, 33.
     """
-    raw = _load(path)
+    raw = load_json(path)
     with database.transaction() as connection:
         return _parse(connection, raw, path, tenant)
 
@@ -66,7 +66,7 @@ def import_golden(
             are kept, as `import_entries` describes.
         run_id: Dagster's run, if any, for the history.
     """
-    raw = _load(path)
+    raw = load_json(path)
     with database.transaction() as connection:
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
         entries = _parse(connection, raw, path, tenant, may_be_empty=bool(orphaned))
@@ -226,7 +226,13 @@ def _entries_at(connection: Connection, moment: str) -> list[GoldenEntry]:
     return sorted(version.entries, key=lambda entry: entry.normalized_query)
 
 
-def _load(path: Path) -> Any:
+def load_json(path: Path) -> Any:
+    """Return the content of a JSON file of questions.
+
+    Raises:
+        InvalidSourceError: The file cannot be read.
+        InvalidGoldenDatasetError: It is not JSON; the message says where.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -11,8 +11,14 @@ import psycopg
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.chunking_version import chunking_hash
 from rag_resources.core.configuration import ChunkingConfig
-from rag_resources.core.contextual import contextual_prefix, contextual_topics, summarize
+from rag_resources.core.contextual import (
+    contextual_prefix,
+    contextual_topics,
+    summarize,
+    with_header,
+)
 from rag_resources.core.errors import IndexingError
+from rag_resources.core.structure_chunking import headers_above
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import Chunk, Note, TimeWindow
 from rag_resources.database.claims import until_none_is_left
@@ -58,13 +64,16 @@ def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
         return []
     chunks = chunk_note(note.note_id, note.content, config)
     summary = summarize(note.title, note.content)
+    headers = [""] * len(chunks)
+    if config.strategy == "structure":
+        headers = headers_above(note.content, [chunk.start_char for chunk in chunks])
     return [
         replace(
             chunk,
-            context=contextual_prefix(summary, chunks, index),
-            topics=contextual_topics(summary, chunks, index),
+            context=with_header(contextual_prefix(summary, chunks, index), header),
+            topics=with_header(contextual_topics(summary, chunks, index), header),
         )
-        for index, chunk in enumerate(chunks)
+        for index, (chunk, header) in enumerate(zip(chunks, headers, strict=True))
     ]
 
 

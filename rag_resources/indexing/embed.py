@@ -147,7 +147,8 @@ def _embed_claimed(
     claimed = [note.note_id for note in notes]
     chunks = store.select_chunk_texts(connection, model, claimed)
     texts = _texts(chunks)
-    known, made, errors = _embed_new(connection, embedder, texts, claimed)
+    find = partial(store.find_reusable, note_ids=claimed)
+    known, made, errors = embed_new(connection, embedder, texts, find)
     vectors = known | made
     ready: list[ChunkText] = []
     failures: list[Failure] = []
@@ -189,7 +190,8 @@ def _embed_note_texts(
     """Embed claimed notes as a whole."""
     model = embedder.info.name
     texts = {note.content_sha256: note.content for note in notes}
-    known, made, errors = _embed_new(connection, embedder, texts, [note.note_id for note in notes])
+    find = partial(store.find_reusable, note_ids=[note.note_id for note in notes])
+    known, made, errors = embed_new(connection, embedder, texts, find)
     vectors = known | made
     ready = [note for note in notes if note.content_sha256 in vectors]
     written = store.write_note_vectors(
@@ -215,16 +217,25 @@ def _embed_note_texts(
     return EmbeddedBatch(report, unfinished)
 
 
-def _embed_new(
-    connection: Connection, embedder: Embedder, texts: dict[bytes, str], note_ids: Sequence[UUID]
+def embed_new(
+    connection: Connection,
+    embedder: Embedder,
+    texts: dict[bytes, str],
+    find: Callable[[Connection, str, Iterable[bytes]], dict[bytes, HalfVector]],
 ) -> tuple[dict[bytes, HalfVector], dict[bytes, HalfVector], dict[bytes, str]]:
-    """Embed the texts, by content hash, for which the model has no vector yet.
+    """Embed the texts for which the model has no vector yet.
+
+    Args:
+        connection: In a transaction.
+        embedder: The model.
+        texts: By content hash.
+        find: Returns the stored vectors of a model for some of these hashes.
 
     Returns:
         The stored vectors, the new ones, and for each text without one the reason.
     """
     model = embedder.info.name
-    known = store.find_reusable(connection, model, texts, note_ids=note_ids) if texts else {}
+    known = find(connection, model, texts) if texts else {}
     made, errors = embed_each(
         embedder,
         {key: texts[key] for key in texts if key not in known},

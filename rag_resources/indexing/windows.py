@@ -13,11 +13,10 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
-from rag_resources.indexing.embed import EmbeddedBatch, EmbedReport, Queue, embed_all, embed_each
+from rag_resources.indexing.embed import EmbeddedBatch, EmbedReport, Queue, embed_all, embed_new
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import windows as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
-from rag_resources.store.models import keep_model
 from rag_resources.store.queues import NoteQueue, QueuedNote, claim_queued, count_queued
 from rag_resources.store.windows import ChunkToCut, Window
 
@@ -75,11 +74,8 @@ def _embed_claimed(
         if cut != chunk.stored:
             changed[chunk.chunk_id] = cut
     wanted = {window.text_sha256 for cut in changed.values() for window in cut}
-    known = store.find_reusable_windows(connection, model, wanted) if wanted else {}
-    made, errors = embed_each(
-        embedder,
-        {key: texts[key] for key in wanted if key not in known},
-        between=partial(keep_model, connection, model),
+    known, made, errors = embed_new(
+        connection, embedder, {key: texts[key] for key in wanted}, store.find_reusable_windows
     )
     ready = {
         chunk_id: cut

@@ -199,7 +199,7 @@ def _values(
         of_sample = source.golden == SAMPLE_GOLDEN
         own["GOLDEN_SOURCE"] = SAMPLE_SOURCE if of_sample else str(source.golden)
     shared = {
-        "CHUNKING": settings.chunking.model_dump(mode="json"),
+        "CHUNKING": settings.chunking.hashed,
         "EMBEDDING_MODELS": sorted(settings.embedding_models),
         "NOTE_EMBEDDING_MODEL": settings.note_embedding_model,
     }

@@ -20,7 +20,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
-from rag_resources.evaluation.evidence import read_evidence
+from rag_resources.evaluation.evidence import EvidenceReader
 from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference
 from rag_resources.reporting.data import (
     SHOWN_HISTORY,
@@ -83,11 +83,11 @@ def read_report(
             connection, {item.evaluation_id for item in (*leading, *befores.values())}
         )
         contrasts = _contrasts(leading, befores, questions)
+        evidence_reader = EvidenceReader(connection, gate, settings)
 
         def evidence_of(item: StoredEvaluation) -> Evidence:
             named = configurations.get(item.configuration)
-            config = named.retrieval if named else None
-            return read_evidence(connection, item, config, gate=gate, settings=settings)
+            return evidence_reader.judge(item, named.retrieval if named else None)
 
         def against(item: StoredEvaluation) -> Against | None:
             reference = references.get(item.config_hash)

@@ -80,6 +80,7 @@ def _result(
         created_at=note.created_at,
         start_char=chunk.start_char,
         place=passage.place,
+        document=passage.document,
         matched_window=(chunk.start_char + matched.start, chunk.start_char + matched.end)
         if matched
         else None,

@@ -1,4 +1,7 @@
-"""Finds candidates: all retrievers in one statement, or one by one if that fails.
+"""Finds candidates: all retrievers together, or one by one if that fails.
+
+Together they take one statement, based on the plan of an earlier question. The statement tells the
+present plan, too. If that is another one, planning and searching take a statement each.
 
 The statements themselves are in `retrieval.searching`.
 """
@@ -7,8 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
+import structlog
 
-from rag_resources.core.errors import DatabaseUnavailableError, DependencyOpenError
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import (
+    DatabaseTimeoutError,
+    DatabaseUnavailableError,
+    DependencyOpenError,
+)
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.types import Ranking
 from rag_resources.database.pool import Database
@@ -16,14 +25,19 @@ from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
 from rag_resources.retrieval.searching import Found, Search
+from rag_resources.store.search import SearchPlan
 
 # Shares of the time left: for all retrievers together before each is tried alone, and for each one
 # tried alone, so that some time always remains to fetch the passages.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
+# Plans kept for later questions: one for each tenant and model, and a few bytes.
+_MOST_PLANS = 1_000
 # SQLSTATE classes that mean the connection is lost or about to be: 08 connection exception, 57
 # operator intervention (PostgreSQL documentation, appendix A).
 _CONNECTION_CLASSES = ("08", "57")
+
+_log = structlog.get_logger()
 
 
 class Finder:
@@ -38,6 +52,7 @@ class Finder:
     def __init__(self, database: Database, breakers: Breakers) -> None:
         self._database = database
         self._breakers = breakers
+        self._plans: dict[tuple[object, ...], SearchPlan] = {}
 
     def find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
         """Search with the given retrievers; the stand-ins of those that fail take their place.
@@ -58,21 +73,52 @@ class Finder:
         return self._together(search, names) or self._apart(search, names)
 
     def _together(self, search: Search, names: Sequence[RetrieverName]) -> Found | None:
-        """Search in one statement; return None if that fails."""
+        """Search with all retrievers together; return None if that fails."""
         breakers = [self._breakers[search.dependency(name)] for name in names]
         if not all(breaker.is_closed for breaker in breakers):
             return None
         until = share(search.request.deadline, _SHARE_TOGETHER)
         try:
-            # One snapshot keeps candidates, their notes and the notes not yet chunked consistent.
-            with self._database.snapshot(until) as connection:
-                found = search.fetch(connection, search.rankings(connection, names), names)
+            found = self._at_once(search, names, until) or self._in_steps(search, names, until)
         except Exception as error:
             if _is_lost(error):
                 raise
             return None  # Running each alone will show which one failed, and why.
         for breaker in breakers:
             breaker.succeeded()
+        return found
+
+    def _at_once(
+        self, search: Search, names: Sequence[RetrieverName], until: Deadline
+    ) -> Found | None:
+        """Search in one statement under the plan of an earlier question; None if it has changed."""
+        key = search.plan_key(names)
+        plan = self._plans.get(key) if search.fits_one_statement else None
+        if plan is None:
+            return None
+        try:
+            with self._database.autocommit(until) as connection:
+                found = search.at_once(connection, names, plan)
+        except Exception as error:
+            if isinstance(error, DatabaseTimeoutError) or _is_lost(error):
+                raise
+            # As after a model was retired, whose tables the statement names. If it fails again and
+            # again, each question is searched twice, which nothing else would tell.
+            _log.warning("one_statement_failed", error=type(error).__name__)
+            found = None
+        if found is None:
+            self._plans.pop(key, None)
+        return found
+
+    def _in_steps(self, search: Search, names: Sequence[RetrieverName], until: Deadline) -> Found:
+        """Plan, search and fetch, and keep the plan for the next question."""
+        # One snapshot keeps candidates, their notes and the notes not yet chunked consistent.
+        with self._database.snapshot(until) as connection:
+            found = search.fetch(connection, search.rankings(connection, names), names)
+        if search.plan and search.fits_one_statement:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[search.plan_key(names)] = search.plan
         return found
 
     def _apart(self, search: Search, names: Sequence[RetrieverName]) -> Found:
@@ -87,9 +133,24 @@ class Finder:
         if not attempts.rankings:
             return Found(failures=attempts.failures)
         rankings = [ranking for found in attempts.rankings.values() for ranking in found]
-        with self._database.snapshot(search.request.deadline) as connection:
-            found = search.fetch(connection, rankings, tuple(attempts.rankings))
-        return replace(found, failures=attempts.failures)
+        return replace(
+            self._fetched(search, rankings, tuple(attempts.rankings)), failures=attempts.failures
+        )
+
+    def _fetched(
+        self, search: Search, rankings: Sequence[Ranking], worked: Sequence[RetrieverName]
+    ) -> Found:
+        """Fuse lists and fetch passages; without looking scores up if that fails by now."""
+        deadline = search.request.deadline
+        try:
+            with self._database.snapshot(deadline) as connection:
+                return search.fetch(connection, rankings, worked)
+        except Exception as error:
+            if isinstance(error, DatabaseTimeoutError) or _is_lost(error):
+                raise
+            search.stages.degrade("scores", error, component="database")
+            with self._database.snapshot(deadline) as connection:
+                return search.fetch(connection, rankings, worked, looks_up=False)
 
     def _try(
         self,

@@ -33,9 +33,13 @@ def messages(
         error: Why none answered.
         failures: The first error of each stage that failed.
     """
-    told = [
-        failure.message for failure in failures.values() if isinstance(failure, ModelMissingError)
-    ]
+    told = list(
+        dict.fromkeys(
+            failure.message
+            for failure in failures.values()
+            if isinstance(failure, ModelMissingError)
+        )
+    )
     if error:
         return (error, *told)
     missing = [

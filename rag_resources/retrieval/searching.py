@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse, narrow, on_scale
+from rag_resources.core.fusion import fuse, narrow, on_scale, shared_weights
 from rag_resources.core.fusion_config import Feature
 from rag_resources.core.learned_fusion import Features, candidate_features
 from rag_resources.core.recency import weigh_recency
@@ -23,7 +23,8 @@ from rag_resources.store.candidate_scores import look_up_scores, look_up_words, 
 from rag_resources.store.models import require_model
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
-from rag_resources.store.search import SearchScope, plan_search, search
+from rag_resources.store.search import SearchPlan, SearchScope, plan_search, search
+from rag_resources.store.search_at_once import AllAtOnce, Merging, search_at_once
 
 # Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5
@@ -71,11 +72,16 @@ class Found:
 
 
 class Search:
-    """The statements of one question."""
+    """The statements of one question.
+
+    Attributes:
+        plan: What the latest lists were based on; None before there were any.
+    """
 
     def __init__(self, question: Question) -> None:
         self._question = question
         self._requested: dict[tuple[RankedList, int], ListRequest] = {}
+        self.plan: SearchPlan | None = None
         self.request = question.request
         self.stages = question.stages
 
@@ -118,30 +124,134 @@ class Search:
         """
         scope = self._scope(searched=(*names, *beside))
         with self.stages.run("plan"):
-            plan = plan_search(
+            plan = self.plan = plan_search(connection, scope, models=self._models)
+        lists = self._lists(names, plan)
+        with self.stages.run("search"):
+            return search(connection, lists, scope.under(plan), pool=self._pool)
+
+    @property
+    def fits_one_statement(self) -> bool:
+        """Whether one statement can do it all, given a plan.
+
+        With filters the plan is not known before. A learned fusion and diversity read more.
+        """
+        config = self.request.config
+        return (
+            self.request.filters.is_empty
+            and config.fusion.model is None
+            and config.diversity_weight == 0
+        )
+
+    def plan_key(self, names: Sequence[RetrieverName]) -> tuple[object, ...]:
+        """Return what a plan depends on besides the database."""
+        scope = self._scope(searched=names)
+        searched = (scope.chunk_model, scope.window_model, scope.unchunked_only)
+        return self.request.tenant, *searched, self._models
+
+    def at_once(
+        self, connection: LimitedConnection, names: Sequence[RetrieverName], plan: SearchPlan
+    ) -> Found | None:
+        """Find candidates and fetch the passages of the best chunks in one statement.
+
+        Args:
+            connection: Outside a transaction.
+            names: Of the retrievers.
+            plan: From an earlier question.
+
+        Returns:
+            None if the plan has changed since.
+
+        Raises:
+            Exception: As `rankings`; also because the plan has changed.
+        """
+        config = self.request.config
+        lists = self._lists(names, plan)
+        if not lists:
+            return None
+        scales = tuple(map(_scale, lists)) if config.fusion.looks_up_scores else None
+        stubs = [_ranking_of(item) for item in lists]
+        merging = Merging(
+            tuple(shared_weights(stubs, config.retrievers)),
+            scales,
+            config.fusion.rank_constant if config.fusion.method == "rrf" else None,
+            self._count_shown,
+        )
+        with self.stages.run("search"):
+            made = search_at_once(
                 connection,
-                scope,
-                models=sorted({self.request.config.model, self._question.note_model}),
+                lists,
+                self._scope(searched=names).under(plan),
+                pool=self._pool,
+                models=self._models,
+                merging=merging,
             )
-            scope = scope.under(plan)
+        if not made.plan.decides_as(plan):
+            return None
+        looked_up = LookedUp()
+        if made.scores is not None:
+            looked_up = LookedUp(made.rankings, _on_scales(lists, made.scores))
+        return self._found(connection, made.rankings, names, looked_up, made)
+
+    def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
         lists = [item for name in names for item in RETRIEVERS[name].lists(self._question, plan)]
         self._requested |= {(item.name, item.question): item for item in lists}
-        pool = max(self.request.config.top_k.retrieval, self.request.top_k)
-        with self.stages.run("search"):
-            return search(connection, lists, scope, pool=pool)
+        return lists
+
+    @property
+    def _models(self) -> tuple[str, ...]:
+        return tuple(sorted({self.request.config.model, self._question.note_model}))
+
+    @property
+    def _pool(self) -> int:
+        return max(self.request.config.top_k.retrieval, self.request.top_k)
+
+    @property
+    def _count_shown(self) -> int:
+        """How many texts are probably needed."""
+        return max(self._count_considered, self.request.top_k, self.request.distinct_notes)
+
+    @property
+    def _count_considered(self) -> int:
+        """How many chunks are needed to put the results in their final order."""
+        config = self.request.config
+        return config.top_k.reranking if config.reranks or config.diversity_weight > 0 else 0
 
     def fetch(
         self,
         connection: LimitedConnection,
         rankings: Sequence[Ranking],
         worked: Sequence[RetrieverName],
+        *,
+        looks_up: bool = True,
     ) -> Found:
-        """Fuse the lists and fetch the passages of the best chunks."""
+        """Fuse the lists and fetch the passages of the best chunks.
+
+        Args:
+            connection: In a snapshot.
+            rankings: The lists.
+            worked: The retrievers that gave them.
+            looks_up: Whether scores that a list does not hold are looked up, if the fusion uses
+                them; otherwise they count as 0.
+        """
         config = self.request.config
         looked_up = LookedUp()
         if config.fusion.looks_up_scores:
             with self.stages.run("scores"):
-                looked_up = self._look_up(connection, rankings)
+                looked_up = (
+                    self._look_up(connection, rankings) if looks_up else self._held(rankings)
+                )
+        return self._found(connection, rankings, worked, looked_up)
+
+    def _found(
+        self,
+        connection: LimitedConnection,
+        rankings: Sequence[Ranking],
+        worked: Sequence[RetrieverName],
+        looked_up: LookedUp,
+        brought: AllAtOnce | None = None,
+    ) -> Found:
+        """Fuse the lists, and fetch what was not brought along of the passages of the best."""
+        config = self.request.config
         with self.stages.run("fuse"):
             fused = fuse(
                 rankings,
@@ -152,18 +262,23 @@ class Search:
                 tie_break=config.tie_break,
             )
             fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
-            reordered = config.reranks or config.diversity_weight > 0
-            considered = config.top_k.reranking if reordered else 0
-            best = tuple(fused[: max(considered, self.request.count_needed(fused))])
-        pairs = [(chunk.chunk_id, chunk.note_id) for chunk in best]
-        with self.stages.run("fetch"):
-            passages = fetch_passages(connection, pairs)
-            matched = self._matched(connection, best) if RetrieverName.WINDOWS in worked else {}
+            best = tuple(fused[: max(self._count_considered, self.request.count_needed(fused))])
+        passages = dict(brought.passages) if brought else {}
+        matched = dict(brought.matched) if brought else {}
+        missing = [chunk for chunk in best if chunk.chunk_id not in passages]
+        if missing:
+            with self.stages.run("fetch"):
+                pairs = [(chunk.chunk_id, chunk.note_id) for chunk in missing]
+                passages |= fetch_passages(connection, pairs)
+                if RetrieverName.WINDOWS in worked:
+                    matched |= self._matched(connection, missing)
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
         found = Found(kept, passages, matched, worked=tuple(worked), looked_up=looked_up)
-        return (
-            self._with_vectors(connection, found, pairs) if config.diversity_weight > 0 else found
+        if config.diversity_weight == 0:
+            return found
+        return self._with_vectors(
+            connection, found, [(chunk.chunk_id, chunk.note_id) for chunk in best]
         )
 
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
@@ -175,12 +290,15 @@ class Search:
             )
         candidates = {kind: list(ids) for kind, ids in found.items()}
         lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
-        scores = [
-            {key: on_scale(score, *_scale(item)) for key, score in own.items()}
-            for item, own in zip(lists, look_up_scores(connection, lists, candidates), strict=True)
-        ]
+        scores = _on_scales(lists, look_up_scores(connection, lists, candidates))
         words = self._words(connection, candidates) if self.request.config.fusion.model else None
         return LookedUp(rankings, scores, words)
+
+    def _held(self, rankings: Sequence[Ranking]) -> LookedUp:
+        """Return what the lists themselves hold, on their scales."""
+        lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
+        held = [{own.chunk_id: own.score for own in ranking.candidates} for ranking in rankings]
+        return LookedUp(rankings, _on_scales(lists, held))
 
     def _words(
         self, connection: LimitedConnection, candidates: Mapping[Documents, Sequence[UUID]]
@@ -238,3 +356,19 @@ class Search:
 def _scale(item: ListRequest) -> tuple[float, float]:
     """The range that a list's scores are mapped from: the model's, or that of BM25 by its bound."""
     return item.embedded.info.cosine_range if item.embedded else (0.0, 1.0)
+
+
+def _on_scales(
+    lists: Sequence[ListRequest], scores: Sequence[Mapping[UUID, float]]
+) -> list[dict[UUID, float]]:
+    """Map what every candidate scores in each list to that list's scale."""
+    return [
+        {key: on_scale(score, *_scale(item)) for key, score in own.items()}
+        for item, own in zip(lists, scores, strict=True)
+    ]
+
+
+def _ranking_of(item: ListRequest) -> Ranking:
+    """Return the ranking of a list before its candidates are known."""
+    model = item.embedded.info.name if item.embedded else ""
+    return Ranking(item.name, (), model, item.question)

@@ -14,13 +14,16 @@ from rag_resources.core.errors import (
     InvalidConfigurationError,
     MigrationHeldError,
 )
-from rag_resources.core.evaluation import StoredEvaluation, best_to_serve
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.evidence import Evidence, SearchSettings
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.serving_choice import Passed, best_to_serve
 from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.comparison import query_metrics
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.gates import Gates, read_gates
+from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import has_questions, latest_evaluation
 from rag_resources.store.holds import current_hold
@@ -127,8 +130,12 @@ def promote_best(
             reasons = reasons or Message.REFUSED_NO_CANDIDATES
             raise GateNotPassedError(Message.NOT_PROMOTED.format(reasons=reasons), **refused)
         serving = _serving(connection, configurations)
+        questions = evaluated_questions(connection, passed.keys())
         best = best_to_serve(
-            [evaluation for evaluation, _ in passed.values()],
+            [
+                Passed(evaluation, query_metrics(questions[key]))
+                for key, (evaluation, _) in passed.items()
+            ],
             serving=serving.retrieval.config_hash if serving else None,
         )
         changed = _promote(connection, best, configurations, run_id)
@@ -175,7 +182,8 @@ def needing_evaluation(
 
     These were evaluated, but what they searched has changed since. A candidate that is refused
     whatever an evaluation says is left out: its model was retired, or a person withdrew it and
-    names no other. What serves comes first, if another candidate is compared with it.
+    names no other. What serves comes first, if another candidate is compared with it, also if it
+    was never evaluated.
 
     Raises:
         MigrationHeldError: As `promote_best`.
@@ -206,7 +214,8 @@ def needing_evaluation(
         others = hashes - {serving.retrieval.config_hash} if serving else set()
         if serving and others:
             reference = evaluation_of_serving(connection, compared_hash=min(others))
-            if reference and is_outdated(serving, reference):
+            outdated = reference is None or is_outdated(serving, reference)
+            if outdated and _retirement(connection, serving) is None:
                 found.append(serving)
         for candidate, evaluation in candidates:
             withdrawn = name is None and _withdrawal(connection, evaluation) is not None

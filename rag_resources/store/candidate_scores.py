@@ -58,9 +58,11 @@ def look_up_scores(
     found: list[dict[UUID, float]] = [{} for _ in lists]
     own = OwnParameters()
     parts = [
-        sql.SQL("({})").format(_scores(item, number, candidates[DOCUMENTS_OF[item.name]], own))
+        sql.SQL("({})").format(
+            compose_scores(item, number, own.bind("ids", list(ids), DOCUMENTS_OF[item.name]), own)
+        )
         for number, item in enumerate(lists)
-        if candidates[DOCUMENTS_OF[item.name]]
+        if (ids := candidates[DOCUMENTS_OF[item.name]])
     ]
     if parts:
         query = sql.SQL("\nUNION ALL\n").join(parts)
@@ -69,11 +71,18 @@ def look_up_scores(
     return found
 
 
-def _scores(
-    item: ListRequest, number: int, ids: Sequence[UUID], own: OwnParameters
+def compose_scores(
+    item: ListRequest, number: int, wanted: sql.Composable, own: OwnParameters
 ) -> sql.Composed:
+    """Return the statement of what some documents score in one list.
+
+    Args:
+        item: The list.
+        number: Its position; its rows carry it.
+        wanted: The ids of the documents, an array.
+        own: Collects its parameters.
+    """
     documents = DOCUMENTS_OF[item.name]
-    wanted = own.bind("ids", list(ids), documents)
     if item.embedded is None:
         question = own.bind("query", searched_words(item.text), item.text)
         return statement(
@@ -132,6 +141,11 @@ def match_windows(
     query = statement("match_windows", **_vector(embedded, "chunk_windows", own))
     rows = connection.execute(query, {**own.values, "ids": list(chunk_ids)}).fetchall()
     return {row.chunk_id: Span(row.start_char, row.end_char) for row in rows}
+
+
+def compose_nearest_windows(embedded: EmbeddedQuery, own: OwnParameters) -> sql.Composed:
+    """Return the part of the query `search_at_once` that does what `match_windows` does."""
+    return statement("best_windows", **_vector(embedded, "chunk_windows", own))
 
 
 def _vector(embedded: EmbeddedQuery, family: str, own: OwnParameters) -> dict[str, sql.Composable]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from rag_resources.core.attribution import EvaluatedQuestion
-from rag_resources.core.evaluation import StoredEvaluation
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored
@@ -77,6 +77,30 @@ def evaluated_questions(
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
         )
     return found
+
+
+def unstored_questions(
+    summary: Summary, outcomes: Sequence[QueryOutcome]
+) -> dict[UUID, EvaluatedQuestion]:
+    """Return the questions of an evaluation that is not stored as `evaluated_questions` does."""
+    return {
+        UUID(outcome.key): EvaluatedQuestion(
+            golden_id=UUID(outcome.key),
+            query=outcome.golden.query,
+            category=outcome.golden.category,
+            relevant=outcome.golden.relevant_note_ids,
+            retrieved=tuple(map(UUID, outcome.judged.distinct)),
+            rank=outcome.judged.first_relevant_rank,
+            metrics=summary.per_query[outcome.key],
+            error=outcome.error,
+            passage_metrics=summary.passages.per_query.get(outcome.key),
+            places=frozenset(
+                (str(place.stated.note_id), place.stated.start, place.stated.end)
+                for place in outcome.places
+            ),
+        )
+        for outcome in outcomes
+    }
 
 
 def notes_since(

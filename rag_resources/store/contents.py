@@ -87,19 +87,22 @@ def read_changes(
     connection: Connection,
     moved: Sequence[Moved],
     *,
+    tenant: str,
     measured_at: datetime,
     relevant: Collection[UUID],
 ) -> ChangedNotes:
-    """Count the notes that the moved parts are about, and those that have expired since.
+    """Count a tenant's notes that the moved parts are about, and those that have expired since.
 
     Args:
         connection: Any, after `count_contents`.
         moved: What differs.
+        tenant: Whose notes count.
         measured_at: When the evaluation began, by the database's clock.
         relevant: The notes that golden questions name.
     """
     row = queries().read_changes(
         connection,
+        tenant=tenant,
         moved=Jsonb([asdict(item) for item in moved]),
         measured_at=measured_at,
         relevant=list(relevant),

@@ -4,25 +4,47 @@ Their types are in `core.documents`; implementations of its reader protocol read
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.documents import (
     Document,
-    DocumentReader,
     Page,
     PageFailure,
+    Route,
     Section,
     check_section,
 )
+from rag_resources.core.page_json import (
+    blocks_from_json,
+    blocks_to_json,
+    removals_from_json,
+    removals_to_json,
+)
 from rag_resources.core.places import Box, NoteSpan
+from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
 EXTRACTING = "extracting"
 """The stage stored for pages that could not be read."""
+
+
+class ReaderName(Protocol):
+    """A reader, or what is stored of one."""
+
+    @property
+    def name(self) -> str:
+        """For display."""
+        ...
+
+    @property
+    def reader_hash(self) -> str:
+        """Hash of its code and settings."""
+        ...
 
 
 def insert_document(
@@ -37,15 +59,20 @@ def insert_document(
         media_type=document.media_type,
         metadata=Jsonb(dict(document.metadata)),
         file_sha256=document.file_sha256,
+        file_url=None,
+        file_bytes=None,
         page_count=document.page_count,
         arrived_at=document.arrived_at,
     )
-    queries().insert_document_address(
+    queries().upsert_document_address(
         connection,
         tenant=tenant,
         source=source,
         address=document.address,
         document_id=document_id,
+        etag=None,
+        last_modified=None,
+        file_sha256=document.file_sha256,
     )
     return document_id
 
@@ -55,7 +82,7 @@ def write_pages(
     document_id: UUID,
     read: Sequence[Page | PageFailure],
     *,
-    reader: DocumentReader,
+    reader: ReaderName,
 ) -> None:
     """Store the pages and failures of a reader, in the caller's transaction.
 
@@ -150,12 +177,146 @@ def fetch_spans(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page as it is stored.
+
+    Attributes:
+        review: What a person decided about it: `accepted`, `dropped`, or empty.
+    """
+
+    page: Page
+    reader_hash: str
+    review: str
+
+
+def list_pages(connection: Connection, document_id: UUID) -> list[StoredPage]:
+    """Return the pages of a document, in order."""
+    return [_stored_page(row) for row in queries().list_pages(connection, document_id=document_id)]
+
+
+def replace_pages(
+    connection: Connection,
+    document_id: UUID,
+    read: Sequence[Page | PageFailure],
+    *,
+    reader: str,
+    reader_hash: str,
+) -> None:
+    """Store a complete reading in place of the earlier one, in the caller's transaction.
+
+    The sections of the document must be written again in the same transaction.
+    """
+    numbers = [item.number for item in read if isinstance(item, Page)]
+    queries().delete_other_pages(connection, document_id=document_id, numbers=numbers)
+    queries().delete_document_failures(connection, document_id=document_id, stage=EXTRACTING)
+    write_pages(connection, document_id, read, reader=_Read(reader, reader_hash))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The reader of pages that were read before."""
+
+    name: str
+    reader_hash: str
+
+
+def fetch_document(connection: Connection, document_id: UUID) -> Any | None:
+    """Return the row of a document; None if it is gone."""
+    return next(iter(queries().fetch_document(connection, document_id=document_id)), None)
+
+
+def lock_document(connection: Connection, document_id: UUID, *, tenant: str) -> Any | None:
+    """Return the row of a document, locked until commit; None if it is gone or somebody's.
+
+    Until commit no note can be deleted by a person, no file of the tenant be registered, and no
+    other document of the tenant be written.
+    """
+    queries().lock_tombstones(connection)
+    queries().lock_documents(connection, tenant=tenant)
+    return next(iter(queries().lock_document(connection, document_id=document_id)), None)
+
+
+def first_address(connection: Connection, document_id: UUID) -> str:
+    """Return the address by which a document is called."""
+    address: str = queries().first_address(connection, document_id=document_id)
+    return address
+
+
+def find_document_of_text(
+    connection: Connection, document_id: UUID, *, tenant: str, text_sha256: bytes
+) -> UUID | None:
+    """Return another document with the same text; None if there is none."""
+    found: UUID | None = queries().find_document_of_text(
+        connection, tenant=tenant, text_sha256=text_sha256, document_id=document_id
+    )
+    return found
+
+
+def merge_document(connection: Connection, document_id: UUID, *, into: UUID) -> None:
+    """Give the addresses of a document to another one with the same text, and delete it."""
+    queries().move_addresses(connection, document_id=document_id, to_document_id=into)
+    delete_document(connection, document_id)
+
+
+def list_section_notes(connection: Connection, document_id: UUID) -> list[Any]:
+    """Return the notes of a document: id, external_id, heading_path, content_sha256."""
+    return list(queries().list_section_notes(connection, document_id=document_id))
+
+
+def review_page(connection: Connection, document_id: UUID, number: int, review: str) -> None:
+    """Store what a person decided about a page: `accepted` or `dropped`."""
+    queries().review_page(connection, document_id=document_id, page_number=number, review=review)
+
+
+def unlink_sections(connection: Connection, document_id: UUID) -> None:
+    """Take the notes of a document out of it, until `write_sections` in the same transaction."""
+    queries().unlink_sections(connection, document_id=document_id)
+
+
+def delete_sections(connection: Connection, note_ids: Sequence[UUID]) -> int:
+    """Delete notes whose sections are gone; return how many there were."""
+    queries().delete_notes(connection, note_ids=list(note_ids))
+    return len(note_ids)
+
+
+def finish_document(
+    connection: Connection,
+    document_id: UUID,
+    *,
+    page_count: int,
+    text_sha256: bytes | None,
+    status: str,
+) -> None:
+    """Store what a document is after its pages were replaced."""
+    queries().finish_document(
+        connection,
+        document_id=document_id,
+        page_count=page_count,
+        text_sha256=text_sha256,
+        status=status,
+    )
+
+
+def write_failure(connection: Connection, document_id: UUID, failure: str) -> None:
+    """Store why the rest of a document could not be read, or nothing of it."""
+    told = to_stored(failure)
+    row = {
+        "document_id": document_id,
+        "page_number": None,
+        "stage": EXTRACTING,
+        "code": told.get("code", ""),
+        "details": Jsonb(told.get("values", told)),
+    }
+    queries().upsert_document_failure(connection, [row])
+
+
 def delete_document(connection: Connection, document_id: UUID) -> None:
     """Delete a document with its pages and notes, and everything derived from them."""
     queries().delete_document(connection, document_id=document_id)
 
 
-def _page_row(page: Page, reader: DocumentReader) -> dict[str, Any]:
+def _page_row(page: Page, reader: ReaderName) -> dict[str, Any]:
     return {
         "page_number": page.number,
         "sheet": page.sheet,
@@ -163,15 +324,17 @@ def _page_row(page: Page, reader: DocumentReader) -> dict[str, Any]:
         "reader_hash": reader.reader_hash,
         "route": page.route.value,
         "text": page.text,
-        "removed": Jsonb(
-            [{"start": r.start, "end": r.end, "reason": r.reason} for r in page.removed]
-        ),
+        "blocks": Jsonb(blocks_to_json(page.blocks)),
+        "removed": Jsonb(removals_to_json(page.removed)),
         "words": page.words,
         "quality": page.quality,
         "has_images": page.has_images,
         "has_tables": page.has_tables,
         "has_multiple_columns": page.has_multiple_columns,
         "word_count": page.word_count,
+        "notices": list(page.notices),
+        "left_out": Jsonb(dict(page.left_out)),
+        "metadata": Jsonb(dict(page.metadata)),
     }
 
 
@@ -194,3 +357,23 @@ def _span_row(span: NoteSpan) -> dict[str, Any]:
         "box": [box.left, box.top, box.right, box.bottom] if box else None,
         "cells": span.cells,
     }
+
+
+def _stored_page(row: Any) -> StoredPage:
+    page = Page(
+        number=row.page_number,
+        text=row.text,
+        route=Route(row.route),
+        sheet=row.sheet,
+        blocks=blocks_from_json(row.blocks, len(row.text)),
+        removed=removals_from_json(row.removed, len(row.text)),
+        words=None if row.words is None else bytes(row.words),
+        quality=row.quality,
+        has_images=row.has_images,
+        has_tables=row.has_tables,
+        has_multiple_columns=row.has_multiple_columns,
+        notices=tuple(row.notices),
+        left_out=row.left_out,
+        metadata=row.metadata,
+    )
+    return StoredPage(page, row.reader_hash, row.review or "")

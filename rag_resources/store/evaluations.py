@@ -1,8 +1,8 @@
 """Rows of `evaluation_results` and `evaluation_queries`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -76,32 +76,35 @@ def insert_evaluation(
         index_version=context.index_version,
         chunking_hashes=list(context.chunking_hashes),
         run_id=context.run_id,
-        total_queries=summary.total_queries,
-        failed_queries=summary.failed_queries,
-        degraded_queries=summary.degraded_queries,
-        hit_rate_at_10_low=summary.verdict.interval.low,
-        hit_rate_at_10_high=summary.verdict.interval.high,
-        latency_p50_ms=summary.latency.p50_ms,
-        latency_p95_ms=summary.latency.p95_ms,
-        latency_p99_ms=summary.latency.p99_ms,
-        latency_p95_low_ms=summary.latency_p95_interval[0],
-        latency_p95_high_ms=summary.latency_p95_interval[1],
-        latency_queries=summary.latency_queries,
-        late_queries=summary.late_queries,
-        served_hit_rate=summary.metrics[SERVED],
         stage_latencies=Jsonb({name: asdict(values) for name, values in summary.stages.items()}),
         breakdown=Jsonb(dict(summary.breakdown)),
-        gate=summary.verdict.state.value,
         contents=None if context.contents is None else Jsonb(context.contents),
         measured_at=context.measured_at,
         **_judge_columns(summary.judgements),
-        **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
-        **_passage_columns(summary.passages),
+        **_figures(summary),
     )
     queries().insert_evaluation_query(
         connection, [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
     )
     return evaluation_id
+
+
+def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredEvaluation:
+    """Return an evaluation that is not stored as if it had been read; its id is that of no row."""
+    figures = {name: value for name, value in _figures(summary).items() if name in _COLUMNS}
+    return StoredEvaluation(
+        evaluation_id=uuid4(),
+        configuration=context.configuration,
+        config=context.config.model_dump(mode="json"),
+        config_hash=context.config.config_hash,
+        golden_hash=context.golden_hash,
+        model=context.config.model,
+        model_digest=context.model_digest,
+        index_version=context.index_version,
+        chunking_hashes=context.chunking_hashes,
+        created_at=datetime.now(UTC),
+        **figures,
+    )
 
 
 def latest_evaluation(connection: Connection, configuration: str) -> StoredEvaluation | None:
@@ -128,7 +131,30 @@ def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
 
 def stored_evaluation(row: Any) -> StoredEvaluation:
     """Return a row of `evaluation_results` as a core object."""
-    return StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
+    found = StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
+    return replace(found, chunking_hashes=tuple(found.chunking_hashes))
+
+
+def _figures(summary: Summary) -> dict[str, Any]:
+    """The columns that hold what was measured."""
+    return {
+        "total_queries": summary.total_queries,
+        "failed_queries": summary.failed_queries,
+        "degraded_queries": summary.degraded_queries,
+        "hit_rate_at_10_low": summary.verdict.interval.low,
+        "hit_rate_at_10_high": summary.verdict.interval.high,
+        "latency_p50_ms": summary.latency.p50_ms,
+        "latency_p95_ms": summary.latency.p95_ms,
+        "latency_p99_ms": summary.latency.p99_ms,
+        "latency_p95_low_ms": summary.latency_p95_interval[0],
+        "latency_p95_high_ms": summary.latency_p95_interval[1],
+        "latency_queries": summary.latency_queries,
+        "late_queries": summary.late_queries,
+        "served_hit_rate": summary.metrics[SERVED],
+        "gate": summary.verdict.state.value,
+        **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
+        **_passage_columns(summary.passages),
+    }
 
 
 def _passage_columns(passages: PassageSummary) -> dict[str, Any]:

@@ -60,6 +60,19 @@ class StoredNote:
     metadata: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class CitedNote:
+    """A range of a stored note.
+
+    Attributes:
+        text: The characters of the range; fewer if the note is shorter by now.
+        content_sha256: Of the whole content.
+    """
+
+    text: str
+    content_sha256: bytes
+
+
 def note_id(tenant: str, source: str, external_id: str) -> UUID:
     """Return the id of a record of a source."""
     return uuid5(NAMESPACE, "\0".join((tenant, source, external_id)))
@@ -202,6 +215,27 @@ def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, 
     """Read notes by id; missing ones are left out."""
     rows = queries().fetch_notes(connection, note_ids=list(note_ids))
     return {row.id: Note(row.id, row.title, row.content, row.created_at) for row in rows}
+
+
+def fetch_cited(
+    connection: Connection, ranges: Sequence[tuple[UUID, int, int]]
+) -> list[CitedNote | None]:
+    """Read ranges of notes, in the order given; None if the note is gone.
+
+    Args:
+        connection: Any.
+        ranges: Note id, start and end of each.
+    """
+    found: list[CitedNote | None] = [None] * len(ranges)
+    rows = queries().fetch_cited(
+        connection,
+        note_ids=[note_id for note_id, _, _ in ranges],
+        starts=[start for _, start, _ in ranges],
+        ends=[end for _, _, end in ranges],
+    )
+    for row in rows:
+        found[row.number - 1] = CitedNote(row.text, bytes(row.content_sha256))
+    return found
 
 
 def note_content(connection: Connection, wanted: UUID) -> str:

@@ -3,13 +3,16 @@
 Finding results belongs in `store.search`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
+from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.places import DocumentPlace, places_of
+from rag_resources.core.temporal_context import Change, temporal_context
 from rag_resources.core.types import Chunk, Note, Vectors
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -23,17 +26,19 @@ class Passage:
     Attributes:
         chunk: A whole note is represented as a chunk of all its characters, with the note's id.
         place: Where the chunk is in its document; None if the note is not a section of one.
+        document: What else is known of it as a part of its document; None without a place.
     """
 
     chunk: Chunk
     note: Note
     place: DocumentPlace | None = None
+    document: DocumentPassage | None = None
 
 
 def fetch_passages(
     connection: Connection, found: Sequence[tuple[UUID, UUID]]
 ) -> dict[UUID, Passage]:
-    """Read the found passages, in one round trip; in two if some belong to documents.
+    """Read the found passages, in one round trip; in up to four if some belong to documents.
 
     Args:
         connection: Any.
@@ -47,6 +52,18 @@ def fetch_passages(
         chunk_ids=[chunk_id for chunk_id, _ in found],
         note_ids=[note_id for _, note_id in found],
     )
+    return passages_of(connection, rows)
+
+
+def passages_of(connection: Connection, rows: Iterable[Any]) -> dict[UUID, Passage]:
+    """Return the passages of rows with the columns of the query `fetch_passages`.
+
+    Takes a round trip if some belong to documents.
+
+    Args:
+        connection: Any.
+        rows: The first of each note has its content.
+    """
     notes: dict[UUID, Note] = {}
     passages = {}
     sections: dict[UUID, _Section] = {}
@@ -89,7 +106,55 @@ def _placed(
             section = sections[chunk.chunk_id]
             place = DocumentPlace(section.document_id, section.heading_path, places)
             placed[chunk.chunk_id] = replace(passages[chunk.chunk_id], place=place)
-    return placed
+    among = _among_documents(connection, list(placed.values()))
+    return {
+        chunk_id: replace(passage, document=among.get(chunk_id))
+        for chunk_id, passage in placed.items()
+    }
+
+
+def _among_documents(
+    connection: Connection, passages: Sequence[Passage]
+) -> dict[UUID, DocumentPassage]:
+    """Return what is known of passages as parts of their documents, by chunk id."""
+    if not passages:
+        return {}
+    chunks = [passage.chunk for passage in passages]
+    rows = queries().fetch_document_passages(
+        connection,
+        chunk_ids=[chunk.chunk_id for chunk in chunks],
+        note_ids=[chunk.note_id for chunk in chunks],
+        starts=[chunk.start_char for chunk in chunks],
+        ends=[chunk.end_char for chunk in chunks],
+    )
+    changes = _changes(connection, passages)
+    return {
+        row.id: DocumentPassage(
+            row.title,
+            row.earlier_chunks,
+            row.total_chunks,
+            row.previous_id,
+            row.next_id,
+            row.quality,
+            changes.get(row.id, ()),
+        )
+        for row in rows
+    }
+
+
+def _changes(connection: Connection, passages: Sequence[Passage]) -> dict[UUID, tuple[Change, ...]]:
+    """Return the changes in the tables of passages of sheets, by chunk id."""
+    of_sheets = [passage for passage in passages if passage.place and passage.place.places[0].sheet]
+    if not of_sheets:
+        return {}
+    # The row before a passage may be outside of it.
+    whole = [(passage.note.note_id, 0, len(passage.note.content)) for passage in of_sheets]
+    return {
+        passage.chunk.chunk_id: temporal_context(
+            passage.note.content, spans, passage.chunk.start_char, passage.chunk.end_char
+        )
+        for passage, spans in zip(of_sheets, fetch_spans(connection, whole), strict=True)
+    }
 
 
 def fetch_result_vectors(

@@ -3,7 +3,7 @@
 A new list has its query in `sql/queries/search.sql` and its entry in `_STATEMENTS`.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -63,13 +63,37 @@ class OwnParameters:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self._names: dict[Hashable, str] = {}
+        self._names: dict[tuple[str, Hashable], str] = {}
 
     def bind(self, name: str, value: object, key: Hashable) -> sql.Placeholder:
         """Return the placeholder for a value; equal keys must mean equal values."""
         numbered = self._names.setdefault((name, key), f"{name}_{len(self._names)}")
         self.values.setdefault(numbered, value)
         return sql.Placeholder(numbered)
+
+    def sources(self, lists: Sequence[ListRequest]) -> dict[str, tuple[str, int]]:
+        """Say of each parameter what it is, and of which list it is the first to be taken."""
+        found = {}
+        for (name, key), numbered in self._names.items():
+            same = (number for number, item in enumerate(lists) if own_key(item, name) == key)
+            found[numbered] = (name, next(same))
+        return found
+
+
+def own_key(item: ListRequest, name: str) -> Hashable:
+    """Return what identifies a parameter of a list: lists with the same one share it."""
+    if item.embedded is None:
+        return item.text if name == "query" else None
+    return {"vector": item.embedded.vector.tobytes(), "threshold": item.embedded.threshold}.get(
+        name
+    )
+
+
+def own_value(item: ListRequest, name: str) -> object:
+    """Return the value of a parameter of a list."""
+    if item.embedded is None:
+        return searched_words(item.text)
+    return HalfVector(item.embedded.vector) if name == "vector" else item.embedded.threshold
 
 
 ListStatement = Callable[[ListRequest, int, Reach, OwnParameters], sql.Composed]

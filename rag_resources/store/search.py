@@ -89,6 +89,16 @@ class SearchPlan:
     matching: int | None
     windowed: frozenset[str] = frozenset()
 
+    def decides_as(self, other: "SearchPlan") -> bool:
+        """Whether a search under the other plan is the same search."""
+        return self.decisions == other.decisions
+
+    @property
+    def decisions(self) -> tuple[object, ...]:
+        """What is decided by it: the number of visible notes only says whether they are few."""
+        selective = None if self.matching is None else self.matching <= SELECTIVE_NOTES
+        return self.any_unchunked, self.any_expired, self.models, selective, self.windowed
+
 
 def search(
     connection: Connection, lists: Sequence[ListRequest], scope: SearchScope, *, pool: int
@@ -112,6 +122,13 @@ def search(
         found[row.list].append(
             Candidate(row.chunk_id, row.note_id, float(row.score), row.created_at)
         )
+    return rankings_of(lists, found)
+
+
+def rankings_of(
+    lists: Sequence[ListRequest], found: Sequence[Sequence[Candidate]]
+) -> list[Ranking]:
+    """Return a ranking for each list from its candidates, which may come in any order."""
     return [
         Ranking(
             item.name,
@@ -128,6 +145,14 @@ def compose_search(
 ) -> tuple[sql.Composed, dict[str, Any]]:
     """Return the statement that fetches the lists (at least one), and its parameters."""
     own = OwnParameters()
+    query = compose_search_with(own, lists, scope, pool=pool)
+    return query, scope_parameters(scope) | own.values
+
+
+def compose_search_with(
+    own: OwnParameters, lists: Sequence[ListRequest], scope: SearchScope, *, pool: int
+) -> sql.Composed:
+    """Return the statement that fetches the lists (at least one); `own` collects its parameters."""
     reach = Reach(
         notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
         partial=scope.any_hidden or scope.any_unchunked,
@@ -138,41 +163,52 @@ def compose_search(
         sql.SQL("({})").format(list_statement(item, number, reach, own))
         for number, item in enumerate(lists)
     ]
-    query = statement(
+    return statement(
         "search_lists",
         materialized=_materialized(scope),
         any_unchunked=sql.Literal(scope.any_unchunked),
         visible_notes=_visible_notes(scope.filters),
         lists=sql.SQL("\nUNION ALL\n").join(parts),
     )
-    return query, _scope_parameters(scope) | own.values
 
 
 def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[str]) -> SearchPlan:
     """Read what decides how to search, in one round trip."""
-    query = statement(
+    parameters = scope_parameters(scope) | {"models": list(models)}
+    rows = _execute(connection, compose_plan(scope), parameters, scope)
+    return plan_of([row._asdict() for row in rows])
+
+
+def compose_plan(scope: SearchScope) -> sql.Composed:
+    """Return the statement that reads what decides how to search."""
+    return statement(
         "plan_search",
         visible_notes=_visible_notes(scope.filters),
         filtered=sql.Literal(not scope.filters.is_empty),
+        counted=sql.Literal(SELECTIVE_NOTES + 1),
     )
-    parameters = {"models": list(models), "counted": SELECTIVE_NOTES + 1}
-    rows = _execute(connection, query, _scope_parameters(scope) | parameters, scope)
+
+
+def plan_of(rows: Sequence[Mapping[str, Any]]) -> SearchPlan:
+    """Return the plan that the rows of the statement say, at least one."""
     known = {
-        row.name: ModelInfo(
-            row.name,
-            row.dimension,
-            row.provider,
-            row.digest,
-            row.similarity_threshold,
+        row["name"]: ModelInfo(
+            row["name"],
+            row["dimension"],
+            row["provider"],
+            row["digest"],
+            row["similarity_threshold"],
             0,
-            (row.cosine_low, row.cosine_high),
+            (row["cosine_low"], row["cosine_high"]),
         )
         for row in rows
-        if row.name is not None
+        if row["name"] is not None
     }
     first = rows[0]
-    windowed = frozenset(row.name for row in rows if row.has_windows)
-    return SearchPlan(first.any_unchunked, first.any_expired, known, first.matching, windowed)
+    windowed = frozenset(row["name"] for row in rows if row["has_windows"])
+    return SearchPlan(
+        first["any_unchunked"], first["any_expired"], known, first["matching"], windowed
+    )
 
 
 def _execute(
@@ -217,7 +253,8 @@ def _visible_notes(filters: RetrievalFilters) -> sql.Composed:
     )
 
 
-def _scope_parameters(scope: SearchScope) -> dict[str, Any]:
+def scope_parameters(scope: SearchScope) -> dict[str, Any]:
+    """Return the parameters that say which notes are searched."""
     filters = scope.filters
     return {
         "tenant": scope.tenant,

@@ -1,6 +1,7 @@
 """Reads what tells that stored vectors are the model's. The comparison is `indexing.verify`."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pgvector import HalfVector
@@ -32,13 +33,7 @@ def sample_embeddings(
     connection: Connection, model: str, window: TimeWindow, *, per_month: int
 ) -> list[StoredVector]:
     """Return both vectors of some chunks of each month, always the same ones."""
-    rows = queries().sample_embeddings(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        per_month=per_month,
-    )
+    rows = queries().sample_embeddings(connection, **_of(model, window), per_month=per_month)
     return [
         _stored(text, vector)
         for row in rows
@@ -53,13 +48,7 @@ def sample_windows(
     connection: Connection, model: str, window: TimeWindow, *, per_month: int
 ) -> list[StoredVector]:
     """Return the vectors of some small windows of each month, always the same ones."""
-    rows = queries().sample_windows(
-        connection,
-        model=model,
-        month_start=window.start,
-        month_end=window.end,
-        per_month=per_month,
-    )
+    rows = queries().sample_windows(connection, **_of(model, window), per_month=per_month)
     return [
         _stored(window_text(row.title, row.content[row.start_char : row.end_char]), row.embedding)
         for row in rows
@@ -70,13 +59,8 @@ def count_faulty_embeddings(
     connection: Connection, info: ModelInfo, window: TimeWindow
 ) -> FaultyVectors:
     """Count the chunks of a time window with a faulty vector of a model."""
-    row = queries().count_faulty_embeddings(
-        connection,
-        model=info.name,
-        dimension=info.dimension,
-        month_start=window.start,
-        month_end=window.end,
-    )
+    parameters = _of(info.name, window)
+    row = queries().count_faulty_embeddings(connection, **parameters, dimension=info.dimension)
     return FaultyVectors(*row)
 
 
@@ -84,14 +68,14 @@ def count_faulty_windows(
     connection: Connection, info: ModelInfo, window: TimeWindow
 ) -> FaultyVectors:
     """Count the small windows of a time window with a faulty vector of a model."""
-    row = queries().count_faulty_windows(
-        connection,
-        model=info.name,
-        dimension=info.dimension,
-        month_start=window.start,
-        month_end=window.end,
-    )
+    parameters = _of(info.name, window)
+    row = queries().count_faulty_windows(connection, **parameters, dimension=info.dimension)
     return FaultyVectors(*row)
+
+
+def _of(model: str, window: TimeWindow) -> dict[str, Any]:
+    """The parameters that all of these queries have."""
+    return {"model": model, "month_start": window.start, "month_end": window.end}
 
 
 def _stored(text: str, vector: HalfVector) -> StoredVector:

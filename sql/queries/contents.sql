@@ -35,7 +35,7 @@ SELECT c.month, c.part, c.fingerprint, c.writes, c.row_count, c.note_ids, c.note
 ON CONFLICT (month, part, fingerprint) DO UPDATE SET is_present = TRUE, revision = p.revision + excluded.revision;
 
 -- name: forget_contents!
--- Delete past contents that the latest evaluation of no configuration names.
+-- Delete past contents that neither the latest evaluation of a configuration nor a calibration names.
 DELETE FROM month_contents AS c
 WHERE
     NOT c.is_present
@@ -45,6 +45,10 @@ WHERE
             ORDER BY e.configuration, e.created_at DESC, e.id
         ) AS l
         WHERE ltrim(l.contents -> c.month::text ->> c.part, '~') = c.fingerprint
+    )
+    AND NOT EXISTS (
+        SELECT FROM calibrations AS k
+        WHERE ltrim(k.contents -> c.month::text ->> c.part, '~') = c.fingerprint
     );
 
 -- name: read_contents
@@ -96,11 +100,11 @@ FROM embedding_models AS m WHERE m.retired_at IS NULL AND 'model/' || m.name = A
 SELECT clock_timestamp();
 
 -- name: read_changes^
--- How many notes there are, how many of them changed or expired since an evaluation, and how many of these some
--- questions need.
--- params:  moved jsonb (an array of {month, part, before, after}; the last two are fingerprints or null, and before
---          may follow a ~), measured_at timestamptz,
---          relevant uuid[]
+-- How many notes a tenant has, how many of them changed or expired since an evaluation, and how many of these some
+-- questions need. Nobody recorded whose a changed or deleted note was: only what is new is known to be another
+-- tenant's, so all others count.
+-- params:  tenant text, moved jsonb (an array of {month, part, before, after}; the last two are fingerprints or null,
+--          and before may follow a ~), measured_at timestamptz, relevant uuid[]
 -- returns: notes bigint, changed bigint, relevant bigint, expired bigint, is_known bool (false if what was there is not
 --          kept any more, so that it cannot be compared note by note)
 WITH moved AS MATERIALIZED (
@@ -114,7 +118,9 @@ WITH moved AS MATERIALIZED (
 
 expired AS MATERIALIZED (
     SELECT n.id FROM notes AS n CROSS JOIN clock_timestamp() AS c (now)
-    WHERE n.expires_at > least(:measured_at, c.now) AND n.expires_at <= greatest(:measured_at, c.now)
+    WHERE
+        n.tenant_id = :tenant
+        AND n.expires_at > least(:measured_at, c.now) AND n.expires_at <= greatest(:measured_at, c.now)
 ),
 
 changed AS MATERIALIZED (
@@ -125,16 +131,19 @@ changed AS MATERIALIZED (
             SELECT coalesce(o.id, n.id) AS id
             FROM unnest(m.old_ids, m.old_hashes) AS o (id, hash)
             FULL JOIN unnest(m.new_ids, m.new_hashes) AS n (id, hash) ON n.id = o.id
-            WHERE o.hash IS DISTINCT FROM n.hash
+            WHERE
+                o.hash IS DISTINCT FROM n.hash
+                AND (
+                    o.id IS NOT NULL
+                    OR NOT EXISTS (SELECT FROM notes AS t WHERE t.id = n.id AND t.tenant_id <> :tenant)
+                )
         ) AS d
     UNION
     SELECT e.id FROM expired AS e
 )
 
 SELECT
-    (
-        SELECT coalesce(sum(c.row_count), 0)::bigint FROM month_contents AS c WHERE c.is_present AND c.part = 'notes'
-    ) AS notes,
+    (SELECT count(*) FROM notes AS n WHERE n.tenant_id = :tenant) AS notes,
     (SELECT count(*) FROM changed) AS changed,
     (SELECT count(*) FROM changed AS c WHERE c.id = ANY(:relevant)) AS relevant,
     (SELECT count(*) FROM expired) AS expired,

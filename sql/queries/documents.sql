@@ -1,32 +1,348 @@
 -- name: insert_document$
--- params:  tenant text, source text, title text, media_type text, metadata jsonb, file_sha256 bytea, page_count int,
---          arrived_at timestamptz
+-- params:  tenant text, source text, title text, media_type text, metadata jsonb, file_sha256 bytea, file_url text or
+--          null, file_bytes bigint or null, page_count int or null, arrived_at timestamptz or null (now)
 -- returns: id uuid
-INSERT INTO documents (tenant_id, source, title, media_type, metadata, file_sha256, page_count, arrived_at)
-VALUES (:tenant, :source, :title, :media_type, :metadata, :file_sha256, :page_count, :arrived_at)
+INSERT INTO documents (
+    tenant_id, source, title, media_type, metadata, file_sha256, file_url, file_bytes, page_count, arrived_at
+)
+VALUES (
+    :tenant, :source, :title, :media_type, :metadata, :file_sha256, :file_url, :file_bytes, :page_count,
+    coalesce(:arrived_at, now())
+)
 RETURNING id;
 
--- name: insert_document_address!
--- params:  tenant text, source text, address text, document_id uuid
-INSERT INTO document_addresses (tenant_id, source, address, document_id)
-VALUES (:tenant, :source, :address, :document_id);
+-- name: upsert_document_address!
+-- Store what was found at an address, and which document it is.
+-- params:  tenant text, source text, address text, document_id uuid, etag text or null, last_modified text or null,
+--          file_sha256 bytea
+INSERT INTO document_addresses (tenant_id, source, address, document_id, etag, last_modified, file_sha256)
+VALUES (:tenant, :source, :address, :document_id, :etag, :last_modified, :file_sha256)
+ON CONFLICT (tenant_id, source, address) DO UPDATE SET
+    document_id = excluded.document_id, etag = excluded.etag, last_modified = excluded.last_modified,
+    file_sha256 = excluded.file_sha256, checked_at = now(), missing_since = NULL;
+
+-- name: lock_documents!
+-- One run at a time registers the files of a tenant, until commit.
+-- params:  tenant text
+SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
+
+-- name: list_addresses
+-- What was found at the addresses of a source.
+-- params:  tenant text, source text
+-- returns: address text, document_id uuid, etag text or null, last_modified text or null, file_sha256 bytea or null,
+--          missing_since timestamptz or null, title text, metadata jsonb (of the document)
+SELECT
+    a.address, a.document_id, a.etag, a.last_modified, a.file_sha256, a.missing_since, d.title, d.metadata
+FROM document_addresses AS a
+INNER JOIN documents AS d ON d.id = a.document_id
+WHERE a.tenant_id = :tenant AND a.source = :source
+ORDER BY a.address;
+
+-- name: mark_missing_addresses
+-- Note which addresses a source has lost, and which it has again.
+-- params:  tenant text, source text, addresses text[] (those that it has)
+-- returns: address text (lost now)
+UPDATE document_addresses AS a
+SET missing_since = CASE WHEN a.address = ANY(:addresses) THEN NULL ELSE now() END
+WHERE a.tenant_id = :tenant AND a.source = :source AND (a.address = ANY(:addresses)) = (a.missing_since IS NOT NULL)
+RETURNING a.address, a.missing_since IS NOT NULL AS missing;
+
+-- name: find_document_of_file$
+-- The document of a file that was found before, at any address.
+-- params:  tenant text, file_sha256 bytea
+-- returns: uuid or nothing
+-- index:   document_addresses_file_idx
+SELECT a.document_id FROM document_addresses AS a
+WHERE a.tenant_id = :tenant AND a.file_sha256 = :file_sha256
+ORDER BY a.address LIMIT 1;
+
+-- name: count_addresses$
+-- params:  document_id uuid
+-- returns: bigint
+-- index:   document_addresses_document_idx
+SELECT count(*) FROM document_addresses AS a WHERE a.document_id = :document_id;
+
+-- name: replace_document_file!
+-- The file of a document has changed: it is read anew. Its pages and notes stay until then.
+-- params:  document_id uuid, title text, media_type text, metadata jsonb, file_sha256 bytea, file_url text,
+--          file_bytes bigint
+UPDATE documents SET
+    title = :title, media_type = :media_type, metadata = :metadata, file_sha256 = :file_sha256, file_url = :file_url,
+    file_bytes = :file_bytes, status = 'pending', updated_at = now()
+WHERE id = :document_id;
+
+-- name: update_document_metadata!
+-- Store other metadata of a document, and of its notes: what it says is a filter of theirs.
+-- params:  document_id uuid, title text, metadata jsonb
+WITH changed AS (
+    UPDATE documents AS d SET title = :title, metadata = :metadata, updated_at = now()
+    WHERE d.id = :document_id
+)
+
+UPDATE notes AS n
+SET metadata = :metadata || jsonb_build_object('file', n.metadata -> 'file', 'section', n.metadata -> 'section')
+WHERE n.document_id = :document_id;
+
+-- name: set_document_status!
+-- params:  document_id uuid, status text
+UPDATE documents SET status = :status, updated_at = now() WHERE id = :document_id AND status <> :status;
+
+-- name: fetch_document
+-- A document, locked until commit if wanted.
+-- params:  document_id uuid
+-- returns: the columns of documents
+SELECT d.* FROM documents AS d WHERE d.id = :document_id;
+
+-- name: lock_document
+-- A document that nobody else works on, locked until commit; no row if somebody does.
+-- params:  document_id uuid
+-- returns: the columns of documents
+SELECT d.* FROM documents AS d WHERE d.id = :document_id FOR UPDATE SKIP LOCKED;
+
+-- name: first_address$
+-- params:  document_id uuid
+-- returns: text: its alphabetically first address that still has it, else any
+-- index:   document_addresses_document_idx
+SELECT a.address FROM document_addresses AS a
+WHERE a.document_id = :document_id
+ORDER BY a.missing_since IS NOT NULL, a.address LIMIT 1;
+
+-- name: find_document_of_text$
+-- Another document of the tenant with the same text, already read.
+-- params:  tenant text, text_sha256 bytea, document_id uuid
+-- returns: uuid or nothing
+-- index:   documents_text_idx
+SELECT d.id FROM documents AS d
+WHERE d.tenant_id = :tenant AND d.text_sha256 = :text_sha256 AND d.id <> :document_id
+ORDER BY d.arrived_at, d.id LIMIT 1;
+
+-- name: move_addresses!
+-- params:  document_id uuid, to_document_id uuid
+UPDATE document_addresses SET document_id = :to_document_id WHERE document_id = :document_id;
+
+-- name: finish_document!
+-- Store what a document is after its pages were replaced.
+-- params:  document_id uuid, page_count int, text_sha256 bytea or null, status text
+UPDATE documents SET
+    page_count = :page_count, text_sha256 = :text_sha256, status = :status, updated_at = now()
+WHERE id = :document_id;
+
+-- name: delete_other_pages!
+-- Delete the pages of a document but for these.
+-- params:  document_id uuid, numbers int[]
+DELETE FROM document_pages AS p WHERE p.document_id = :document_id AND p.page_number <> ALL(:numbers);
+
+-- name: delete_document_failures!
+-- params:  document_id uuid, stage text
+DELETE FROM document_failures AS f WHERE f.document_id = :document_id AND f.stage = :stage;
+
+-- name: list_pages
+-- params:  document_id uuid
+-- returns: the columns of document_pages
+-- index:   document_pages_pkey
+SELECT p.* FROM document_pages AS p WHERE p.document_id = :document_id ORDER BY p.page_number;
+
+-- name: review_page!
+-- params:  document_id uuid, page_number int, review text
+UPDATE document_pages SET review = :review WHERE document_id = :document_id AND page_number = :page_number;
+
+-- name: list_section_notes
+-- The notes of a document, in its order.
+-- params:  document_id uuid
+-- returns: id uuid, external_id text, heading_path text[], content_sha256 bytea
+-- index:   notes_document_idx
+SELECT n.id, n.external_id, n.heading_path, n.content_sha256 FROM notes AS n
+WHERE n.document_id = :document_id ORDER BY n.section_index;
+
+-- name: unlink_sections!
+-- Notes of a document are none of its sections until they are linked again, in the same transaction: their numbers
+-- may change places.
+-- params:  document_id uuid
+-- index:   notes_document_idx
+UPDATE notes SET document_id = NULL, section_index = NULL WHERE document_id = :document_id;
+
+-- name: delete_notes!
+-- Delete notes whose section is gone, with everything derived from them.
+-- params:  note_ids uuid[]
+DELETE FROM notes AS n WHERE n.id = ANY(:note_ids);
+
+-- name: refresh_document_statuses!
+-- Bring the status of read documents up to date: whether their notes are chunked and embedded, whether pages are
+-- missing, and whether a new reading waits for a person.
+-- params:  first timestamptz, after_last timestamptz
+-- index:   documents_arrival_idx
+UPDATE documents AS d SET status = s.status, updated_at = now()
+FROM (
+    SELECT
+        c.id,
+        CASE
+            WHEN EXISTS (SELECT FROM notes AS n WHERE n.document_id = c.id AND n.chunked_at IS NULL) THEN 'chunking'
+            WHEN EXISTS (
+                SELECT FROM notes AS n INNER JOIN pending_embeddings AS p ON p.note_id = n.id WHERE n.document_id = c.id
+            ) THEN 'embedding'
+            WHEN EXISTS (SELECT FROM document_failures AS f WHERE f.document_id = c.id) THEN 'partial'
+            WHEN EXISTS (
+                SELECT FROM document_extractions AS e WHERE e.document_id = c.id AND e.state = 'held'
+            ) THEN 'partial'
+            WHEN EXISTS (
+                SELECT FROM document_pages AS p
+                WHERE
+                    p.document_id = c.id AND p.review IS NULL AND (p.route = 'none' OR p.quality < :min_quality)
+            ) THEN 'partial'
+            ELSE 'completed'
+        END AS status
+    FROM documents AS c
+    WHERE
+        c.arrived_at >= :first AND c.arrived_at < :after_last
+        AND c.status IN ('chunking', 'embedding', 'completed', 'partial')
+) AS s
+WHERE s.id = d.id AND s.status <> d.status;
+
+-- name: list_documents
+-- The documents of a tenant, latest arrival first.
+-- params:  tenant text, name text or null (only those with this id, address or title), id uuid or null (that name as an
+--          id), row_limit int or null
+-- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
+--          low_quality bigint (pages nobody has reviewed), failures bigint, notes bigint, chunks bigint, quality double
+--          precision or null, held bool, total bigint (without the limit)
+SELECT
+    d.*, a.addresses, p.pages, p.words, p.needs_ocr, p.low_quality, p.quality,
+    (SELECT count(*) FROM document_failures AS f WHERE f.document_id = d.id) AS failures,
+    (SELECT count(*) FROM notes AS n WHERE n.document_id = d.id) AS notes,
+    (SELECT count(*) FROM notes AS n INNER JOIN chunks AS c ON c.note_id = n.id WHERE n.document_id = d.id) AS chunks,
+    (SELECT count(*) FROM document_extractions AS e WHERE e.document_id = d.id AND e.state = 'held') > 0 AS held,
+    count(*) OVER () AS total
+FROM documents AS d
+LEFT JOIN LATERAL (
+    SELECT
+        jsonb_agg(
+            jsonb_build_object('source', x.source, 'address', x.address, 'missingSince', x.missing_since)
+            ORDER BY x.address
+        ) AS addresses
+    FROM document_addresses AS x WHERE x.document_id = d.id
+) AS a ON TRUE
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) AS pages, coalesce(sum(x.word_count), 0) AS words,
+        count(*) FILTER (WHERE x.route = 'none' AND x.review IS NULL) AS needs_ocr,
+        count(*) FILTER (WHERE x.quality < :min_quality AND x.review IS NULL) AS low_quality,
+        avg(x.quality) AS quality
+    FROM document_pages AS x WHERE x.document_id = d.id
+) AS p ON TRUE
+WHERE
+    d.tenant_id = :tenant
+    AND (
+        :name::text IS NULL OR d.id = :id OR d.title = :name
+        OR EXISTS (SELECT FROM document_addresses AS x WHERE x.document_id = d.id AND x.address = :name)
+    )
+ORDER BY d.arrived_at DESC, d.id LIMIT :row_limit;
+
+-- name: list_document_failures
+-- params:  document_id uuid
+-- returns: page_number int or null, stage text, code text, details jsonb, occurred_at timestamptz
+SELECT f.page_number, f.stage, f.code, f.details, f.occurred_at FROM document_failures AS f
+WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
+
+-- name: count_documents
+-- What a month holds of documents.
+-- params:  tenant text, first timestamptz, after_last timestamptz
+-- returns: status text, documents bigint, pages bigint (of the files), failed_pages bigint
+-- index:   documents_arrival_idx
+SELECT
+    d.status, count(*) AS documents, coalesce(sum(d.page_count), 0) AS pages, coalesce(sum(f.pages), 0) AS failed_pages
+FROM documents AS d
+LEFT JOIN LATERAL (
+    SELECT count(*) AS pages FROM document_failures AS x WHERE x.document_id = d.id AND x.page_number IS NOT NULL
+) AS f ON TRUE
+WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+GROUP BY d.status ORDER BY d.status;
+
+-- name: list_document_ids
+-- The read documents of a window.
+-- params:  tenant text, first timestamptz, after_last timestamptz
+-- returns: id uuid
+-- index:   documents_arrival_idx
+SELECT d.id FROM documents AS d
+WHERE
+    d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+    AND EXISTS (SELECT FROM document_pages AS p WHERE p.document_id = d.id)
+ORDER BY d.arrived_at DESC, d.id;
+
+-- name: list_file_hashes
+-- All files that a document has had.
+-- params:  document_id uuid
+-- returns: file_sha256 bytea
+SELECT a.file_sha256 FROM document_addresses AS a
+WHERE a.document_id = :document_id AND a.file_sha256 IS NOT NULL
+UNION
+SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
+UNION
+SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id AND d.file_sha256 IS NOT NULL;
+
+-- name: bury_document!
+-- Remember that a person deleted a document, by hashes alone.
+-- params:  document_id uuid, reason text, text_sha256 bytea or null (null: the hash of the document's stored text)
+INSERT INTO deleted_documents (tenant_id, file_sha256, text_sha256, source, address, reason)
+SELECT DISTINCT ON (a.tenant_id, a.file_sha256)
+    a.tenant_id, a.file_sha256, coalesce(:text_sha256::bytea, d.text_sha256) AS text_sha256, a.source, a.address,
+    :reason AS words
+FROM document_addresses AS a
+INNER JOIN documents AS d ON d.id = a.document_id
+WHERE a.document_id = :document_id AND a.file_sha256 IS NOT NULL
+ORDER BY a.tenant_id, a.file_sha256, a.address
+ON CONFLICT (tenant_id, file_sha256) DO UPDATE SET
+    text_sha256 = excluded.text_sha256, source = excluded.source, address = excluded.address,
+    reason = excluded.reason, deleted_at = now();
+
+-- name: forget_section_tombstones!
+-- Keep nothing of the sections of a document that were deleted, now or before: the document is remembered instead.
+-- params:  document_id uuid, note_ids uuid[]
+DELETE FROM tombstones AS t
+WHERE t.note_id = ANY(:note_ids) OR t.note ->> 'document_id' = :document_id::uuid::text;
+
+-- name: find_deleted_document
+-- The deletion of a document with this file or text.
+-- params:  tenant text, file_sha256 bytea or null, text_sha256 bytea or null
+-- returns: address text, reason text, deleted_at timestamptz
+SELECT x.address, x.reason, x.deleted_at FROM deleted_documents AS x
+WHERE x.tenant_id = :tenant AND (x.file_sha256 = :file_sha256 OR x.text_sha256 = :text_sha256)
+ORDER BY x.deleted_at DESC LIMIT 1;
+
+-- name: forget_deleted_document
+-- Let the source bring a deleted document back. All files with its text are one document, and come back together.
+-- params:  tenant text, address text
+-- returns: address text
+DELETE FROM deleted_documents AS x
+WHERE
+    x.tenant_id = :tenant
+    AND (
+        x.address = :address
+        OR x.text_sha256 IN (
+            SELECT y.text_sha256 FROM deleted_documents AS y
+            WHERE y.tenant_id = :tenant AND y.address = :address
+        )
+    )
+RETURNING x.address;
 
 -- name: upsert_document_page*!
 -- Insert or update a page; an update keeps the spans that refer to it.
 -- params:  document_id uuid and the columns of document_pages
 INSERT INTO document_pages AS p (
     document_id, page_number, sheet, reader, reader_hash, route, text, removed, words, quality, has_images, has_tables,
-    has_multiple_columns, word_count
+    has_multiple_columns, word_count, blocks, notices, left_out, metadata
 )
 VALUES (
     :document_id, :page_number, :sheet, :reader, :reader_hash, :route, :text, :removed, :words, :quality, :has_images,
-    :has_tables, :has_multiple_columns, :word_count
+    :has_tables, :has_multiple_columns, :word_count, :blocks, :notices, :left_out,
+    :metadata
 )
 ON CONFLICT (document_id, page_number) DO UPDATE SET
     sheet = excluded.sheet, reader = excluded.reader, reader_hash = excluded.reader_hash, route = excluded.route,
     text = excluded.text, removed = excluded.removed, words = excluded.words, quality = excluded.quality,
     has_images = excluded.has_images, has_tables = excluded.has_tables,
-    has_multiple_columns = excluded.has_multiple_columns, word_count = excluded.word_count, extracted_at = now();
+    has_multiple_columns = excluded.has_multiple_columns, word_count = excluded.word_count, blocks = excluded.blocks,
+    notices = excluded.notices, left_out = excluded.left_out, metadata = excluded.metadata,
+    review = CASE WHEN p.text = excluded.text THEN p.review END, extracted_at = now();
 
 -- name: upsert_document_failure*!
 -- params:  document_id uuid, page_number int or null, stage text, code text, details jsonb

@@ -262,3 +262,15 @@ WHERE
     n.created_at >= :month_start AND n.created_at < :month_end
     AND (vector_dims(n.embedding) <> :dimension OR vector_norm(n.embedding::vector) = 0)
 ORDER BY n.created_at DESC, n.id;
+
+-- name: fetch_cited
+-- The characters of ranges of notes as they are now; an expired note is gone.
+-- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
+-- returns: number int (of the range, from 1), text, content_sha256 bytea
+-- index:   notes_pkey
+SELECT
+    f.number, substr(n.content, f.first + 1, f.last - f.first) AS text,
+    n.content_sha256
+FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
+INNER JOIN notes AS n ON n.id = f.note_id
+WHERE n.expires_at IS NULL OR n.expires_at > now();

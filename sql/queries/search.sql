@@ -46,7 +46,7 @@ unchunked_notes AS {materialized} (
 ),
 
 searched_chunks AS {materialized} (
-    SELECT c.id, c.note_id, n.created_at, c.tsv
+    SELECT c.id, c.note_id, n.created_at, c.tsv, c.weights
     FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
     WHERE
         {any_unchunked} IS FALSE
@@ -58,6 +58,128 @@ searched_chunks AS {materialized} (
 )
 
 {lists};
+
+-- name: search_at_once
+-- A whole question in one statement: what decides how to search, the candidates of all lists with their scores, and
+-- what is shown of those that probably lead. The caller fuses the scores; {score_parts} only decides whose texts come.
+-- params:  {searches} and {plan}: the statements search_lists and plan_search, with their parameters; {known}: relation
+--          (list int, id uuid, score float8), what counts of the candidates; {score_parts}: one of those below;
+--          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} (a literal, >= 1); {nearest}: one
+--          of those below
+-- returns: a row for each candidate, or a single one: facts json (the rows of plan_search; only in the first row),
+--          id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[], known_lists int[],
+--          known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages, window_start int,
+--          window_end int
+WITH found AS MATERIALIZED ({searches}),
+
+candidates AS MATERIALIZED (
+    SELECT
+        f.chunk_id, f.note_id, f.created_at, array_agg(f.list) AS lists, array_agg(f.score) AS scores
+    FROM found AS f GROUP BY f.chunk_id, f.note_id, f.created_at
+),
+
+known AS MATERIALIZED ({known}),
+
+fused AS (
+    SELECT p.id, sum(p.part) AS score, array_agg(p.list) AS known_lists, array_agg(p.score) AS known_scores
+    FROM ({score_parts}) AS p GROUP BY p.id
+),
+
+ranked AS MATERIALIZED (
+    SELECT
+        c.chunk_id, c.note_id, c.created_at, c.lists, c.scores, f.known_lists, f.known_scores,
+        row_number() OVER best_first AS place,
+        row_number() OVER (PARTITION BY c.note_id ORDER BY f.score DESC NULLS LAST, c.chunk_id) AS place_in_note
+    FROM candidates AS c LEFT JOIN fused AS f ON f.id = c.chunk_id
+    WINDOW best_first AS (ORDER BY f.score DESC NULLS LAST, c.chunk_id)
+),
+
+best AS MATERIALIZED (SELECT r.chunk_id, r.note_id, r.place_in_note FROM ranked AS r WHERE r.place <= {shown}),
+
+texts AS (
+    SELECT
+        b.chunk_id, n.title, CASE WHEN b.place_in_note = 1 THEN n.content END AS note_content,
+        c.chunk_index, c.start_char, c.end_char, c.content, n.document_id, n.heading_path
+    FROM best AS b
+    INNER JOIN notes AS n ON n.id = b.note_id
+    LEFT JOIN chunks AS c ON c.id = b.chunk_id AND c.note_id = b.note_id
+    WHERE (n.expires_at IS NULL OR n.expires_at > now()) AND (c.id IS NOT NULL OR b.chunk_id = b.note_id)
+)
+
+SELECT
+    CASE WHEN r.place IS NULL OR r.place = 1 THEN p.facts END AS facts, r.chunk_id AS id, r.note_id, r.created_at,
+    r.lists, r.scores, CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
+    CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
+    t.chunk_id IS NOT NULL AS is_shown, t.title, t.note_content, t.chunk_index, t.start_char, t.end_char, t.content,
+    t.document_id, t.heading_path, w.window_start, w.window_end
+FROM (SELECT json_agg(f) AS facts FROM ({plan}) AS f) AS p
+LEFT JOIN ranked AS r ON TRUE
+LEFT JOIN texts AS t ON t.chunk_id = r.chunk_id
+LEFT JOIN ({nearest}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
+ORDER BY r.place;
+
+-- name: found_scores
+-- What search_at_once knows of the candidates if only what a list holds counts.
+SELECT f.list, f.chunk_id AS id, f.score FROM found AS f;
+
+-- name: parts_of_lists
+-- What each score adds if it is stretched over its list: the lowest counts 0, the highest its weight.
+-- params:  weights float8[] (one for each list)
+SELECT
+    k.list, k.id, k.score,
+    (:weights::float8[])[k.list + 1]
+    * coalesce((k.score - min(k.score) OVER own) / nullif(max(k.score) OVER own - min(k.score) OVER own, 0), 1) AS part
+FROM known AS k
+WINDOW own AS (PARTITION BY k.list);
+
+-- name: parts_of_ranks
+-- What each place in a list adds by reciprocal rank fusion.
+-- params:  weights float8[] (one for each list), rank_constant int
+SELECT
+    k.list, k.id, k.score,
+    (:weights::float8[])[k.list + 1]
+    / (:rank_constant + row_number() OVER (PARTITION BY k.list ORDER BY k.score DESC, k.id)) AS part
+FROM known AS k;
+
+-- name: parts_on_scales
+-- What each score adds on the fixed scale of its list.
+-- params:  weights float8[], lows float8[], highs float8[] (one for each list)
+SELECT
+    k.list, k.id, k.score,
+    (:weights::float8[])[k.list + 1] * greatest(
+        0,
+        least(
+            1,
+            (k.score - (:lows::float8[])[k.list + 1])
+            / ((:highs::float8[])[k.list + 1] - (:lows::float8[])[k.list + 1])
+        )
+    ) AS part
+FROM known AS k;
+
+-- name: candidate_chunks
+-- returns: uuid[]
+SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id <> c.note_id;
+
+-- name: candidate_notes
+-- returns: uuid[]
+SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id = c.note_id;
+
+-- name: no_windows
+-- What search_at_once shows of windows when none are searched.
+SELECT NULL::uuid AS chunk_id, NULL::integer AS window_start, NULL::integer AS window_end WHERE FALSE;
+
+-- name: best_windows
+-- The nearest window of each of the best candidates, as match_windows has it.
+-- params:  {vector} halfvec
+-- index:   the primary key of the model's partition
+SELECT b.chunk_id, m.start_char AS window_start, m.end_char AS window_end
+FROM best AS b
+CROSS JOIN
+    LATERAL (
+        SELECT w.start_char, w.end_char FROM {embeddings} AS w
+        WHERE w.model = {model} AND w.chunk_id = b.chunk_id
+        ORDER BY w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index LIMIT 1
+    ) AS m;
 
 -- name: search_vectors
 -- The nearest chunks, by cosine of their standard or contextual vectors, or the nearest whole notes.
@@ -138,10 +260,11 @@ WHERE w.model = {model} AND w.chunk_id = ANY(:ids)
 ORDER BY w.chunk_id, w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index;
 
 -- name: corpus_statistics
--- How many documents BM25 counts, and how long they are.
+-- How many documents BM25 counts, and how long they are; before the first count, the length of the stored weights.
 SELECT
     greatest(i.chunk_count, 1)::double precision AS document_count,
-    greatest(i.average_lexeme_occurrences, 1) AS average_length
+    CASE WHEN i.average_lexeme_occurrences > 0 THEN greatest(i.average_lexeme_occurrences, 1) ELSE 200 END
+        AS average_length
 FROM index_state AS i;
 
 -- name: question_lexemes
@@ -222,9 +345,10 @@ WHERE w.note_id = ANY({ids});
 -- name: search_chunk_words
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
 -- A candidate contains one of the rarest lexemes; lexemes are added while their document counts stay within the budget.
--- If even the rarest is in too many documents, a candidate must contain several of the rarest. Only the best candidates
--- by ts_rank are scored over all lexemes, so the cost does not grow with the corpus. {matched} names the relation that
--- candidates come from: all chunks if none is excluded, else the searched ones.
+-- If even the rarest is in too many, a candidate must contain several of the rarest. So the cost does not grow
+-- with the corpus. Candidates are ranked by their stored weights, which stand for a usual length; only the best are
+-- scored exactly, by the present average. {matched} names the relation that candidates come from: all chunks if none is
+-- excluded, else the searched ones.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
@@ -259,14 +383,20 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
                 )
             )::tsquery AS candidate_query,
             (array_agg(quote_literal(b.lexeme) ORDER BY b.document_count, b.lexeme))[1]::tsquery AS rarest_query,
-            (SELECT string_agg(quote_literal(x.lexeme), ' | ')::tsquery FROM lexemes AS x) AS full_query,
+            (
+                SELECT ('{{' || string_agg(w.dimension || ':' || w.idf, ',') || '}}/536870912')::sparsevec
+                FROM (
+                    SELECT lexeme_dimension(x.lexeme) AS dimension, max(x.idf)::real AS idf
+                    FROM lexemes AS x GROUP BY lexeme_dimension(x.lexeme)
+                ) AS w
+            ) AS weights,
             (SELECT array_agg(x.lexeme) FROM lexemes AS x) AS all_lexemes
         FROM budgeted AS b
     ),
 
     -- noqa: disable=AM09
     matched AS MATERIALIZED (
-        SELECT c.id, ts_rank(c.tsv, q.full_query) AS rank
+        SELECT c.id, -(c.weights <#> q.weights) AS rank
         FROM {matched} AS c INNER JOIN queries AS q ON c.tsv @@ q.candidate_query
         LIMIT {ranked}
     ),
@@ -278,7 +408,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
             SELECT w.* FROM matched AS w
             UNION ALL
             (
-                SELECT c.id, ts_rank(c.tsv, r.full_query) AS rank
+                SELECT c.id, -(c.weights <#> r.weights) AS rank
                 FROM {matched} AS c INNER JOIN queries AS r ON c.tsv @@ r.rarest_query
                 WHERE NOT EXISTS (SELECT FROM matched)
                 LIMIT {ranked}
@@ -332,8 +462,8 @@ ORDER BY score DESC, s.id;
 -- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
 -- models, and the number of visible notes up to a limit. They are counted only if they may be few: with filters, or
 -- with several tenants.
--- params:  model text (empty: none), window_model text (empty: none), models text[], counted int (the limit), those of
---          visible_notes
+-- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} (that limit, a literal),
+--          those of visible_notes
 -- returns: any_unchunked bool, any_expired bool, matching bigint or null, name text, dimension int, provider text,
 --          digest text, similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row
 --          for each requested model that is known and not retired, or a single row without a name
@@ -350,7 +480,7 @@ FROM (
         CASE
             WHEN {filtered} OR (SELECT min(n.tenant_id) <> max(n.tenant_id) FROM notes AS n)
                 -- noqa: disable=AM09
-                THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT :counted) AS c)
+                THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT {counted}) AS c)
                 -- noqa: enable=AM09
         END AS matching
 ) AS p

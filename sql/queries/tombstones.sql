@@ -81,10 +81,21 @@ WHERE t.tenant_id = :tenant AND (:name::text IS NULL OR t.note_id = :id OR t.ext
 ORDER BY t.deleted_at DESC, t.note_id, t.content_sha256 LIMIT :row_limit;
 
 -- name: restore_note!
--- Put a deleted note back into notes; it needs chunking.
+-- Put a deleted note back into notes; it needs chunking. If another section of its document has its number by now, it
+-- becomes the last one.
 -- params:  note_id uuid, content_sha256 bytea
 -- index:   tombstones_pkey
-SELECT restore_note(t.note) FROM tombstones AS t
+SELECT
+    restore_note(
+        t.note || coalesce(
+            (
+                SELECT jsonb_build_object('section_index', max(n.section_index) + 1) FROM notes AS n
+                WHERE n.document_id = (t.note ->> 'document_id')::uuid
+                HAVING bool_or(n.section_index = (t.note ->> 'section_index')::integer)
+            ), '{}'
+        )
+    ) AS restored
+FROM tombstones AS t
 WHERE t.note_id = :note_id AND t.content_sha256 = :content_sha256 AND t.note IS NOT NULL;
 
 -- name: delete_tombstone!

@@ -1,136 +1,145 @@
 """Kills each part of the product at random moments, and checks both databases afterwards.
 
 For every kind of `kinds.KINDS`, the work is first done undisturbed: that gives the end state and
-the time it takes. Then it is done again and again; something is killed at a moment of that time;
-what died is started again; and the work is repeated as a person would. The end state must be the
-same, and a minute after the restart no dead run may be in progress or hold up the queue.
+the time it takes. Then it is done again and again, from one copy of the database; something is
+killed at a moment of that time; what died is started again; and the work is repeated as a person
+would. The end state must be the same, and a minute after the restart no dead run may be in progress
+or hold up the queue.
 """
 
 import random
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
 from tests.crash.content import Content, differences
-from tests.crash.kinds import KINDS, MAIN_JOB, REPEATED, WORKS, Kind, Work, ballast, small_disk
+from tests.crash.disk import ballast, small_disk
+from tests.crash.kinds import KINDS, MAIN_JOB, REPEATED, WORKS, Kind, Work
 from tests.crash.product import Product
+from tests.crash.tallies import Kill, KillLog, table
 
 DISK_MB = 1_500
 FREED_S = 60.0
 ENDED_S = 300.0
-STARTED_S = 120.0
+STARTED_S = 240.0
 TRIES = 3
+_DONE, _DAGSTER_DONE = "done", "dagster_done"
 _POLL_S = 0.2
 
 
-@dataclass
-class Tally:
-    """What came of the kills of one kind.
-
-    Attributes:
-        kind: Which.
-        kills: How many hit something.
-        missed: How often the work had ended before.
-        freed_s: After each restart, until no dead run was in progress.
-        problems: Violations; empty if all is well.
-        skipped: Why nothing was killed; empty if something was.
-    """
-
-    kind: Kind
-    kills: int = 0
-    missed: int = 0
-    freed_s: list[float] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    skipped: str = ""
-
-
-def kill_product(*, kills: int, seed: int, only: Sequence[str] = ()) -> list[Tally]:
-    """Kill that many times in all, each kind as often as the others.
+def kill_product(*, kills: int, seed: int, log: Path, only: Sequence[str] = ()) -> tuple[str, bool]:
+    """Kill until there were so many kills in all, those in the log included.
 
     Args:
-        kills: In all.
+        kills: In all, each kind as often as the others.
         seed: Of the moments.
+        log: Of the kills so far; gets a line for each.
         only: Names of kinds; empty: all.
+
+    Returns:
+        The table of all kills, and whether all was well.
     """
-    tallies = [Tally(kind) for kind in KINDS if not only or kind.name in only]
-    with tempfile.TemporaryDirectory(prefix="rag-kills-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with small_disk(folder, DISK_MB) as is_small, Product(folder) as product:
-            if not is_small:
-                for tally in tallies:
-                    tally.skipped = "this user may not mount a file system" * tally.kind.fills
-            _Killing(product, random.Random(seed)).go([t for t in tallies if not t.skipped], kills)
-    return tallies
+    done = KillLog(log)
+    kinds = {kind.name: kind for kind in KINDS if not only or kind.name in only}
+    skipped: list[str] = []
+    if len(done.kills) < kills:
+        with small_disk(DISK_MB) as disk, Product(disk.folder) as product:
+            skipped = [name for name, kind in kinds.items() if kind.fills and not disk.is_small]
+            tried = [kind for name, kind in kinds.items() if name not in skipped]
+            _Killing(product, done, seed).go(tried, kills)
+    return table(done, list(kinds), skipped), not done.problems()
 
 
 class _Killing:
-    def __init__(self, product: Product, chance: random.Random) -> None:
+    def __init__(self, product: Product, log: KillLog, seed: int) -> None:
         self._product = product
-        self._chance = chance
+        self._log = log
+        self._seed = seed
         self._wanted: dict[str, Content] = {}
         self._seconds: dict[str, float] = {}
 
-    def go(self, tallies: Sequence[Tally], kills: int) -> None:
+    def go(self, kinds: Sequence[Kind], kills: int) -> None:
         """Go through the kinds in turn until there were so many kills."""
-        self._product.server.up()
+        product, by_name = self._product, {kind.name: kind for kind in kinds}
+        product.server.up()
         _require(self._finish_main_job())
-        self._product.start_ui()
-        for number in range(kills):
-            tally = tallies[number % len(tallies)]
-            for _ in range(TRIES):
-                if self._kill(tally):
-                    break
-                tally.missed += 1
-            _say(f"{number + 1}. {tally.kind.name}")
+        last = product.last_run()
+        product.start_ui()
+        # The sensor of new notes sees all of them once.
+        self._wait_for_run_after(last)
+        product.automate(False)
+        _require(product.wait_until_idle())
+        product.save(APPLICATION_DATABASE, _DONE)
+        product.save(DAGSTER_DATABASE, _DAGSTER_DONE)
+        while len(self._log.kills) < kills:
+            kind = by_name[self._log.next_kind(list(by_name))]
+            kill = self._kill(kind)
+            self._log.add(kill)
+            _say(f"{len(self._log.kills)}. {kill}")
+            if kill.problems:
+                self._start_over()
 
-    def _kill(self, tally: Tally) -> bool:
-        kind, product = tally.kind, self._product
+    def _start_over(self) -> None:
+        """Forget what a problem left behind in Dagster's tables."""
+        self._product.stop_ui()
+        self._product.restore(DAGSTER_DATABASE, _DAGSTER_DONE)
+        self._product.start_ui()
+
+    def _kill(self, kind: Kind) -> Kill:
+        product, started = self._product, time.monotonic()
         work = WORKS[kind.work]
+        product.start_ui()
+        product.automate(work.automated)
         if kind.work not in self._wanted:
             self._do_undisturbed(kind.work)
-        product.start_ui()
-        self._prepare(work)
-        moment_s = self._chance.random() * self._seconds[kind.work]
+        chance = random.Random(f"{self._seed} {kind.name} {self._log.count(kind.name)}")
+        for missed in range(TRIES):
+            moment_s = chance.random() * self._seconds[kind.work]
+            self._prepare(kind.work)
+            problems = self._strike(kind, moment_s)
+            if problems is not None:
+                freed_s, rest = self._recover(kind)
+                seconds = round(time.monotonic() - started)
+                freed_s = freed_s if freed_s is None else round(freed_s, 1)
+                found = [*problems, *rest]
+                return Kill(kind.name, round(moment_s, 1), missed, freed_s, found, seconds)
+        return Kill(kind.name, 0.0, TRIES, None, ["nothing was there to be killed"])
+
+    def _strike(self, kind: Kind, moment_s: float) -> list[str] | None:
+        """Start the work and kill; return what was wrong at once, None if all had ended."""
+        product, work = self._product, WORKS[kind.work]
         with self._at_work(work) as process:
             time.sleep(moment_s)
             if not kind.victim.strike(product, process):
-                self._repeat(kind.work)
-                return False
-            tally.kills += 1
-            where = f"{kind.name}, after {moment_s:.1f} s"
-            if process:
-                self._note(tally, where, self._ending(process))
-        ballast(product).unlink(missing_ok=True)
+                return None
+            return self._ending(process) if process else []
+
+    def _recover(self, kind: Kind) -> tuple[float | None, list[str]]:
+        """Start what died and repeat the work; return the seconds to be freed, and problems."""
+        product = self._product
+        ballast(product.folder).unlink(missing_ok=True)
         product.server.up()
         product.start_ui()
-        problems = self._freed(tally)
+        freed_s, problems = self._freed()
         problems += product.wait_until_idle()
         problems += self._repeat(kind.work)
         problems += product.wait_until_idle()
         problems += differences(product.content(), self._wanted[kind.work])
-        self._note(tally, where, problems)
-        return True
+        return freed_s, problems
 
-    def _note(self, tally: Tally, where: str, problems: Sequence[str]) -> None:
-        for problem in problems:
-            tally.problems.append(f"{where}: {problem}")
-            _say(f"PROBLEM: {tally.problems[-1]}")
-
-    def _prepare(self, work: Work) -> None:
+    def _prepare(self, name: str) -> None:
         self._product.wait_until_idle()
-        self._product.change(work.undo)
+        self._product.restore(APPLICATION_DATABASE, _before(name))
 
     @contextmanager
     def _at_work(self, work: Work) -> Iterator[subprocess.Popen[bytes] | None]:
         """Start a work; yields the main job's process if it is that, once it has begun a run."""
         last = self._product.last_run()
         if work.start:
-            work.start(self._product)
+            self._start(work.start)
             self._wait_for_run_after(last)
             yield None
             return
@@ -156,15 +165,22 @@ class _Killing:
             time.sleep(_POLL_S)
 
     def _do_undisturbed(self, name: str) -> None:
-        work = WORKS[name]
-        self._prepare(work)
+        product, work = self._product, WORKS[name]
+        product.wait_until_idle()
+        product.restore(APPLICATION_DATABASE, _DONE)
+        product.change(work.undo)
+        product.save(APPLICATION_DATABASE, _before(name))
+        before = product.content()
         with self._at_work(work) as process:
             started = time.monotonic()
             if process:
                 process.wait()
-            _require(self._product.wait_until_idle())
+            _require(product.wait_until_idle())
             self._seconds[name] = time.monotonic() - started
-        self._wanted[name] = self._product.content()
+        self._wanted[name] = product.content()
+        if not differences(before, self._wanted[name]):
+            msg = f"{name}: nothing was done"
+            raise RuntimeError(msg)
         _say(f"{name}: {self._seconds[name]:.0f} s undisturbed")
 
     def _ending(self, process: subprocess.Popen[bytes]) -> list[str]:
@@ -175,15 +191,14 @@ class _Killing:
             return ["the main job goes on without a database"]
         return [f"the main job says: {line}" for line in self._product.said(self._output)]
 
-    def _freed(self, tally: Tally) -> list[str]:
-        """Wait until no dead run is in progress; return those that are after `FREED_S`."""
+    def _freed(self) -> tuple[float | None, list[str]]:
+        """Wait until no run is dead or waits for nothing; return those that are after `FREED_S`."""
         started = time.monotonic()
-        while dead := self._product.dead_runs():
+        while held := self._product.dead_runs() or self._product.is_stuck():
             if time.monotonic() - started > FREED_S:
-                return [f"after {FREED_S:.0f} s {run}" for run in dead]
+                return None, [f"after {FREED_S:.0f} s {run}" for run in held]
             time.sleep(_POLL_S)
-        tally.freed_s.append(time.monotonic() - started)
-        return []
+        return time.monotonic() - started, []
 
     def _repeat(self, name: str) -> list[str]:
         """Do a work again, as a person would who saw it fail."""
@@ -191,9 +206,20 @@ class _Killing:
         if work is MAIN_JOB:
             return self._finish_main_job()
         last = product.last_run()
-        REPEATED.get(name, work.start)(product)
+        self._start(REPEATED.get(name, work.start))
         self._wait_for_run_after(last)
         return []
+
+    def _start(self, start: Callable[[Product], object]) -> None:
+        """Ask the webserver; as a person, again if it says that it lost its database."""
+        for _ in range(TRIES):
+            try:
+                start(self._product)
+            except (AssertionError, KeyError):
+                continue
+            return
+        msg = "the webserver starts nothing"
+        raise RuntimeError(msg)
 
     def _finish_main_job(self) -> list[str]:
         with self._output.open("w") as log:
@@ -202,17 +228,9 @@ class _Killing:
         return [f"a main job after it ended with {code}: {said}"] if code else []
 
 
-def table(tallies: Sequence[Tally]) -> str:
-    """Say it in lines for a person."""
-    lines = [f"{'what was killed':24} kills  too late  freed after s  problems"]
-    for tally in tallies:
-        freed = f"{max(tally.freed_s):.0f} at most" if tally.freed_s else "–"
-        lines.append(
-            f"{tally.kind.name:24} {tally.kills:5}  {tally.missed:8}  {freed:>13}  "
-            f"{(tally.skipped and 'SKIPPED: ' + tally.skipped) or len(tally.problems)}"
-        )
-    lines += [f"PROBLEM: {problem}" for tally in tallies for problem in tally.problems]
-    return "\n".join([*lines, ""])
+def _before(work: str) -> str:
+    """Return the copy of the database in which a work has everything to do."""
+    return f"before {work}"
 
 
 def _require(problems: Sequence[str]) -> None:

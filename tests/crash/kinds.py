@@ -1,16 +1,12 @@
 """What is killed, and what the product does meanwhile: the list that `make crash` goes through."""
 
-import os
-import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
+from tests.crash.disk import fill
 from tests.crash.process import kill_server
 from tests.crash.product import MONTHS, Product
 
@@ -28,7 +24,6 @@ _FORGET_EVALUATIONS = (
 _FORGET_PROMOTIONS = ("DELETE FROM promotions",)
 _EMBEDDINGS = tuple(map(embeddings_key, ("e5_small", "use_multilingual")))
 _POLL_S = 0.5
-_BLOCK = bytes(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -38,10 +33,13 @@ class Work:
     Attributes:
         undo: Statements after which it has everything to do again.
         start: Starts it in webserver and daemon; None: it is the main job, in its own process.
+        automated: Whether what follows from it is started by itself, too. For one work only: else
+            most of the time is theirs.
     """
 
     undo: Sequence[str]
     start: Callable[[Product], object] | None = None
+    automated: bool = False
 
 
 def _launch(job: str, config: dict[str, object] | None = None) -> Callable[[Product], object]:
@@ -56,7 +54,7 @@ def _touch_notes(product: Product) -> None:
 MAIN_JOB = Work((*_FORGET_NOTES, *_FORGET_CHUNKS, *_FORGET_EVALUATIONS))
 WORKS = {
     "main job": MAIN_JOB,
-    "run of a sensor": Work(_FORGET_NOTES, _touch_notes),
+    "run of a sensor": Work(_FORGET_NOTES, _touch_notes, automated=True),
     "backfill": Work(
         _FORGET_CHUNKS,
         lambda product: product.ui.launch_backfill((CHUNKS, *_EMBEDDINGS), MONTHS),
@@ -108,7 +106,7 @@ def _kill_part(words: str) -> Callable[[Product, object], bool]:
     def kill(product: Product, _: object) -> bool:
         if not product.runs():
             return False
-        os.kill(product.process_of_ui(words).pid, signal.SIGKILL)
+        product.kill_part(words)
         return True
 
     return kill
@@ -127,18 +125,8 @@ def _fill_disk(product: Product, process: subprocess.Popen[bytes] | None) -> boo
     """Leave not a byte free where the database lies."""
     if process is not None and process.poll() is not None:
         return False
-    with ballast(product).open("wb", buffering=0) as file:
-        try:
-            while file.write(_BLOCK) == len(_BLOCK):
-                pass
-        except OSError:
-            pass
+    fill(product.folder)
     return True
-
-
-def ballast(product: Product) -> Path:
-    """Return the file that fills the disk."""
-    return product.folder / "ballast"
 
 
 PROCESS, POSTMASTER = Victim(_kill_main_job), Victim(_kill_postmaster, outage=True)
@@ -175,23 +163,3 @@ KINDS = (
     Kind("evaluation: run", "evaluation", RUN),
     Kind("promotion: run", "promotion", RUN),
 )
-
-
-@contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[bool]:
-    """Mount a small file system in memory on a folder; false if this user may not mount one."""
-    mount = shutil.which("mount")
-    options = f"size={megabytes}m,mode=0755"
-    mounted = (
-        bool(mount)
-        and not subprocess.run(
-            [str(mount), "-t", "tmpfs", "-o", options, "tmpfs", str(folder)],
-            capture_output=True,
-            check=False,
-        ).returncode
-    )
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run([str(shutil.which("umount")), str(folder)], check=False)

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 import psycopg
+from psycopg import sql
 
 from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
 from rag_resources.database.pool import Database
@@ -25,7 +27,7 @@ from tests.dagster.dagster_ui import Ui, eventually, free_port, members
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "rag_assets" / "sample"
 MONTHS = ("2025-01-01", "2025-02-01")
-LONGEST_NOTE = 3_200
+LONGEST_NOTE = 2_800
 STOP_S = 60.0
 IDLE_S = 600.0
 _POLL_S = 0.5
@@ -55,6 +57,7 @@ _RUNS = """
     ) AS pid
     FROM runs AS r WHERE r.status <> ALL(%s) ORDER BY r.id"""
 _ENDED = ["SUCCESS", "FAILURE", "CANCELED"]
+_DISCONNECT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
 _UNFINISHED = {
     "backfill": "SELECT key, status FROM bulk_actions WHERE status IN ('REQUESTED', 'CANCELING')",
     "place of a pool": "SELECT concurrency_key, run_id FROM concurrency_slots "
@@ -86,6 +89,7 @@ class Product:
         self.ui = Ui(f"http://127.0.0.1:{port}")
         self._ui: subprocess.Popen[bytes] | None = None
         self._sessions: list[int] = []
+        self._is_automated = True
         foreign = ("DATABASE_URL", "DAGSTER_PG_URL", "DAGSTER_HOME", "NOTES_SOURCE_NAME")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in foreign},
@@ -104,11 +108,12 @@ class Product:
 
     def __exit__(self, *_: object) -> None:
         self.stop_ui()
+        self._kill_sessions()
         self.server.down()
 
     def command(self, name: str, log: IO[str]) -> subprocess.Popen[bytes]:
         """Start `python -m rag_assets` in a session of its own; what it says goes to a file."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "rag_assets", name],
             env=self.environment,
             cwd=self.folder,
@@ -117,20 +122,26 @@ class Product:
             stderr=log,
             start_new_session=True,
         )
+        self._sessions.append(process.pid)
+        return process
 
     def start_ui(self) -> None:
-        """Start webserver and daemon, unless they run; wait until the code location is loaded.
-
-        If one of them was killed, the other one ends a little later, and its runs go on.
-        """
+        """Start webserver and daemon, unless they run; wait until the code location is loaded."""
         eventually(self._served)
 
     def _served(self) -> list[dict[str, Any]]:
         if self._ui is None or self._ui.poll() is not None:
             with self.log.open("a") as log:
                 self._ui = self.command("ui", log)
-            self._sessions.append(self._ui.pid)
-        return self.ui.repositories()
+        with suppress(AssertionError):  # A connection that died with a server is found out by use.
+            return self.ui.repositories()
+        return []
+
+    def automate(self, automated: bool) -> None:
+        """Switch the sensor that starts what follows from what was done on or off."""
+        if automated != self._is_automated:
+            self.ui.switch_sensor("automation", on=automated)
+            self._is_automated = automated
 
     def stop_ui(self) -> None:
         """End webserver and daemon with all that they ever started."""
@@ -142,16 +153,23 @@ class Product:
                 self._ui.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 self._ui.kill()
-        for session in self._sessions:
-            for member in members(session):
-                member.kill()
+        self._kill_sessions()
         self._ui.wait()
         self._ui = None
 
-    def process_of_ui(self, words: str) -> psutil.Process:
-        """Return the process of webserver or daemon whose command line has these words."""
+    def _kill_sessions(self) -> None:
+        """Kill all that was ever started here, and is not the server."""
+        for session in self._sessions:
+            for member in members(session):
+                member.kill()
+        self._sessions.clear()
+
+    def kill_part(self, words: str) -> None:
+        """Kill webserver or daemon, by words of its command line; wait until the other one ends."""
         assert self._ui is not None
-        return next(p for p in members(self._ui.pid) if words in " ".join(p.cmdline()))
+        part = next(p for p in members(self._ui.pid) if words in " ".join(p.cmdline()))
+        part.kill()
+        self._ui.wait(STOP_S)
 
     def query(self, database: str, statement: str, *values: Any) -> list[Any]:
         """Run a statement on one of the two databases."""
@@ -164,6 +182,33 @@ class Product:
         for statement in statements:
             self.query(APPLICATION_DATABASE, statement)
 
+    def save(self, database: str, name: str) -> None:
+        """Keep a copy of a database under a name."""
+        self._copy(database, name)
+
+    def restore(self, database: str, name: str) -> None:
+        """Make a database what its copy is; who is connected to it loses the connection."""
+        self._copy(name, database)
+
+    def _copy(self, source: str, target: str) -> None:
+        names = sql.Identifier(target), sql.Identifier(source)
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(names[0])
+        # By the default strategy PostgreSQL 18 may forget in a crash what a sequence gave.
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(*names)
+        deadline = time.monotonic() + STOP_S
+        while True:
+            try:
+                with psycopg.connect(self.server.dsn("postgres"), autocommit=True) as connection:
+                    connection.execute(drop)
+                    connection.execute(_DISCONNECT, [source])
+                    connection.execute(create)
+            # A sensor connects at any time, and may have made the database anew meanwhile.
+            except (psycopg.errors.ObjectInUse, psycopg.errors.DuplicateDatabase):
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
     def runs(self) -> list[tuple[str, str, str, str | None]]:
         """Return id, status, job and process of all runs that have not ended, oldest first."""
         return self.query(DAGSTER_DATABASE, _RUNS, _ENDED)
@@ -175,11 +220,8 @@ class Product:
 
     def processes_of_runs(self) -> list[psutil.Process]:
         """Return the live processes of the daemon's runs."""
-        found = []
-        for _, _, _, pid in self.runs():
-            if pid and psutil.pid_exists(int(pid)):
-                found.append(psutil.Process(int(pid)))
-        return found
+        found = [_live(pid) for _, _, _, pid in self.runs()]
+        return [process for process in found if process]
 
     def dead_runs(self) -> list[str]:
         """Return the runs in progress that no process executes."""
@@ -188,7 +230,7 @@ class Product:
         return [
             f"{job} {run_id} is {status}"
             for run_id, status, job, pid in runs
-            if run_id not in held and not (pid and psutil.pid_exists(int(pid)))
+            if run_id not in held and not _live(pid)
         ]
 
     def is_stuck(self) -> list[str]:
@@ -228,6 +270,14 @@ class Product:
 _UNREADABLE = re.compile(
     r"Traceback|Error inesperado|Warning|WARNING|Retrying|psycopg2?\.|dagster\._"
 )
+
+
+def _live(pid: str | None) -> psutil.Process | None:
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(int(pid)) if pid else None
+        if process and process.status() != psutil.STATUS_ZOMBIE:
+            return process
+    return None
 
 
 def _copy_corpus(folder: Path) -> None:

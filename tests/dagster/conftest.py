@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 from dagster_project import (
     CHUNKS,
     EMBEDDINGS,
@@ -31,13 +30,6 @@ from dagster_project import (
 
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
-
-
-@pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """Undo the log configuration of a run in this process."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

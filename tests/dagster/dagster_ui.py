@@ -48,6 +48,26 @@ class Ui:
         )
         return data["repositoriesOrError"].get("nodes", [])
 
+    def switch_sensor(self, name: str, *, on: bool) -> None:
+        """Switch a sensor on or off."""
+        of = {**SELECTOR, "sensorName": name}
+        if on:
+            self.ask(
+                """mutation($of: SensorSelector!) {
+                     startSensor(sensorSelector: $of) { __typename } }""",
+                of=of,
+            )
+            return
+        data = self.ask(
+            """query($of: SensorSelector!) { sensorOrError(sensorSelector: $of) {
+                 ... on Sensor { sensorState { id } } } }""",
+            of=of,
+        )
+        self.ask(
+            "mutation($id: String!) { stopSensor(id: $id) { __typename } }",
+            id=data["sensorOrError"]["sensorState"]["id"],
+        )
+
     def launch_backfill(self, assets: Sequence[dg.AssetKey], months: Sequence[str]) -> str:
         """Backfill months of assets."""
         data = self.ask(

@@ -1,6 +1,5 @@
 """Backfills through webserver and daemon: two at once, one killed, one mended and run again."""
 
-import json
 import os
 import re
 import signal
@@ -29,7 +28,6 @@ from dagster_project import (
     Corpus,
     Project,
     cloned,
-    definitions,
     failure_texts,
     opened,
 )
@@ -44,7 +42,6 @@ from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
 
-GRPC_INFO = ".dagster/grpc_info"
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 OLD_MONTHS = tuple(f"2024-{month:02}-01" for month in range(7, 13))
 BAD_NOTE, BUSY_NOTE = "2025-02-09-urgencias-la-fe", "2025-03-14-cuarenta"
@@ -235,16 +232,6 @@ def test_older_months_have_lower_priority(month: str, priority: int) -> None:
     assert backfill_priority(month, datetime(2026, 11, 30, tzinfo=UTC)) == priority
 
 
-def test_a_run_whose_server_is_gone_is_reported(project: Project) -> None:
-    """After a power failure: Dagster's launcher would leave it under way, and in its pools."""
-    launcher = project.instance.run_launcher
-    for tags, status in (({}, "RUNNING"), ({GRPC_INFO: gone_server()}, "NOT_FOUND")):
-        run = project.instance.create_run_for_job(
-            definitions().resolve_job_def("retrieve"), status=dg.DagsterRunStatus.STARTED, tags=tags
-        )
-        assert launcher.check_run_worker_health(run).status.value == status
-
-
 def test_the_run_of_a_main_job_that_was_killed_is_reported(project: Project) -> None:
     """It has no code server: it is alive while it holds its lock in PostgreSQL."""
     instance = project.instance
@@ -310,11 +297,6 @@ def outlive(own: EmbeddedServer, project: Project, told: Path) -> None:
     assert end_dead_runs(instance) == []
     again = project.run(NOTES, months=MONTHS)
     assert again.success, failure_texts(again)
-
-
-def gone_server() -> str:
-    """The address, as runs are tagged with it, of a server that was."""
-    return json.dumps({"host": "localhost", "port": free_port()})
 
 
 def test_pools_have_their_limits_before_the_first_run(project: Project) -> None:

@@ -41,6 +41,8 @@ retrieval:
 """
 
 GROUPS = {
+    "documents": "ingestion",
+    "document_pages": "ingestion",
     "notes": "ingestion",
     "note_embeddings": "ingestion",
     "chunks": "indexing",
@@ -55,7 +57,10 @@ GROUPS = {
 }
 
 CHECKS = {
+    "document_pages:extraction_loss": True,
+    "document_pages:document_errors": False,
     "notes:notes_inside_partitions": False,
+    "chunks:citations_verified": False,
     "chunks:chunk_integrity": True,
     **{f"embeddings/{model}:embeddings_complete": True for model in MODELS},
     **{f"embeddings/{model}:batch_equals_single": True for model in MODELS},
@@ -115,6 +120,8 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
         if graph.get(key).partitions_def
     }
     indexed = {
+        "documents",
+        "document_pages",
         "notes",
         "note_embeddings",
         "chunks",

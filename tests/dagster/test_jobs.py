@@ -85,12 +85,12 @@ def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
 
 
 def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
-    """Before the first promotion `hybrid_weighted` serves, whose model has no vectors here."""
+    """Before the first promotion `hybrid_windows` serves, whose model has no vectors here."""
     result = ask(indexed, question=QUESTION)
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
-    assert metadata["configuration"].value == "hybrid_weighted"
-    assert metadata["degraded"].value == "semantic"
+    assert metadata["configuration"].value == "hybrid_windows"
+    assert metadata["degraded"].value == "semantic, windows"
     assert str(metadata["messages"].value).splitlines() == [
         Message.SEMANTIC_UNAVAILABLE,
         Message.MODEL_NOT_INDEXED.format(model="e5_small"),

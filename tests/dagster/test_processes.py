@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -10,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import psycopg
@@ -31,6 +29,8 @@ from rag_assets.instance import OURS
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
+from rag_resources.settings import SAMPLE
+from tests.command_line import OF_DOCUMENTS, documented_commands
 
 ROOT = Path(__file__).parents[2]
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -185,33 +185,22 @@ def daemon_is_healthy(ui: Ui) -> bool:
     }
 
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-
-
-def commands(page: Path) -> list[tuple[list[str], str]]:
-    """The `rag` commands of a page, each with the first line of output it shows, if any."""
-    found = []
-    for block in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
-        lines = [*block.splitlines(), ""]
-        for line, following in pairwise(lines):
-            if line.startswith("$ rag "):
-                shown = "" if following.startswith(("$", "╭")) else following
-                found.append((shlex.split(line.removeprefix("$ rag ")), shown))
-    return found
+PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {OF_DOCUMENTS})
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem
+    "page", [page for page in PAGES if documented_commands(page)], ids=lambda page: page.stem
 )
 def test_the_commands_of_the_docs_do_what_the_page_shows(
     home: Home, page: Path, tmp_path: Path
 ) -> None:
-    """In the order of the page, with a file of questions and a folder of notes at hand."""
+    """In the order of the page, with files of questions and a folder of notes at hand."""
     assert home.first_run.returncode == 0
     shutil.copyfile(home.environment["GOLDEN_SOURCE"], tmp_path / "preguntas.json")
+    shutil.copyfile(SAMPLE / "unanswerable.json", tmp_path / "sin_respuesta.json")
     (tmp_path / "notas").mkdir()
     (tmp_path / "notas" / "tejado.md").write_text("Se aprueba la obra del tejado.", "utf-8")
-    for arguments, shown in commands(page):
+    for arguments, shown in documented_commands(page):
         result = subprocess.run(
             [sys.executable, "-m", "rag_resources.cli", *arguments],
             env={**home.environment, "PYTHONPATH": str(ROOT)},

@@ -216,7 +216,10 @@ def test_an_evaluation_from_before_what_users_get_was_measured_is_repeated(
 
 
 def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: Project) -> None:
-    """Rolled back, resumed, half backfilled: the promotion measures again, and refuses by that."""
+    """Rolled back, resumed, half backfilled: the promotion measures again, and refuses by that.
+
+    What serves since the rollback was never evaluated, and is measured first.
+    """
     assert indexed.run(CANDIDATE, PROMOTED).success
     passed = promotions(indexed)
     job(indexed, "rollback_immediate", "drop_migration", reason="Prueba.", confirm="borrar")
@@ -230,6 +233,6 @@ def test_nothing_is_promoted_on_an_evaluation_of_an_index_that_is_gone(indexed: 
     assert promotions(indexed)[: len(passed)] == passed
     assert promotions(indexed)[len(passed) :] == [("baseline",)]
     rates = indexed.query("SELECT hit_rate_at_10 FROM evaluation_results ORDER BY created_at")
-    assert len(rates) == before[0][1] + 1
+    assert len(rates) == before[0][1] + 2
     assert rates[-1][0] < 0.85 <= before[0][0]
     assert f"rapida: no pasa el control, Hit_Rate@10 = {rates[-1][0]:.3f}" in failure_texts(refused)

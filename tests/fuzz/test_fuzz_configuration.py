@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_resources.cli.retrieve import _filters as read_filters
-from rag_resources.cli.retrieve import _metadata as read_metadata
+from rag_resources.cli.search_options import filters_of
 from rag_resources.configurations import load_configuration
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -135,7 +134,7 @@ def test_any_filters_are_taken_or_refused(raw: dict[str, Any]) -> None:
 @given(st.dictionaries(any_texts(), json_texts() | any_texts(), max_size=3))
 def test_any_metadata_on_the_command_line_is_taken_or_refused(metadata: dict[str, str]) -> None:
     assignments = [f"{name}={value}" for name, value in metadata.items()]
-    made = outcome(lambda: read_filters(metadata=read_metadata(assignments)))
+    made = outcome(lambda: filters_of(metadata=assignments))
     assert isinstance(made, RagError | RetrievalFilters)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.errors import InvalidGoldenDatasetError, RagError
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidSourceError, RagError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
@@ -79,10 +79,28 @@ def imported(database: Database, tmp_path: Path) -> Import:
     return attempt
 
 
+def parse_rows(raw: bytes) -> list[dict[str, str]]:
+    """The rows of a file that was imported."""
+    content = json.loads(raw.decode("utf-8-sig"))
+    found: list[dict[str, str]] = content["entries"] if isinstance(content, dict) else content
+    return found
+
+
 @one_database
 @given(mutated([FILE]) | heaps().map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_file_is_imported_or_refused_whole(imported: Import, raw: bytes) -> None:
-    imported(raw)
+    """What is imported could be exported as it is; what is refused says of which file, and why."""
+    given = imported(raw)
+    if isinstance(given, RagError):
+        assert "oro.json" in given.message
+        assert isinstance(given, InvalidSourceError) or (
+            isinstance(given, InvalidGoldenDatasetError) and all(given.problems)
+        )
+        return
+    rows = parse_rows(raw)
+    assert len(given) == len(rows) > 0
+    assert {entry.query for entry in given} == {row["query"] for row in rows}
+    assert all(entry.relevant_note_ids and entry.expected_answer for entry in given)
 
 
 @one_database

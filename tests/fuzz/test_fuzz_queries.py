@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.core.answers import extract_answer
+from rag_resources.answers.answerers import ExtractiveAnswerer
 from rag_resources.core.chunking import chunk_note
 from rag_resources.core.configuration import ChunkingConfig, ContextConfig, RetrievalConfig
 from rag_resources.core.errors import RagError
 from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.query import MAX_QUERY_CHARS, MAX_SUB_QUERIES, Intent, classify, decompose
+from rag_resources.core.sentence_ranking import ScoredPassage
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span, normalize_query
 from rag_resources.core.types import RetrievalResponse
@@ -64,9 +65,11 @@ def test_any_text_is_cut_and_worded_in_time(text: str, question: str) -> None:
             expand(text, [spans[0], spans[-1], Span(0, len(text))], ContextConfig())
         with bounded():
             chunk_note(UUID(int=0), text, ChunkingConfig())
-    for measure in (content, numbers, names, is_negated, partial(extract_answer, question)):
+    for measure in (content, numbers, names, is_negated):
         with bounded():
-            measure([text] if isinstance(measure, partial) else text)
+            measure(text)
+    with bounded():
+        ExtractiveAnswerer().answer(question, [ScoredPassage(text)])
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rag_resources.application import Application
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
@@ -40,7 +41,9 @@ def test_loading_a_model_takes_no_time_of_the_first_retrieval(
 ) -> None:
     """It may take longer than the whole retrieval may."""
     ollama.inject(Fault.SLOW, times=1, path="/api/embed", seconds=1.5 * DEADLINE_MS / 1000)
-    response = application.retrieve("gata", overrides={"model": MODEL}).response
+    response = application.retrieve(
+        "gata", configuration="hybrid", overrides={"model": MODEL}
+    ).response
     assert response.degraded == ()
     assert response.latency_ms < DEADLINE_MS
 
@@ -84,7 +87,7 @@ def test_words_alone_load_no_model(application: Application, ollama: OllamaServe
 def test_before_the_first_promotion_the_default_serves(application: Application) -> None:
     """Without vectors of its model in the index, by words."""
     answered = application.retrieve("gata")
-    assert answered.configuration == "hybrid_weighted"
+    assert answered.configuration == DEFAULT_CONFIGURATION
     assert answered.response.messages == (
         Message.SEMANTIC_UNAVAILABLE,
         Message.MODEL_NOT_INDEXED.format(model="e5_small"),

@@ -4,14 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import Any
+from pathlib import Path
 
 import psycopg
 import pytest
-import structlog
 from psycopg.pq import TransactionStatus
 
-from rag_resources.cli import main
 from rag_resources.core.errors import (
     DatabaseError,
     DatabaseLockedError,
@@ -22,10 +20,12 @@ from rag_resources.database import lock_watch, pool
 from rag_resources.database.migrations import connect
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.settings import Settings
+from tests.command_line import Outcome, call_rag, isolate
 
 LOCK_TIMEOUT_S = 3
 PROGRAM = "somebody else"
+
+Rag = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -43,36 +43,27 @@ def locked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def rag(
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Any,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> Iterator[Callable[..., tuple[int, str, str]]]:
+) -> Rag:
     """Call `rag` on the test's database."""
-    monkeypatch.chdir(tmp_path)
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("COLUMNS", "200")
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exited:
-            main(list(arguments))
-        assert isinstance(exited.value.code, int)
-        return exited.value.code, *capsys.readouterr()
+    def call(*arguments: str) -> Outcome:
+        return call_rag(monkeypatch, capsys, *arguments)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 @pytest.mark.parametrize("command", [["status"], ["migration", "status"], ["ingest", "."]])
 def test_a_command_names_the_session_it_waits_for_and_stops_waiting(
-    locked: str, rag: Callable[..., tuple[int, str, str]], tmp_path: Any, command: list[str]
+    locked: str, rag: Rag, tmp_path: Path, command: list[str]
 ) -> None:
     (tmp_path / "nota.md").write_text("Una nota cualquiera.", "utf-8")
     begun = time.monotonic()
-    code, out, err = rag(*command)
-    assert code == 1, out
-    waiting, *_, refused = err.splitlines()
+    called = rag(*command)
+    assert called.code == 1, called.out
+    waiting, *_, refused = called.err.splitlines()
     assert waiting.startswith("Esperando: «notes» está en uso por otra sesión, abierta hace")
     assert f"programa «{PROGRAM}»" in waiting
     assert "Se ha dejado de esperar: «notes» está en uso" in refused
@@ -80,29 +71,36 @@ def test_a_command_names_the_session_it_waits_for_and_stops_waiting(
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "command", "message"),
     [
-        ("notes", Message.NOTHING_RETRIEVED),
-        ("chunks", Message.NOTHING_RETRIEVED),
-        ("promotions", Message.TIME_IS_UP),
+        ("notes", ["retrieve", "--strategy", "fulltext"], Message.NOTHING_RETRIEVED),
+        ("chunks", ["retrieve", "--strategy", "fulltext"], Message.NOTHING_RETRIEVED),
+        ("promotions", ["retrieve"], Message.TIME_IS_UP),
+        # The whole response, although there is nothing to cite.
+        (
+            "notes",
+            ["ask", "--config", "fulltext", "--json"],
+            f'"error": "{Message.NOTHING_RETRIEVED}"',
+        ),
     ],
 )
 def test_a_question_keeps_its_deadline_while_a_table_is_locked(
     database_url: str,
-    rag: Callable[..., tuple[int, str, str]],
+    rag: Rag,
     monkeypatch: pytest.MonkeyPatch,
     table: str,
+    command: list[str],
     message: str,
 ) -> None:
     monkeypatch.setattr(pool, "LOCK_TIMEOUT", "600s")
     with psycopg.connect(database_url, application_name=PROGRAM) as other:
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         _release_after(database_url, 30)
-        code, out, err = rag("retrieve", "¿Dónde está la gata?", "--strategy", "fulltext")
+        called = rag(*command, "¿Dónde está la gata?")
         assert other.info.transaction_status == TransactionStatus.INTRANS
         other.execute("SELECT")  # Its session still lives, so nothing has waited for its end.
-    assert code == 1
-    assert message in out + err
+    assert called.code == 1
+    assert message in called.out + called.err
 
 
 def test_a_wait_that_ends_well_is_told_once(locked: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-import structlog
 
 from rag_resources.cli.answer import show
 from rag_resources.core.configuration import ChunkingConfig, parse_retrieval
@@ -77,17 +76,14 @@ Rag = Callable[..., Outcome]
 
 
 @pytest.fixture
-def rag(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Rag]:
+def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Rag:
     """Call `rag` in this process, in an empty folder with a home of its own."""
     isolate(monkeypatch, tmp_path)
 
     def call(*arguments: str | Path) -> Outcome:
         return call_rag(monkeypatch, capsys, *arguments)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 @pytest.fixture
@@ -631,17 +627,17 @@ def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
 
 
 def test_a_model_without_vectors_leaves_words_and_says_what_to_do(indexed: Rag) -> None:
-    """Whatever the configuration asks for; before the first promotion `hybrid_weighted` serves."""
-    for options in ((), ("--config", "semantic")):
+    """Whatever the configuration asks for; before the first promotion `hybrid_windows` serves."""
+    for options, stages in (((), "semantic, windows"), (("--config", "semantic"), "semantic")):
         outcome = indexed("retrieve", "gata", *options)
         assert outcome.code == 0
         assert outcome.err.splitlines() == [
             Message.SEMANTIC_UNAVAILABLE,
             Message.MODEL_NOT_INDEXED.format(model="e5_small"),
-            Message.RETRIEVED_DEGRADED.format(stages="semantic"),
+            Message.RETRIEVED_DEGRADED.format(stages=stages),
         ]
         assert "Nota de gata" in outcome.out
-        assert (options[-1] if options else "hybrid_weighted") in outcome.out
+        assert (options[-1] if options else "hybrid_windows") in outcome.out
 
 
 def test_a_degraded_answer_in_json_tells_everything_in_json(indexed: Rag) -> None:

@@ -2,15 +2,15 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import UUID
 
 import pytest
-import structlog
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import QueryOutcome, summarize
 from rag_resources.core.golden import golden_hash
@@ -42,7 +42,7 @@ def rag(
     capsys: pytest.CaptureFixture[str],
     database: Database,
     database_url: str,
-) -> Iterator[Rag]:
+) -> Rag:
     """Call `rag golden` on a database of four notes; no file rules over its questions."""
     written = [
         NoteRecord(name, name.title(), f"La nota de {name}.", datetime(2025, 1, 1, tzinfo=UTC))
@@ -55,8 +55,7 @@ def rag(
     def call(*arguments: str | Path, stdin: str | TextIO = "") -> Outcome:
         return call_rag(monkeypatch, capsys, "golden", *arguments, stdin=stdin)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 def added(rag: Rag, *options: str) -> str:
@@ -549,7 +548,7 @@ def test_power_of_the_questions(rag: Rag, database: Database) -> None:
     assert Message.POWER_NONE in assumed.err
 
     relevant, other = UUID(int=1), UUID(int=2)
-    found = {"hybrid_weighted": 7, "fulltext": 10, "copy": 7}
+    found = {DEFAULT_CONFIGURATION: 7, "fulltext": 10, "copy": 7}
     for name, hits in found.items():
         store_evaluation(
             database,
@@ -557,7 +556,7 @@ def test_power_of_the_questions(rag: Rag, database: Database) -> None:
             [Asked(n, [relevant], [relevant] if n < hits else [other]) for n in range(12)],
         )
     measured = rag("power", "--json", "--difference", "0.2").json
-    assert (measured["queries"], measured["reference"]) == (1, "hybrid_weighted")
+    assert (measured["queries"], measured["reference"]) == (1, DEFAULT_CONFIGURATION)
     (pair,) = measured["pairs"]  # a copy that finds the same tells nothing
     assert (pair["configuration"], pair["observedQueries"]) == ("fulltext", 12)
     assert pair["discordance"] == 0.25

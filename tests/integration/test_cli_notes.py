@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 import psycopg
 import pytest
-import structlog
 
 from rag_resources.database.pool import Database
 from rag_resources.settings import Settings
@@ -69,7 +68,7 @@ def rag(
     environment: dict[str, str],
     folder: Path,
     capsys: pytest.CaptureFixture[str],
-) -> Iterator[Rag]:
+) -> Rag:
     """Call `rag` on a database with the notes of the folder."""
 
     def call(*arguments: str | Path, stdin: str | TextIO = "") -> Outcome:
@@ -77,8 +76,7 @@ def rag(
 
     assert environment
     assert call("ingest", folder).code == 0
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 class Terminal(io.StringIO):

@@ -8,12 +8,14 @@ from uuid import UUID
 
 import pytest
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig
 from rag_resources.core.documents import Document, Page, PageFailure, Section
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.places import NoteSpan
+from rag_resources.core.sections import sections_of
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.documents.workbook import WorkbookReader
 from rag_resources.store.documents import (
     delete_document,
     insert_document,
@@ -24,6 +26,7 @@ from rag_resources.store.index_state import index_version
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import call_rag, isolate
 from tests.corpus import SMALL, SOURCE, START, Corpus
+from tests.office_files import archive, rows, xlsx_parts
 
 WORDS = RetrievalConfig(strategy="fulltext", model="hash_model")
 QUESTION = "¿Cuántas viviendas públicas promete el plan?"
@@ -42,8 +45,10 @@ class LineReader:
 
 
 PAGES = {
-    1: Page(1, "El plan promete construir cien mil viviendas públicas. Serán de alquiler"),
-    2: Page(2, "y estarán en manos de los municipios. Otra cosa es el transporte."),
+    1: Page(
+        1, "El plan promete construir cien mil viviendas públicas. Serán de alquiler", quality=0.75
+    ),
+    2: Page(2, "y estarán en manos de los municipios. Otra cosa es el transporte.", quality=0.75),
 }
 HOUSING = (
     "El plan promete construir cien mil viviendas públicas. Serán de alquiler y estarán en manos "
@@ -119,6 +124,61 @@ def test_a_passage_of_a_document_says_where_it_stands_and_others_say_nothing(
             )
         ]
         assert pages == expected
+        assert metadata["page"] == expected[0]
+        assert (metadata["section"], metadata["heading"]) == section.heading_path
+        assert metadata["qualityScore"] == 0.75
+        assert (metadata["containsTable"], metadata["containsList"]) == (False, False)
+        assert "temporalContext" not in metadata
+    # The chunks of a document are numbered over its sections, and know their neighbours.
+    chunks = corpus.fetch(
+        "SELECT c.id FROM chunks AS c INNER JOIN notes AS n ON n.id = c.note_id "
+        "WHERE n.document_id IS NOT NULL ORDER BY n.section_index, c.chunk_index"
+    )
+    ids = [str(row.id) for row in chunks]
+    for result in found:
+        metadata = result.to_json()["metadata"]
+        if result.place:
+            at = ids.index(str(result.chunk_id))
+            assert metadata["documentChunkId"] == f"plan_p{metadata['page']}_c{at}"
+            is_first = result.chunk_index == 0
+            is_last = result.chunk_index == metadata["totalChunks"] - 1
+            assert metadata["previousChunkId"] == (None if is_first else ids[at - 1])
+            assert metadata["nextChunkId"] == (None if is_last else ids[at + 1])
+
+
+def test_a_workbook_is_found_with_its_cells_and_what_changed(database: Database) -> None:
+    """From the file through sections and chunks by structure to the metadata of a result."""
+    rows_of_luz = [{"A1": "Mes", "B1": "Gasto de luz"}]
+    rows_of_luz += [{f"A{at}": f"{at - 1:02}/2024", f"B{at}": f"={at * 10}"} for at in range(2, 14)]
+    file = archive(xlsx_parts(rows(*rows_of_luz)))
+    corpus, reader = Corpus(database), WorkbookReader()
+    pages = [page for page in reader.read(file) if isinstance(page, Page)]
+    found = list(sections_of(pages))
+    records = [NoteRecord(f"luz/{each.index}", "Luz", each.text, START) for each in found]
+    about = Document("luz.xlsx", "Gastos 2024", "", b"\2" * 32, START, len(pages))
+    with database.transaction() as connection:
+        upsert_notes(connection, records, tenant="ana", source=SOURCE)
+        document_id = insert_document(connection, about, tenant="ana", source=SOURCE)
+        write_pages(connection, document_id, pages, reader=reader)
+        by_note = {note_id("ana", SOURCE, f"luz/{each.index}"): each for each in found}
+        write_sections(connection, document_id, by_note, {page.number: page for page in pages})
+    corpus.index(ChunkingConfig(strategy="structure", target=64, min=30, max=100, overlap=0))
+    results = corpus.ask("¿Cuál fue el gasto de luz de 05/2024?", WORDS, top_k=10).results
+    last = next(result for result in results if "06/2024" in result.content)
+    assert "Gasto de luz" not in last.content  # It is in the header, which is searched with it.
+    metadata = last.to_json()["metadata"]
+    assert metadata["documentChunkId"].startswith("gastos-2024_p1_c")
+    assert metadata["place"]["parts"][0]["sheet"] == "Hoja 1"
+    assert metadata["containsTable"] is True
+    (june,) = (each for each in metadata["temporalContext"] if each["date"] == "2024-06-01")
+    assert june == {
+        "column": "Gasto de luz",
+        "date": "2024-06-01",
+        "value": "70",
+        "cell": "B7",
+        "previous": {"date": "2024-05-01", "value": "60", "cell": "B6"},
+        "changePercent": 16.67,
+    }
 
 
 def test_a_whole_note_stands_on_all_of_its_pages(corpus: Corpus) -> None:

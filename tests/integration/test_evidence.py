@@ -127,6 +127,25 @@ def test_a_small_change_beside_the_questions_ages(corpus: Evaluated) -> None:
             assert strict.state is EvidenceState.STALE, name
 
 
+ANOTHERS = (
+    "INSERT INTO notes (tenant_id, content, created_at) "
+    "SELECT 'otra', 'Ajena ' || n, '2025-01-05' FROM generate_series(1, 200) AS n"
+)
+
+
+def test_notes_of_other_tenants_neither_count_nor_hide_a_change(corpus: Evaluated) -> None:
+    """Two of the tenant's own sixty notes are more than 2 %, however many notes others have."""
+    with corpus.after(ANOTHERS) as connection:
+        evidence = evidence_of(connection)
+        assert evidence.state is EvidenceState.AGED
+        assert "cambiadas" not in evidence.explanation
+    own = "UPDATE notes SET title = 'x' WHERE external_id IN ('50', '51')"
+    with corpus.after(f"{ANOTHERS}; {own}") as connection:
+        evidence = evidence_of(connection)
+        assert evidence.state is EvidenceState.STALE
+        assert "notas cambiadas: 2 de 60" in evidence.explanation
+
+
 NO_CHANGES = {
     "nothing": "UPDATE notes SET content = 'x' WHERE FALSE",
     "other model": "INSERT INTO embedding_models VALUES ('otro', 3, 'test', '1', 0)",

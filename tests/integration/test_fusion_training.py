@@ -16,8 +16,9 @@ from rag_resources.core.errors import (
     InvalidConfigurationError,
     InvalidGoldenDatasetError,
 )
-from rag_resources.core.fusion_config import Feature, FeatureWeight, LearnedModel
+from rag_resources.core.fusion_config import Feature, LearnedModel
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.types import Vectors
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.fusion_training import STEPS, train_fusion, with_model

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +11,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-import structlog
 from PIL import Image
 
 from rag_resources.core.chunking_version import chunking_hash
@@ -68,7 +67,7 @@ def rag(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     database_url: str,
-) -> Iterator[Rag]:
+) -> Rag:
     """Call `rag migration status` with the test's model and database."""
     own = {"EMBEDDING_MODELS": MODEL, "FIRST_MONTH": MONTHS[0]}
     isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, **own)
@@ -76,8 +75,7 @@ def rag(
     def call(*arguments: str | Path) -> Outcome:
         return call_rag(monkeypatch, capsys, "migration", "status", *arguments)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 def window(*months: str) -> TimeWindow:

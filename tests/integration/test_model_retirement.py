@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
@@ -236,7 +237,7 @@ def test_before_any_promotion_the_default_configuration_keeps_its_model(
     e5 = HashEmbedder("e5_small", 16)
     with corpus.database.transaction() as connection:
         register_model(connection, e5.info, embeds_chunks=True)
-    serving = Message.MODEL_IN_USE_SERVING.format(configuration="hybrid_weighted")
+    serving = Message.MODEL_IN_USE_SERVING.format(configuration=DEFAULT_CONFIGURATION)
     assert_refused(corpus, settings, "e5_small", serving)
 
 

@@ -1,5 +1,6 @@
 """Evaluations per passage: places of golden questions against real retrieval results."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,10 +12,11 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.database.pool import Connection, Database
 from rag_resources.evaluation.comparison import compare_by_name
-from rag_resources.evaluation.runner import Evaluation, evaluate
+from rag_resources.evaluation.runner import Evaluation, as_stored, evaluate
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.reporting.reading import read_report
 from rag_resources.reporting.tables import configurations_table
+from rag_resources.store.comparison import evaluated_questions
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.golden import write_golden
 from tests.corpus import SMALL, Corpus, Draft
@@ -95,6 +97,23 @@ def test_a_passage_that_overlaps_the_place_is_a_hit_and_is_stored(corpus: Corpus
     assert (asked.first_relevant_passage_rank, asked.passage_metrics["mrr"]) == (1, 1)
     assert (unplaced.places, unplaced.passage_metrics) == ([], None)
     assert unplaced.first_relevant_passage_rank is None
+
+
+def test_what_is_judged_without_being_stored_is_what_would_be_stored(corpus: Corpus) -> None:
+    """Figures and questions; one of them names places, the other one none."""
+    ask_about(corpus, place(corpus))
+    made = run(corpus)
+    evaluation, asked = as_stored("palabras", WORDS, made)
+    with corpus.database.transaction() as connection:
+        (stored,) = latest_evaluations(connection)
+        read = evaluated_questions(connection, [stored.evaluation_id])[stored.evaluation_id]
+    assert asked == read
+    known = {
+        name: getattr(stored, name)
+        for name in ("evaluation_id", "created_at", "contents", "measured_at")
+    }
+    assert replace(evaluation, **known) == stored
+    assert stored.passage_queries == 1
 
 
 def test_per_passage_is_harder_than_per_note(corpus: Corpus) -> None:

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from rag_resources.core.configuration import RerankingConfig, Strategy, TransformationConfig
+from rag_resources.core.configuration import (
+    RerankingConfig,
+    Strategy,
+    TopKConfig,
+    TransformationConfig,
+)
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import (
     DeadlineExceededError,
@@ -272,19 +277,20 @@ def test_whatever_an_embedder_raises_words_are_searched(
 def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
     stand: Stand, ollama: OllamaServer, provoke: Callable[[OllamaServer], None]
 ) -> None:
-    """And notes not chunked yet by their words."""
+    """And notes not chunked yet by their words, though behind chunks that have vectors as well."""
+    many = config(top_k=TopKConfig(final=20))
     with OllamaServer(embedding_models=dict(MODELS)) as other:
         own, stand.ollama = stand.ollama, other
         stand.embedders[NOTE_MODEL] = stand.embedder("bge-m3")
         stand.ollama = own
-        before = stand.whole()
+        before = stand.whole(many)
         methods = {r.chunk_id: r.retrieval_method for r in before.results}
         (unchunked,) = [
             r for r in before.results if RankedList.NOTES_SEMANTIC in r.retrieval_method
         ]
         provoke(other)
 
-        asked = stand.ask(deadline_ms=8_000)
+        asked = stand.ask(many, deadline_ms=8_000)
 
         assert asked.response.error is None
         assert asked.errors.keys() == {"embed"}
@@ -295,7 +301,7 @@ def test_without_the_model_of_whole_notes_chunks_are_found_as_ever(
         assert after
         assert after.items() <= methods.items()
         heal(other)
-        assert stand.whole().results == before.results
+        assert stand.whole(many).results == before.results
 
 
 # --- Language models --------------------------------------------------------------------------

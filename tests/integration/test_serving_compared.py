@@ -44,6 +44,14 @@ def test_what_serves_is_evaluated_again_before_another_is_compared_with_it(
     assert (outcome.evaluation.configuration, outcome.changed) == (OTHER_CANDIDATE.name, True)
 
 
+def test_what_serves_is_evaluated_if_it_never_was(product: Product) -> None:
+    """A rollback needs no evaluation; what follows it is compared with it all the same."""
+    product.corpus.evaluate(OTHER_CANDIDATE)
+    product.corpus.forge("UPDATE promotions SET evaluation_id = NULL")
+    product.corpus.forge("DELETE FROM evaluation_results WHERE configuration = 'candidata'")
+    assert product.promote(OTHER_CANDIDATE.name).evaluated_again == (CANDIDATE.name,)
+
+
 def test_stale_figures_of_what_serves_decide_nothing(product: Product) -> None:
     """Without a new evaluation the candidate is refused, and the reason says why."""
     product.corpus.evaluate(OTHER_CANDIDATE)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig
 from rag_resources.core.errors import GateNotPassedError
 from rag_resources.core.gate import GateConfig
@@ -145,7 +146,7 @@ def test_before_the_first_promotion_the_default_configuration_is_compared_with(
     assert (reference(database), compared()) == (None, None)
     whole_notes = evaluated(database, name="baseline")
     assert (reference(database), compared()) == (None, whole_notes)
-    default = evaluated(database, name="hybrid_weighted")
+    default = evaluated(database, name=DEFAULT_CONFIGURATION)
     assert (reference(database), compared()) == (default, default)
     promoted = evaluated(database)
     serve(database, promoted)

@@ -1,7 +1,7 @@
 """Two tenants in one database: neither sees or changes the other's questions and evaluations."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-import structlog
 
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig
@@ -38,7 +37,7 @@ def rag(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     database_url: str,
-) -> Iterator[Rag]:
+) -> Rag:
     """Call `rag` as one of two tenants, each with a note, on one database."""
     isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, GOLDEN_SOURCE="")
     with Database(database_url) as database, database.transaction() as connection:
@@ -55,8 +54,7 @@ def rag(
         monkeypatch.setenv("TENANT", tenant)
         return call_rag(monkeypatch, capsys, *arguments)
 
-    yield call
-    structlog.reset_defaults()
+    return call
 
 
 def add(rag: Rag, tenant: str, question: str = SAME_QUESTION, answer: str = "Marta") -> None:

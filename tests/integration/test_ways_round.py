@@ -60,6 +60,9 @@ The list came first. Tests with a file's name stand there; the others are below,
   49  promotion of what another evaluation measured    REFUSED_ROWS
   50  what serves edited in its promotion              REFUSED_ROWS
   51  promotion on an evaluation of another tenant     REFUSED_ROWS
+      **Added later**
+  52  what serves was never evaluated                  test_serving_compared
+  53  promotion killed before it commits               test_a_killed_promotion…
 ====  ===============================================  =============================================
 
 What SQL under the product's role can do beyond that is told in docs/evaluating.md.
@@ -88,6 +91,7 @@ from tests.evaluated_corpus import (
     Evaluated,
     Product,
 )
+from tests.killed import kill_at_insert
 from tests.waiting import wait_until
 
 NAME = CANDIDATE.name
@@ -107,14 +111,20 @@ def evaluated(server: EmbeddedServer, template_database: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def product(server: EmbeddedServer, evaluated: str) -> Iterator[Product]:
-    """A copy of that database, with one candidate."""
+def copied(server: EmbeddedServer, evaluated: str) -> Iterator[str]:
+    """URL of a copy of that database."""
     name = f"test_{uuid4().hex}"
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {evaluated}")
-        with Database(server.dsn(name)) as database:
-            yield Product(Evaluated.found(database), {NAME: CANDIDATE})
+        yield server.dsn(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def product(copied: str) -> Iterator[Product]:
+    """That copy, with one candidate."""
+    with Database(copied) as database:
+        yield Product(Evaluated.found(database), {NAME: CANDIDATE})
 
 
 def sql(statement: str) -> Callable[[Product], None]:
@@ -315,6 +325,22 @@ def test_an_interrupted_promotion_leaves_what_serves(product: Product) -> None:
         watcher.execute(f"SELECT pg_terminate_backend(w.pid) FROM ({waiting}) AS w")
         with pytest.raises(DatabaseUnavailableError):
             promotion.result()
+    assert promoted(product) == []
+    assert product.decide(NAME).changed
+
+
+KILLED = """
+import sys
+from rag_resources.database.pool import Database
+from tests.evaluated_corpus import CANDIDATE, Evaluated, Product
+with Database(sys.argv[1]) as database:
+    Product(Evaluated.found(database), {CANDIDATE.name: CANDIDATE}).decide(CANDIDATE.name)
+"""
+
+
+def test_a_killed_promotion_leaves_what_serves(product: Product, copied: str) -> None:
+    """Its process gets SIGKILL when the row is written, but not committed."""
+    kill_at_insert(copied, "promotions", KILLED)
     assert promoted(product) == []
     assert product.decide(NAME).changed
 

@@ -478,6 +478,37 @@ def test_property_39_notes_in_every_state_are_found_and_none_twice_for_one_reaso
     assert len({result.chunk_id for result in results}) == len(results)
 
 
+def by_windows(top_k: int) -> RetrievalConfig:
+    """Windows alone, and none too far from a question."""
+    return RetrievalConfig(
+        model="hash_model",
+        retrievers={"windows": {"weight": 1.0}},
+        similarity_threshold=0.0,
+        transformation={"enabled": False},
+        top_k={"retrieval": 500, "final": top_k},
+    )
+
+
+@one_database
+@given(drafts(), questions())
+def test_property_39_windows_find_notes_in_every_state_and_none_twice(
+    corpus: Corpus, written: list[Draft], question: str
+) -> None:
+    """A chunk once, however many of its windows match; a note without windows as a whole."""
+    notes_ = corpus.fill(written)
+    corpus.cut()
+    results = corpus.ask(question, by_windows(5), distinct_notes=len(notes_)).results
+    assert {result.note_id for result in results} == set(notes_)
+    assert len({result.chunk_id for result in results}) == len(results)
+    new = {n for n, draft in zip(notes_, written, strict=True) if draft.state == "new"}
+    as_whole = {result.note_id for result in results if result.chunk_id == result.note_id}
+    assert new <= as_whole
+    for result in results:
+        whole = result.note_id in as_whole
+        assert result.retrieval_method == ("notes_windows" if whole else "windows")
+        assert (result.matched_window is None) == whole
+
+
 @one_database
 @given(drafts(), questions(), configs())
 def test_property_58_what_is_ranked_could_be_returned_and_begins_with_what_is_served(
@@ -596,6 +627,32 @@ def test_property_44_no_question_finds_foreign_or_expired_notes(
             question, config, tenant=tenant, filters=wanted, deadline_ms=GENEROUS_MS
         )
         assert all(numbered[result.note_id].is_visible(tenant) for result in response.results)
+
+
+@one_database
+@given(drafts(foreign=True), questions(), st.one_of(st.just(RetrievalFilters()), filters()))
+def test_property_44_no_window_of_a_foreign_or_expired_note_is_found(
+    corpus: Corpus, written: list[Draft], question: str, wanted: RetrievalFilters
+) -> None:
+    """Vectors find every note that a tenant may see and the filters leave, and no other."""
+    notes_ = corpus.fill(written)
+    corpus.cut()
+    numbered = list(enumerate(zip(notes_, written, strict=True)))
+    pipeline = corpus.pipeline()
+    for tenant in ("ana", "blas"):
+        results = pipeline.retrieve(
+            question,
+            by_windows(5),
+            tenant=tenant,
+            filters=wanted,
+            distinct_notes=max(1, len(notes_)),
+            deadline_ms=GENEROUS_MS,
+        ).results
+        assert {result.note_id for result in results} == {
+            note
+            for number, (note, draft) in numbered
+            if draft.is_visible(tenant) and meets(wanted, note, number, draft)
+        }
 
 
 @one_database

@@ -5,7 +5,10 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -14,10 +17,13 @@ from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ContextConfig, RetrievalConfig
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.document_passages import DocumentPassage
 from rag_resources.core.expansion import expand
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.sentences import sentences
+from rag_resources.core.temporal_context import Change, Reading
 from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, RetrievalResponse, RetrievalResult, Vectors
 from rag_resources.languages.files import LANGUAGES
@@ -364,6 +370,8 @@ def test_a_deadline_is_no_part_of_a_key() -> None:
 
 STORED = st.text(STORABLE, max_size=12)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+READING = Reading(date(2024, 2, 1), Decimal("1263.70"), "B3")
+CHANGE = Change("Gasto", READING, replace(READING, day=date(2024, 1, 1), cell="B2"))
 RESULTS = st.builds(
     RetrievalResult,
     chunk_id=st.uuids(),
@@ -379,6 +387,15 @@ RESULTS = st.builds(
     created_at=st.none() | timestamps(),
     rerank_score=st.none() | FLOATS,
     start_char=st.integers(0, 10**6),
+    place=st.none()
+    | st.just(DocumentPlace(UUID(int=9), ("Plan",), (Place(3, sheet="Hoja", cells=("B3",)),))),
+    document=st.builds(
+        DocumentPassage,
+        document=STORED,
+        next_chunk_id=st.none() | st.uuids(),
+        quality=st.none() | st.floats(0, 1),
+        changes=st.sampled_from([(), (CHANGE,), (replace(CHANGE, previous=None),)]),
+    ),
     matched_window=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),
 )
 RESPONSES = st.builds(

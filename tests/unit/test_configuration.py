@@ -38,7 +38,7 @@ def test_nothing_given_is_the_documented_default() -> None:
     config = parse_retrieval({}, origin="vacía")
     assert config == RetrievalConfig()
     assert (config.strategy, config.unit, config.model) == ("hybrid", "chunks", "e5_small")
-    assert (config.fusion.method, config.fusion.rank_constant) == ("weighted", 60)
+    assert (config.fusion.method, config.fusion.rank_constant) == ("scaled", 60)
     assert (config.top_k.retrieval, config.top_k.reranking, config.top_k.final) == (20, 10, 5)
     assert (config.reranking.enabled, config.reranking.method) == (True, "sentences")
     assert (config.reranking.batch_size, config.reranking.timeout_ms) == (5, 5_000)
@@ -415,7 +415,8 @@ def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
     raw: dict[str, Any], weights: dict[str, Any], config_hash: str
 ) -> None:
     """So evaluations and promotions stored earlier stay comparable with new ones."""
-    earlier = parse_retrieval(raw | {"fusion": weights}, origin="x")
+    method = {"method": "weighted"}  # then the default
+    earlier = parse_retrieval(raw | {"fusion": method | weights}, origin="x")
     retrievers = {
         "semantic": {
             "weight": weights.get("semantic_weight", 0.5),
@@ -423,7 +424,9 @@ def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
         },
         "fulltext": {"weight": weights.get("fulltext_weight", 0.5)},
     }
-    assert earlier == parse_retrieval(raw | {"retrievers": retrievers}, origin="x")
+    assert earlier == parse_retrieval(
+        raw | {"fusion": method, "retrievers": retrievers}, origin="x"
+    )
     assert earlier.config_hash == config_hash
     stored = earlier.model_dump(mode="json")
     assert parse_retrieval(stored, origin="x") == earlier

@@ -8,9 +8,7 @@ import pytest
 from rag_resources.core.evaluation import (
     Percentiles,
     QueryOutcome,
-    StoredEvaluation,
     Timing,
-    best_to_serve,
     judge_stored,
     percentiles,
     summarize,
@@ -134,32 +132,6 @@ def test_a_stored_evaluation_is_judged_by_the_gate_as_it_is_now(
     verdict = judge_stored(stored(hit_rate_at_10=rate), GateConfig(hit_rate_at_10=threshold))
     assert (verdict.state, verdict.threshold) == (state, threshold)
     assert verdict.hit_rate == pytest.approx(rate, abs=1e-6)
-
-
-def named(name: str, p95_ms: float = 100.0, **measured: float) -> StoredEvaluation:
-    """An evaluation whose p95 is known to 10 ms."""
-    interval = {"latency_p95_low_ms": p95_ms - 10, "latency_p95_high_ms": p95_ms + 10}
-    both = {"configuration": name, "config_hash": name, "served_hit_rate": 0.7}
-    return stored(**both | interval | measured)
-
-
-def test_the_best_is_of_the_best_quality_as_users_get_it() -> None:
-    plain, narrow = named("a"), named("b", served_hit_rate=0.5)
-    assert best_to_serve([narrow, plain], serving="b") is plain
-    assert best_to_serve([named("a", mrr=0.1), named("b", mrr=0.2)], serving="a").mrr == 0.2
-
-
-def test_a_tie_keeps_what_serves_however_fast_another_is() -> None:
-    slow, fast = named("b", 500), named("a", 100)
-    assert best_to_serve([fast, slow], serving="b") is slow
-
-
-def test_among_others_a_p95_decides_only_outside_its_noise() -> None:
-    first, near, far = named("b", 115), named("c", 100), named("d", 80)
-    assert best_to_serve([near, first], serving=None) is first
-    assert best_to_serve([near, first, far], serving="gone") is near
-    unknown = stored(configuration="a", config_hash="a", served_hit_rate=0.7)
-    assert best_to_serve([far, unknown], serving=None) is unknown
 
 
 def test_what_users_get_is_the_beginning_of_the_ranking() -> None:

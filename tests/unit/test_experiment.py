@@ -54,7 +54,7 @@ def test_a_grid_is_all_combinations_and_the_base() -> None:
     raw = {
         "name": "pesos",
         "base": "b",
-        "grid": {"fusion.method": ["rrf", "weighted"], "fusion.semantic_weight": [0.3, 0.5]},
+        "grid": {"fusion.method": ["rrf", "scaled"], "fusion.semantic_weight": [0.3, 0.5]},
         "configurations": {"sin contexto": {"contextual": False}},
     }
     made = expand(parse_experiment(raw, origin="x.yaml"), BASE)
@@ -62,7 +62,7 @@ def test_a_grid_is_all_combinations_and_the_base() -> None:
         "b",
         "method=rrf, semantic_weight=0.3",
         "method=rrf, semantic_weight=0.5",
-        "method=weighted, semantic_weight=0.3",
+        "method=scaled, semantic_weight=0.3",
         "sin contexto",
     ]
     assert made["b"] == BASE

@@ -1,22 +1,47 @@
-"""What `make crash` reports of its kills."""
+"""What `make crash` records and reports of its kills."""
 
-from tests.crash.kills import Tally, table
+from pathlib import Path
+
 from tests.crash.kinds import KINDS, WORKS
+from tests.crash.tallies import Kill, KillLog, table
+
+NAMES = [kind.name for kind in KINDS]
 
 
 def test_every_kind_has_a_work_and_a_name_of_its_own() -> None:
     assert {kind.work for kind in KINDS} == set(WORKS)
-    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert len(set(NAMES)) == len(NAMES)
 
 
-def test_what_was_skipped_and_what_was_wrong_is_seen() -> None:
+def test_what_was_skipped_and_what_was_wrong_is_seen(tmp_path: Path) -> None:
     """A skipped kind does not look like one without problems."""
-    well, skipped, wrong = (Tally(kind) for kind in KINDS[:3])
-    well.kills, well.freed_s = 3, [0.2, 4.4]
-    skipped.skipped = "no file system"
-    wrong.kills, wrong.problems = 2, ["the queue stands still"]
-    _, first, second, third, problem = table([well, skipped, wrong]).splitlines()
-    assert first.split()[-6:] == ["3", "0", "4", "at", "most", "0"]
-    assert second.endswith("SKIPPED: no file system")
-    assert third.split()[-1] == "1"
-    assert problem == "PROBLEM: the queue stands still"
+    well, skipped, wrong = NAMES[:3]
+    log = KillLog(tmp_path / "kills")
+    for kill in (
+        Kill(well, 1.0, freed_s=0.2),
+        Kill(well, 2.0, missed=1, freed_s=4.4),
+        Kill(wrong, 3.0, problems=["the queue stands still", "a note is missing"]),
+    ):
+        log.add(kill)
+    _, *lines = table(log, [well, skipped, wrong], [skipped]).splitlines()
+    assert lines[0].split()[-6:] == ["2", "1", "4", "at", "most", "0"]
+    assert lines[1].endswith("SKIPPED: this user may not mount a file system")
+    assert lines[2].split()[-1] == "1"
+    assert lines[3:] == [
+        f"PROBLEM: {wrong}, after 3.0 s: the queue stands still",
+        f"PROBLEM: {wrong}, after 3.0 s: a note is missing",
+    ]
+
+
+def test_kills_go_on_after_those_in_the_log(tmp_path: Path) -> None:
+    """Each kind as often as the others, the first ones first."""
+    first = KillLog(tmp_path / "new" / "kills")
+    kill = Kill(NAMES[0], 1.5, missed=1, freed_s=None, problems=["ñ"], seconds=9)
+    first.add(kill)
+    again = KillLog(tmp_path / "new" / "kills")
+    assert again.kills == [kill]
+    order = []
+    for _ in range(len(NAMES) + 1):
+        order.append(again.next_kind(NAMES))
+        again.add(Kill(order[-1], 0.0))
+    assert order == [*NAMES[1:], NAMES[0], NAMES[1]]

@@ -11,7 +11,6 @@ from rag_resources.core.fusion import fuse
 from rag_resources.core.fusion_config import (
     DEFAULT_RETRIEVERS,
     Feature,
-    FeatureWeight,
     FusionConfig,
     LearnedModel,
 )
@@ -31,6 +30,7 @@ from rag_resources.core.learned_fusion import (
     word_features,
     words_of,
 )
+from rag_resources.core.logistic import FeatureWeight
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Candidate, Ranking
 from tests.strategies import uuid_number

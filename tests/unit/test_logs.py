@@ -22,7 +22,6 @@ def test_logs_follow_stderr_when_it_is_replaced(monkeypatch: pytest.MonkeyPatch)
     structlog.get_logger().warning("after")
     assert "before" in first_text
     assert "after" in second.getvalue()
-    structlog.reset_defaults()
 
 
 def test_what_a_user_asked_is_written_only_where_debugging_was_asked_for(
@@ -32,4 +31,3 @@ def test_what_a_user_asked_is_written_only_where_debugging_was_asked_for(
         log_to_stderr(level=level)
         structlog.get_logger().debug("asked", query="¿dónde está la gata?")
         assert ("gata" in capsys.readouterr().err) is expected
-    structlog.reset_defaults()

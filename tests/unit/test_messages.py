@@ -68,6 +68,7 @@ def test_what_readers_of_answers_see_is_in_every_language(language: str) -> None
 
 READ_WITH_ANSWERS = [
     "rag_assets/serving/retrieve.py",
+    "rag_resources/application/confidence.py",
     "rag_resources/application/wiring.py",
     "rag_resources/cli/answer.py",
     "rag_resources/cli/retrieve.py",
@@ -86,6 +87,7 @@ READ_WITH_ANSWERS = [
 FOR_OPERATORS = {
     "OVERLAP_TOO_LARGE",
     "MINIMUM_TOO_LARGE",
+    "STRUCTURE_SIZES",
     "WINDOW_STRIDE_TOO_LARGE",  # settings of indexing
     "EMBEDDING_DIMENSION",  # only in the log
     "MODEL_CHANGED",  # only in indexing

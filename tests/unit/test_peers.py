@@ -1,15 +1,20 @@
 """The comparison with peers, without the peers: workloads, and the verdicts on targets."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import numpy as np
 import pytest
 
+from rag_resources.core.types import NoteRecord
+from rag_resources.ingestion.squad import SquadDataset, SquadQuestion
 from tests.benchmarks.peers.contender import OURS
 from tests.benchmarks.peers.peer_tables import Quality, Results, Speed, peer_tables
 from tests.benchmarks.peers.running import Killed
+from tests.benchmarks.peers.shuffled import save_shuffled
 from tests.benchmarks.peers.workload import BenchNote, Passage, Question, load, save, vector_key
+from tests.embedders import HashEmbedder
 
 CAREFUL = "langchain_careful"
 DEFAULT = "langchain"
@@ -113,3 +118,29 @@ def _speed(
 
 def _metrics(value: float, questions: int) -> dict[UUID, dict[str, float]]:
     return {UUID(int=number): dict.fromkeys(METRICS, value) for number in range(questions)}
+
+
+def test_shuffled_notes_are_whole_sentences_near_their_paragraphs(tmp_path: Path) -> None:
+    """Every passage of the corpus, also in context, has a vector between its paragraphs'."""
+    created_at = datetime(2024, 1, 1, tzinfo=UTC)
+    paragraphs = ["Uno vino. Dos se fueron.", "Llovió mucho. Nadie salió de casa. Fue ayer."]
+    notes = [
+        NoteRecord(str(number), "Título", text, created_at)
+        for number, text in enumerate(paragraphs)
+    ]
+    question = SquadQuestion("¿Quién vino?", "Uno", ("0",), ())
+
+    save_shuffled(tmp_path, 40, SquadDataset(notes, [question], []), HashEmbedder())
+    read = load(tmp_path)
+
+    assert len(read.passages) >= 40
+    known = {"Uno vino.", "Dos se fueron.", "Llovió mucho.", "Nadie salió de casa.", "Fue ayer."}
+    for note in read.notes:
+        assert {f"{text}." for text in note.content.rstrip(".").split(". ")} <= known
+    origins = HashEmbedder().embed_passages(paragraphs)
+    for passage in read.passages:
+        (vector,) = read.vectors.passages([passage.text])
+        assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+        assert (origins @ vector).max() > 0.5
+    assert [item.text for item in read.questions] == ["¿Quién vino?"]
+    assert read.vectors.questions(["¿Quién vino?"]).shape == (1, origins.shape[1])

@@ -112,6 +112,14 @@ def test_a_long_paragraph_of_quotation_marks_is_cut_in_time() -> None:
     assert len(sentences("`x` dos. " * 60_000)) == 60_000
 
 
+@pytest.mark.parametrize("run", [".", "…?!", ".)", "¿", "(", '"', "«[“"])
+def test_a_run_of_marks_takes_no_longer_than_its_length(run: str) -> None:
+    """Trying each part of a run by itself took hours for this many."""
+    text = run * (300_000 // len(run))
+    assert sentences(text) == [Span(0, len(text))]
+    assert len(sentences(f"Hola. {text} Adiós.")) in (2, 3)
+
+
 def test_a_long_text_has_the_sentences_of_its_paragraphs() -> None:
     paragraphs = [f"El Sr. Gil llegó a las {n}. «¿Qué más?», dijo.\n\n" for n in range(1_000)]
     expected = [

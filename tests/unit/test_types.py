@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from rag_resources.core.confidence import Confidence
 from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from tests.strategies import uuid_number
@@ -69,6 +70,7 @@ def test_a_response_says_all_of_itself_in_json() -> None:
         messages=("Sin reordenar.",),
         error="no hubo nada que buscar",
         cached=True,
+        confidence=Confidence({}, "Sin medir."),
     )
     assert response.to_json() == {
         "results": [RESULT.to_json(), BARE.to_json()],
@@ -88,7 +90,11 @@ def test_a_response_says_all_of_itself_in_json() -> None:
         "messages": ["Sin reordenar."],
         "error": "no hubo nada que buscar",
         "cached": True,
+        "confidence": {"missing": "Sin medir."},
     }
+    told = response.reworded(str.upper)
+    assert (told.messages, told.error) == (("SIN REORDENAR.",), "NO HUBO NADA QUE BUSCAR")
+    assert told.confidence == Confidence({}, "SIN MEDIR.")
 
 
 def test_a_response_with_nothing_beside_the_question_says_so() -> None:

@@ -29,7 +29,8 @@ class WindowsRetriever:
         if config.unit == "notes":
             yield from by_vectors(question, RankedList.NOTES_WINDOWS, config.model, plan)
             return
-        if config.model not in plan.windowed:
+        # Without vectors at all, `by_vectors` says so, as it does for the chunks.
+        if config.model in plan.models and config.model not in plan.windowed:
             message = Message.WINDOWS_NOT_INDEXED.format(model=config.model)
             raise ModelMissingError(message, model=config.model)
         yield from by_vectors(question, RankedList.WINDOWS, config.model, plan)

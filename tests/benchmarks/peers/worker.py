@@ -126,7 +126,56 @@ def recover(request: Request) -> dict[str, Any]:
     return {"left": left, "error": error, "after": compared(contender, setup)}
 
 
-TASKS = {task.__name__: task for task in (measure_quality, measure_speed, ingest, recover)}
+def serve(request: Request) -> dict[str, Any]:
+    """Do what each line of standard input says, and answer in a line, until the input ends."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # Whatever a contender prints is no answer.
+    setup = request.setup
+    contender = open_contender(request.contender, setup)
+    questions = [question.text for question in setup.workload.questions]
+    search: Search | None = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "ingest":
+            seconds, error = attempted(contender.ingest)
+            _tidy(request.dsn)
+            answer: dict[str, Any] = {"seconds": seconds, "error": error}
+        elif command["do"] == "describe":
+            answer = {"questions": len(questions), "passages": len(setup.workload.passages)}
+        elif command["do"] == "ask":
+            search = search or contender.client()
+            answer = _asked(search, questions[command["value"]])
+        else:
+            answer = _by_clients(contender, [questions[number] for number in command["value"]])
+        answers.write(f"{json.dumps(answer)}\n")
+        answers.flush()
+    contender.close()
+    return {}
+
+
+def _asked(search: Search, question: str) -> dict[str, Any]:
+    client = Asked(search, SPEED_RESULTS)
+    before_s = time.process_time()
+    client.ask(question)
+    spent_s = time.process_time() - before_s
+    return {
+        "wall_ms": 1000 * client.seconds[0],
+        "client_ms": 1000 * spent_s,
+        "notes": client.found[0],
+        "error": next(iter(client.failures), ""),
+    }
+
+
+def _by_clients(contender: Contender, questions: Sequence[str]) -> dict[str, Any]:
+    before_s = time.process_time()
+    seconds, lost = ask_by_clients(contender, questions)
+    return {
+        "rate": (len(questions) - lost.total()) / seconds,
+        "client_ms": 1000 * (time.process_time() - before_s),
+        "failures": lost.total(),
+    }
+
+
+TASKS = {task.__name__: task for task in (measure_quality, measure_speed, ingest, recover, serve)}
 
 
 class Asked:

@@ -1,0 +1,82 @@
+"""Checks of documents: what new readings lose, what could not be read, what is still there."""
+
+import dagster as dg
+
+from rag_assets.keys import CHUNKS, DOCUMENT_PAGES
+from rag_assets.runs.partitions import run_window
+from rag_resources.core.messages import Message
+from rag_resources.resources import RagResource
+
+EXAMPLES = 10
+MOST_ERRORS = 0.01
+"""Largest share of documents, and of pages, that may be without text because of errors."""
+
+
+@dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
+def extraction_loss(
+    context: dg.AssetCheckExecutionContext, rag: RagResource
+) -> dg.AssetCheckResult:
+    """Stop before a new reading that loses too much replaces anything."""
+    held = rag.documents.held(run_window(context.run.tags, rag.settings))
+    shown = "; ".join(
+        f"{title}: "
+        + Message.READING_HELD.format(words=diff.lost_words, passages=diff.lost_citations)
+        for _, title, diff in held[:EXAMPLES]
+    )
+    return dg.AssetCheckResult(
+        passed=not held,
+        metadata={"held": len(held)},
+        description=Message.READINGS_HELD.format(count=len(held), documents=shown)
+        if held
+        else Message.READINGS_GOOD,
+    )
+
+
+@dg.asset_check(asset=DOCUMENT_PAGES, description=Message.CHECK_DOCUMENT_ERRORS)
+def document_errors(
+    context: dg.AssetCheckExecutionContext, rag: RagResource
+) -> dg.AssetCheckResult:
+    """Name the stage in which more than one in a hundred documents or pages failed."""
+    counted = rag.documents.count(run_window(context.run.tags, rag.settings))
+    failed = counted.statuses.get("failed", 0)
+    shares = {
+        "documents": failed / counted.documents if counted.documents else 0.0,
+        "pages": counted.failed_pages / counted.pages if counted.pages else 0.0,
+    }
+    return dg.AssetCheckResult(
+        passed=all(share <= MOST_ERRORS for share in shares.values()),
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={
+            "documents": counted.documents,
+            "failed_documents": failed,
+            "failed_pages": counted.failed_pages,
+            "failed_documents_share": shares["documents"],
+            "failed_pages_share": shares["pages"],
+        },
+        description=Message.DOCUMENT_ERRORS.format(**shares),
+    )
+
+
+@dg.asset_check(asset=CHUNKS, description=Message.CHECK_CITATIONS)
+def citations_verified(
+    context: dg.AssetCheckExecutionContext, rag: RagResource
+) -> dg.AssetCheckResult:
+    """Read the passages of the run's months in their files again."""
+    window = run_window(context.run.tags, rag.settings)
+    if not rag.documents.count(window).documents:
+        return dg.AssetCheckResult(passed=True, metadata={"passages": 0})
+    verified = rag.documents.verify_window(window)
+    examples = "; ".join(
+        f"{each.document}: «{each.content[:80]}»" for each in verified.unverified[:EXAMPLES]
+    )
+    return dg.AssetCheckResult(
+        passed=verified.share >= rag.documents.config.verified,
+        metadata={
+            "passages": verified.passages,
+            "verified": verified.verified,
+            "verified_share": verified.share,
+        },
+        description=Message.CITATIONS_VERIFIED.format(
+            verified=verified.verified, passages=verified.passages, examples=examples
+        ),
+    )

@@ -1,0 +1,121 @@
+"""How sure responses are: measures it, and judges each response by what was measured."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import psycopg
+import structlog
+from pydantic import ValidationError
+
+from rag_resources.core.calibration import Calibrated
+from rag_resources.core.confidence import Confidence, confidence_of
+from rag_resources.core.confidence_signals import signals_of
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import RagError
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.calibration import (
+    PresentCalibration,
+    read_calibration,
+    train_calibration,
+)
+from rag_resources.providers.cache import Cache, Limits, MemoryCache
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.settings import Settings
+
+CALIBRATIONS = Limits(entries=100, lifetime_s=60)
+"""A new calibration, or that one is stale, is seen within a minute."""
+
+_log = structlog.get_logger()
+
+
+def _cache() -> Cache[PresentCalibration]:
+    return MemoryCache(CALIBRATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidences:
+    """How sure the responses of a database are; thread-safe.
+
+    Attributes:
+        pipeline: Makes or returns the pipeline that is measured.
+    """
+
+    database: Database
+    settings: Settings
+    pipeline: Callable[[], RetrievalPipeline]
+    _known: Cache[PresentCalibration] = field(default_factory=_cache)
+
+    def calibrate(
+        self,
+        config: RetrievalConfig,
+        *,
+        unanswerable: tuple[GoldenEntry, ...] = (),
+        tag: str | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Calibrated:
+        """Measure and store how sure a configuration's responses are.
+
+        Raises:
+            RagError: See `train_calibration`.
+        """
+        return train_calibration(
+            self.database,
+            self.pipeline(),
+            config,
+            unanswerable=unanswerable,
+            tag=tag,
+            settings=self.settings.search,
+            progress=progress,
+        )
+
+    def judge(
+        self,
+        query: str,
+        config: RetrievalConfig,
+        response: RetrievalResponse,
+        *,
+        is_filtered: bool,
+        top_k: int | None,
+        deadline: Deadline,
+    ) -> Confidence | None:
+        """Return how sure a response is; None if it has no results.
+
+        A response that is not made as those that were measured has no confidence: with filters,
+        without a stage, or with fewer results than the configuration gives.
+
+        Args:
+            query: The question.
+            config: How it was searched.
+            response: What was found.
+            is_filtered: Whether filters restricted what was searched.
+            top_k: The number of results asked for; None if that of the configuration.
+            deadline: For reading the calibration. If it cannot be read, the confidence says so.
+        """
+        final = config.top_k.final
+        if response.error or not response.results:
+            return None
+        found = self._present(config, deadline)
+        if found.calibration is None:
+            return Confidence({}, found.missing)
+        if is_filtered or response.degraded or (top_k is not None and top_k < final):
+            return Confidence({}, Message.CONFIDENCE_OTHER.format())
+        return confidence_of(found.calibration, signals_of(query, response.results, final=final))
+
+    def _present(self, config: RetrievalConfig, deadline: Deadline) -> PresentCalibration:
+        known = self._known.get(config.config_hash)
+        if known is not None:
+            return known
+        try:
+            with self.database.transaction(deadline) as connection:
+                found = read_calibration(
+                    connection, config, gate=self.settings.gate, settings=self.settings.search
+                )
+        except (RagError, psycopg.Error, ValidationError) as error:
+            _log.warning("confidence_unreadable", error=type(error).__name__)
+            return PresentCalibration(None, Message.CONFIDENCE_UNREADABLE.format())
+        self._known.put(config.config_hash, found)
+        return found

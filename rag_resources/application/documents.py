@@ -1,0 +1,191 @@
+"""Use cases of the documents: registering, reading, storing, reviewing and deleting them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_resources.core.configuration import canonical_hash
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.extraction_config import ExtractionConfig
+from rag_resources.core.extraction_diff import ExtractionDiff
+from rag_resources.core.messages import Message
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.documents.applying import ApplyReport, apply_window
+from rag_resources.documents.arrival import ArrivalReport, arrive
+from rag_resources.documents.deletion import delete_document, restore_document
+from rag_resources.documents.extracting import ExtractReport, extract_window, readers
+from rag_resources.documents.folder import PathPattern, folder_files
+from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
+from rag_resources.documents.verification import (
+    Verified,
+    picture_of_page,
+    verify_document,
+    verify_window,
+)
+from rag_resources.files import Files, open_files
+from rag_resources.settings import Settings
+from rag_resources.store.document_list import (
+    DocumentDetails,
+    DocumentSummary,
+    MonthCount,
+    count_documents,
+    find_document,
+    list_documents,
+    read_details,
+    refresh_statuses,
+)
+from rag_resources.store.extractions import held_extractions
+
+__all__ = ["ArrivalReport", "Documents", "ExtractReport", "reader_version"]
+
+
+def reader_version(config: ExtractionConfig) -> str:
+    """Return the version of all readers together."""
+    return canonical_hash(readers(config))
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a database."""
+
+    database: Database
+    settings: Settings
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a source of documents."""
+        return self.settings.documents_source is not None
+
+    @property
+    def config(self) -> ExtractionConfig:
+        """The limits of reading."""
+        return self.settings.extraction
+
+    @property
+    def files(self) -> Files:
+        """Where copies of the files are kept.
+
+        Raises:
+            InvalidParameterError: Nothing says where they are kept as reliably as the database.
+        """
+        if not self.settings.keeps_files:
+            raise InvalidParameterError(Message.DOCUMENTS_NEED_FILES)
+        return open_files(self.settings.files_address)
+
+    def arrive(self) -> ArrivalReport:
+        """Register the files of the source; without a source there are none.
+
+        Raises:
+            InvalidSourceError: The folder cannot be read.
+            InvalidParameterError: The pattern is wrong, or copies cannot be kept.
+        """
+        folder = self.settings.documents_source
+        if folder is None:
+            return ArrivalReport()
+        pattern = self.settings.documents_pattern
+        found = folder_files(folder, pattern=PathPattern(pattern) if pattern else None)
+        return arrive(
+            self.database,
+            self.files,
+            found,
+            tenant=self.settings.tenant,
+            source=self.settings.documents_source_name,
+            config=self.config,
+        )
+
+    def extract(self, window: TimeWindow) -> ExtractReport:
+        """Read the documents that arrived in a window and were not read by the present readers."""
+        return extract_window(
+            self.database, self.files, window, self.config, tenant=self.settings.tenant
+        )
+
+    def apply(self, window: TimeWindow) -> ApplyReport:
+        """Write the pages and notes of the documents of a window that were read."""
+        return apply_window(self.database, window, tenant=self.settings.tenant)
+
+    def held(self, window: TimeWindow) -> Sequence[tuple[object, str, ExtractionDiff]]:
+        """Return the documents whose new reading waits for a person: id, title, difference."""
+        with self.database.transaction() as connection:
+            return held_extractions(connection, window, tenant=self.settings.tenant)
+
+    def count(self, window: TimeWindow) -> MonthCount:
+        """Count the documents that arrived in a window, by status."""
+        with self.database.transaction() as connection:
+            refresh_statuses(connection, window)
+            return count_documents(connection, window, tenant=self.settings.tenant)
+
+    # --- For a person
+
+    def list(self, *, limit: int | None = None) -> tuple[list[DocumentSummary], int]:
+        """Return the latest documents, and how many there are without the limit."""
+        with self.database.transaction() as connection:
+            refresh_statuses(connection)
+            return list_documents(connection, tenant=self.settings.tenant, limit=limit)
+
+    def find(self, name: str) -> DocumentSummary:
+        """Return the document with an id, an address or a title.
+
+        Raises:
+            InvalidParameterError: There is none, or several have this name.
+        """
+        with self.database.transaction() as connection:
+            refresh_statuses(connection)
+            return find_document(connection, name, tenant=self.settings.tenant)
+
+    def details(self, document: DocumentSummary) -> DocumentDetails:
+        """Return the pages, failures and readings of a document."""
+        with self.database.transaction() as connection:
+            return read_details(connection, document.document_id)
+
+    def delete(self, document: DocumentSummary, *, reason: str = "") -> int:
+        """Delete a document with everything that has its text; return the number of its notes."""
+        return delete_document(
+            self.database,
+            self.files,
+            document.document_id,
+            tenant=self.settings.tenant,
+            reason=reason,
+        )
+
+    def restore(self, address: str) -> bool:
+        """Let the source bring a deleted document back; False if none was deleted there."""
+        return restore_document(self.database, address, tenant=self.settings.tenant)
+
+    def reviews(self) -> Sequence[ToReview]:
+        """Return what a person should look at: poor pages, pages without text, held readings."""
+        return list_reviews(self.database, tenant=self.settings.tenant)
+
+    def review(
+        self, document: DocumentSummary, decision: Decision, *, page: int | None = None
+    ) -> ApplyReport:
+        """Store a person's decision about a page, or about a held reading.
+
+        Raises:
+            InvalidParameterError: There is nothing to decide.
+        """
+        return review_document(
+            self.database,
+            document.document_id,
+            decision,
+            tenant=self.settings.tenant,
+            page=page,
+        )
+
+    def verify(self, document: DocumentSummary) -> Verified:
+        """Read every passage of a document in its file again."""
+        return verify_document(self.database, self.files, document.document_id, self.config)
+
+    def picture(self, document: DocumentSummary, page: int) -> bytes:
+        """Return a page of a PDF document as PNG, with the boxes of its lines.
+
+        Raises:
+            InvalidParameterError: The document is no PDF, or its copy is gone.
+            ExtractionError: The page cannot be read.
+        """
+        return picture_of_page(self.database, self.files, document.document_id, page, self.config)
+
+    def verify_window(self, window: TimeWindow) -> Verified:
+        """Read every passage of the documents of a window again."""
+        return verify_window(
+            self.database, self.files, window, self.config, tenant=self.settings.tenant
+        )

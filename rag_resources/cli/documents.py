@@ -1,0 +1,347 @@
+"""`rag document …`: what is stored of documents, deleting, reviewing and verifying them."""
+
+import sys
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import JsonOption, clean, console, say, table, warn, write_json
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.core.extraction_diff import ExtractionDiff
+    from rag_resources.documents.review import ToReview
+    from rag_resources.documents.verification import Verified
+    from rag_resources.store.document_list import DocumentDetails, DocumentSummary
+
+SHOWN_DOCUMENTS = 50
+NOT_VERIFIED = 1
+
+app = group("document", Message.HELP_DOCUMENT)
+
+Name = Annotated[str, typer.Argument(metavar="DOCUMENTO", help=Message.HELP_DOCUMENT_NAME)]
+OptionalName = Annotated[
+    str | None, typer.Argument(metavar="DOCUMENTO", help=Message.HELP_DOCUMENT_NAME)
+]
+Page = Annotated[int | None, typer.Option("--page", metavar="N", help=Message.HELP_DOCUMENT_PAGE)]
+
+
+@command(app, "list", Message.HELP_DOCUMENT_LIST)
+def list_documents(
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help=Message.HELP_DOCUMENT_LIMIT)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the documents, latest arrival first."""
+    if limit is not None and limit < 1:
+        raise InvalidParameterError(Message.GOLDEN_LIMIT.format(value=limit))
+    with application() as opened:
+        documents, total = opened.documents.list(
+            limit=limit if as_json or limit else SHOWN_DOCUMENTS
+        )
+    if as_json:
+        write_json({"documents": [_json(each) for each in documents], "total": total})
+        return
+    columns = (
+        Message.COLUMN_DOCUMENT,
+        Message.COLUMN_STATUS,
+        Message.COLUMN_PAGES,
+        Message.COLUMN_PASSAGES,
+        Message.COLUMN_TITLE,
+    )
+    rows = [
+        (each.address, _status(each), _pages(each), str(each.chunks), each.title)
+        for each in documents
+    ]
+    if rows:
+        console().print(table(columns, rows, prose=True))
+    say(Message.DOCUMENTS_LISTED.format(count=total, shown=len(rows)))
+
+
+@command(app, "show", Message.HELP_DOCUMENT_SHOW)
+def show(
+    name: Name,
+    page: Page = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FICHERO", help=Message.HELP_DOCUMENT_PNG)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was read of a document, or of one of its pages."""
+    if png is not None and page is None:
+        raise InvalidParameterError(Message.DOCUMENT_PNG_PAGE)
+    with application() as opened:
+        document = opened.documents.find(name)
+        details = opened.documents.details(document)
+        if png is not None and page is not None:
+            png.write_bytes(opened.documents.picture(document, page))
+    if as_json:
+        shown = _json(document) | _details_json(details)
+        if page is not None:
+            shown["page"] = _page_json(details, page)
+        write_json(shown)
+        return
+    if page is not None:
+        say(str(_page_json(details, page)["text"]))
+        return
+    rows = [
+        (Message.COLUMN_DOCUMENT, document.address),
+        (Message.COLUMN_ID, str(document.document_id)),
+        (Message.COLUMN_TITLE, document.title),
+        (Message.COLUMN_STATUS, _status(document)),
+        (Message.COLUMN_TYPE, document.media_type),
+        (Message.COLUMN_PAGES, _pages(document)),
+        (Message.COLUMN_PASSAGES, str(document.chunks)),
+        *((key, str(value)) for key, value in document.metadata.items()),
+        *((_of_page(each.page), each.reason) for each in details.failures),
+    ]
+    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+
+
+@command(app, "delete", Message.HELP_DOCUMENT_DELETE)
+def delete(
+    name: Name,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+) -> None:
+    """Delete a document and everything made of it, after confirmation by a person."""
+    with application() as opened:
+        document = opened.documents.find(name)
+        if not (yes or _confirmed(document)):
+            raise InvalidParameterError(Message.DOCUMENT_DELETE_UNCONFIRMED)
+        notes = opened.documents.delete(document, reason=clean(reason))
+    say(Message.DOCUMENT_DELETED.format(title=document.title, notes=notes))
+    say(Message.DOCUMENT_RECOVER.format(address=document.address))
+
+
+@command(app, "restore", Message.HELP_DOCUMENT_RESTORE)
+def restore(
+    address: Annotated[
+        str, typer.Argument(metavar="DIRECCIÓN", help=Message.HELP_DOCUMENT_ADDRESS)
+    ],
+) -> None:
+    """Let the source bring a deleted document back."""
+    with application() as opened:
+        if not opened.documents.restore(address):
+            raise InvalidParameterError(Message.DOCUMENT_NOT_DELETED.format(address=address))
+    say(Message.DOCUMENT_RESTORED.format(address=address))
+
+
+@command(app, "review", Message.HELP_DOCUMENT_REVIEW)
+def review(
+    name: OptionalName = None,
+    page: Page = None,
+    accept: Annotated[bool, typer.Option("--accept", help=Message.HELP_DOCUMENT_ACCEPT)] = False,
+    drop: Annotated[bool, typer.Option("--drop", help=Message.HELP_DOCUMENT_DROP)] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what waits for a decision, or decide."""
+    from rag_resources.documents.review import Decision
+
+    if accept and drop:
+        raise InvalidParameterError(Message.DOCUMENT_ONE_DECISION)
+    with application() as opened:
+        if name is not None and (accept or drop):
+            decision = Decision.ACCEPT if accept else Decision.DROP
+            opened.documents.review(opened.documents.find(name), decision, page=page)
+            say(Message.DOCUMENT_DECIDED)
+            return
+        if accept or drop:
+            raise InvalidParameterError(Message.DOCUMENT_DECIDE_WHICH)
+        wanted = None if name is None else opened.documents.find(name).document_id
+        waiting = [
+            each
+            for each in opened.documents.reviews()
+            if wanted in (None, each.document.document_id)
+        ]
+    if as_json:
+        write_json({"waiting": [_review_json(each) for each in waiting]})
+        return
+    if waiting:
+        columns = (Message.COLUMN_DOCUMENT, Message.COLUMN_PAGE, Message.COLUMN_REASON)
+        rows = [(each.document.address, str(each.page or ""), _concern(each)) for each in waiting]
+        console().print(table(columns, rows, prose=True))
+    say(Message.DOCUMENT_REVIEWS.format(count=len(waiting)))
+
+
+@command(app, "verify", Message.HELP_DOCUMENT_VERIFY)
+def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
+    """Read every passage in its file again; exit code 1 if too few are there."""
+    from rag_resources.documents.verification import Verified
+
+    total = Verified()
+    with application() as opened:
+        documents = [opened.documents.find(name)] if name else opened.documents.list()[0]
+        for document in documents:
+            total.add(opened.documents.verify(document))
+        enough = total.share >= opened.documents.config.verified
+    if as_json:
+        write_json(_verified_json(total))
+    else:
+        for each in total.unverified:
+            warn(Message.PASSAGE_UNVERIFIED.format(document=each.document, text=each.content[:200]))
+        say(
+            Message.CITATIONS_VERIFIED.format(
+                verified=total.verified, passages=total.passages, examples=""
+            ).strip()
+        )
+    if not enough:
+        raise typer.Exit(NOT_VERIFIED)
+
+
+def _confirmed(document: "DocumentSummary") -> bool:
+    """Ask on a terminal; without a terminal nothing is confirmed."""
+    if not sys.stdin.isatty():
+        return False
+    question = Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes)
+    answer: str = typer.prompt(question, default="", show_default=False)
+    return answer.strip().casefold() in Message.WORDS_YES.split()
+
+
+def _status(document: "DocumentSummary") -> str:
+    words = {
+        "pending": Message.DOCUMENT_PENDING,
+        "downloading": Message.DOCUMENT_DOWNLOADING,
+        "extracting": Message.DOCUMENT_EXTRACTING,
+        "chunking": Message.DOCUMENT_CHUNKING,
+        "embedding": Message.DOCUMENT_EMBEDDING,
+        "completed": Message.DOCUMENT_COMPLETED,
+        "partial": Message.DOCUMENT_PARTIAL,
+        "failed": Message.DOCUMENT_FAILED,
+    }
+    return words[document.status]
+
+
+def _pages(document: "DocumentSummary") -> str:
+    whole = document.page_count
+    return str(document.pages) if whole in (None, document.pages) else f"{document.pages}/{whole}"
+
+
+def _of_page(page: int | None) -> str:
+    return Message.COLUMN_DOCUMENT if page is None else Message.PLACE_PAGE.format(page=page)
+
+
+def _concern(each: "ToReview") -> str:
+    from rag_resources.documents.review import Concern
+
+    if each.concern is Concern.HELD and each.diff:
+        return Message.READING_HELD.format(
+            words=each.diff.lost_words, passages=each.diff.lost_citations
+        )
+    if each.concern is Concern.LOW_QUALITY:
+        return Message.PAGE_LOW_QUALITY.format(quality=each.quality)
+    return Message.PAGE_WITHOUT_TEXT
+
+
+def _json(document: "DocumentSummary") -> dict[str, Any]:
+    return {
+        "id": str(document.document_id),
+        "source": document.source,
+        "addresses": [dict(each) for each in document.addresses],
+        "title": document.title,
+        "mediaType": document.media_type,
+        "metadata": dict(document.metadata),
+        "status": document.status,
+        "arrivedAt": document.arrived_at.astimezone(UTC).isoformat(),
+        "updatedAt": document.updated_at.astimezone(UTC).isoformat(),
+        "fileSha256": document.file_sha256.hex() if document.file_sha256 else None,
+        "fileBytes": document.file_bytes,
+        "pageCount": document.page_count,
+        "pagesRead": document.pages,
+        "wordCount": document.words,
+        "needsOcr": document.needs_ocr,
+        "lowQuality": document.low_quality,
+        "qualityScore": document.quality,
+        "failures": document.failures,
+        "notes": document.notes,
+        "chunks": document.chunks,
+        "held": document.held,
+    }
+
+
+def _details_json(details: "DocumentDetails") -> dict[str, Any]:
+    return {
+        "pages": [
+            {
+                "number": stored.page.number,
+                "sheet": stored.page.sheet,
+                "route": stored.page.route.value,
+                "wordCount": stored.page.word_count,
+                "characterCount": len(stored.page.text),
+                "qualityScore": stored.page.quality,
+                "hasImages": stored.page.has_images,
+                "hasTables": stored.page.has_tables,
+                "hasMultipleColumns": stored.page.has_multiple_columns,
+                "removed": len(stored.page.removed),
+                "leftOut": dict(stored.page.left_out),
+                "notices": list(stored.page.notices),
+                "review": stored.review or None,
+            }
+            for stored in details.pages
+        ],
+        "failureReasons": [
+            {"page": each.page, "stage": each.stage, "reason": each.reason}
+            for each in details.failures
+        ],
+        "readings": [
+            {
+                "reader": each.reader,
+                "readerHash": each.reader_hash,
+                "state": each.state,
+                "pages": each.page_count,
+                "words": each.word_count,
+                "seconds": each.seconds,
+                "failure": each.failure or None,
+                "diff": _diff_json(each.diff),
+                "at": each.extracted_at.astimezone(UTC).isoformat(),
+            }
+            for each in details.extractions
+        ],
+    }
+
+
+def _diff_json(diff: "ExtractionDiff | None") -> dict[str, Any] | None:
+    return diff.to_json() if diff else None
+
+
+def _page_json(details: "DocumentDetails", number: int) -> dict[str, Any]:
+    for stored in details.pages:
+        if stored.page.number == number:
+            return {"number": number, "text": stored.page.text}
+    raise InvalidParameterError(Message.DOCUMENT_NO_PAGE.format(page=number), page=number)
+
+
+def _review_json(each: "ToReview") -> dict[str, Any]:
+    return {
+        "document": str(each.document.document_id),
+        "address": each.document.address,
+        "page": each.page,
+        "concern": each.concern.value,
+        "qualityScore": each.quality,
+        "diff": _diff_json(each.diff),
+    }
+
+
+def _verified_json(total: "Verified") -> dict[str, Any]:
+    return {
+        "passages": total.passages,
+        "verified": total.verified,
+        "share": total.share,
+        "unverified": [
+            {
+                "document": each.document,
+                "chunkId": str(each.chunk_id),
+                "content": each.content,
+                "found": each.found,
+            }
+            for each in total.unverified
+        ],
+    }

@@ -1,0 +1,276 @@
+"""Ranks the sentences of passages by how likely they answer a question, from their words alone.
+
+The model's weights are data of `answers`; they are fitted by `tests.benchmarks.bench_answers`.
+Making an answer of the best sentences belongs in `core.answers`.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, lru_cache
+
+from pydantic import BaseModel, ConfigDict
+
+from rag_resources.core import logistic
+from rag_resources.core.logistic import FeatureWeight
+from rag_resources.core.rules import question_rules, rules
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span
+from rag_resources.core.wording import content, fold, names
+
+_KEPT_TEXTS = 2_000
+_BEGINNING = 4
+_CELLS = "|"
+_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
+
+
+class SentenceFeature(StrEnum):
+    """What is known of a sentence that may answer a question.
+
+    `coverage`, `context` and `passage` are the shares of the question's words, by how rare they are
+    among the sentences, that are in the sentence alone, in it and its two neighbours, and in its
+    whole passage. `beginnings` is the coverage by the first four letters of words, which inflected
+    verbs share. `score` is the passage's score over that of the first passage, `rank` 1 over its
+    rank. The others say whether the kind of answer that is asked for is there (1) or not (-1); 0 if
+    another kind is asked for.
+    """
+
+    COVERAGE = "coverage"
+    BEGINNINGS = "beginnings"
+    CONTEXT = "context"
+    PASSAGE = "passage"
+    SCORE = "score"
+    RANK = "rank"
+    HAS_CAUSE = "has_cause"
+    HAS_TIME = "has_time"
+    HAS_NUMBER = "has_number"
+    HAS_NAME = "has_name"
+    HAS_PLACE = "has_place"
+
+
+SentenceFeatures = Mapping[SentenceFeature, float]
+
+
+class SentenceModel(BaseModel):
+    """A logistic model of which sentence answers, with how it was made.
+
+    Attributes:
+        version: Name and number; another one may rank the same sentences otherwise.
+        trained_on: The questions that it was fitted to.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: str
+    trained_on: str
+    intercept: float
+    features: dict[SentenceFeature, FeatureWeight]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPassage:
+    """A passage to answer from.
+
+    Attributes:
+        score: Of its retrieval, >= 0; only its ratio to that of the first passage counts.
+    """
+
+    text: str
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a passage.
+
+    Attributes:
+        passage: Index of the passage, from 0.
+        span: In the passage.
+        text: On one line.
+    """
+
+    passage: int
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSentence:
+    """A sentence with what the model makes of it.
+
+    Attributes:
+        score: In [0, 1]; comparable only within one question.
+        shares_words: Whether it has a word of the question.
+    """
+
+    sentence: Sentence
+    score: float
+    shares_words: bool
+
+    @property
+    def odds(self) -> float:
+        """The score as odds, >= 0."""
+        return self.score / (1 - self.score) if self.score < 1 else math.inf
+
+
+def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
+    """Return the sentences of all passages in order; one that stands in several is its first."""
+    found: dict[str, Sentence] = {}
+    for index, passage in enumerate(passages):
+        for span in _sentences(passage.text):
+            text = " ".join(passage.text[span.start : span.end].split())
+            found.setdefault(text, Sentence(index, span, text))
+    return list(found.values())
+
+
+def rank_sentences(
+    question: str, passages: Sequence[ScoredPassage], model: SentenceModel, language: str = "es"
+) -> list[RankedSentence]:
+    """Return the sentences of passages, the most likely to answer first; ties in reading order."""
+    candidates = sentences_of(passages)
+    known = sentence_features(question, passages, candidates, language)
+    ranked = [
+        RankedSentence(
+            sentence,
+            logistic.probability(model.intercept, model.features, features),
+            features[SentenceFeature.BEGINNINGS] > 0,
+        )
+        for sentence, features in zip(candidates, known, strict=True)
+    ]
+    return sorted(ranked, key=lambda item: -item.score)
+
+
+def sentence_features(
+    question: str,
+    passages: Sequence[ScoredPassage],
+    candidates: Sequence[Sentence],
+    language: str = "es",
+) -> list[dict[SentenceFeature, float]]:
+    """Return what is known of each sentence; see `SentenceFeature`.
+
+    Args:
+        question: The question.
+        passages: Best first.
+        candidates: Their sentences, by `sentences_of`.
+        language: Of the question.
+    """
+    held = [_content(sentence.text) for sentence in candidates]
+    asked = content(question, language)
+    coverage = _Coverage.of(asked, held)
+    begun = [_beginnings(own) for own in held]
+    beginnings = _Coverage.of(_beginnings(asked), begun)
+    whole = [_content(passage.text) for passage in passages]
+    reach = _reach(candidates, held)
+    kind, evidence = _kind(question, language), _evidence(question)
+    best = max((passage.score for passage in passages), default=0.0) or 1.0
+    return [
+        {
+            SentenceFeature.COVERAGE: coverage.share(held[place]),
+            SentenceFeature.BEGINNINGS: beginnings.share(begun[place]),
+            SentenceFeature.CONTEXT: coverage.share(reach[place]),
+            SentenceFeature.PASSAGE: coverage.share(whole[sentence.passage]),
+            SentenceFeature.SCORE: passages[sentence.passage].score / best,
+            SentenceFeature.RANK: 1 / (1 + sentence.passage),
+            **{
+                feature: (1.0 if evidence[own](sentence.text) else -1.0) if own == kind else 0.0
+                for own, feature in _KINDS.items()
+            },
+        }
+        for place, sentence in enumerate(candidates)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """The words of a question with how rare each is among the sentences."""
+
+    rarity: Mapping[str, float]
+
+    @classmethod
+    def of(cls, asked: frozenset[str], held: Sequence[frozenset[str]]) -> "_Coverage":
+        spread = Counter(word for own in held for word in own & asked)
+        return cls({w: math.log(1 + len(held) / (1 + spread[w])) for w in sorted(asked)})
+
+    def share(self, found: frozenset[str]) -> float:
+        total = math.fsum(self.rarity.values())
+        shared = math.fsum(weight for word, weight in self.rarity.items() if word in found)
+        return shared / total if total else 0.0
+
+
+def _beginnings(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word[:_BEGINNING] for word in words)
+
+
+_KINDS = {
+    "cause": SentenceFeature.HAS_CAUSE,
+    "time": SentenceFeature.HAS_TIME,
+    "number": SentenceFeature.HAS_NUMBER,
+    "name": SentenceFeature.HAS_NAME,
+    "place": SentenceFeature.HAS_PLACE,
+}
+
+
+def _reach(candidates: Sequence[Sentence], held: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """The words of each sentence and of its neighbours in the same passage."""
+    reach = []
+    for place, sentence in enumerate(candidates):
+        near = range(max(0, place - 1), min(len(candidates), place + 2))
+        same = [held[other] for other in near if candidates[other].passage == sentence.passage]
+        reach.append(frozenset[str]().union(*same))
+    return reach
+
+
+@cache
+def _patterns(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    kinds = question_rules(language).kinds
+    return tuple((kind, _whole_words(expressions)) for kind, expressions in kinds.items())
+
+
+@cache
+def _held() -> Mapping[str, re.Pattern[str]]:
+    return {kind: _whole_words(own) for kind, own in rules().answers.held.items()}
+
+
+def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
+
+
+def _kind(question: str, language: str) -> str:
+    """The kind of answer that a question asks for; empty if no rule tells."""
+    folded = fold(question)
+    return next((kind for kind, own in _patterns(language) if own.search(folded)), "")
+
+
+def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
+    """How each kind of answer shows in a sentence, beyond what the question says itself."""
+    known_names, asked = names(question), fold(question)
+
+    def holds(kind: str) -> Callable[[str], bool]:
+        pattern = _held()[kind]
+        return lambda text: any(match not in asked for match in pattern.findall(fold(text)))
+
+    named: Callable[[str], bool] = lambda text: bool(names(text) - known_names)  # noqa: E731
+    of_rules = {kind: holds(kind) for kind in ("cause", "time", "number")}
+    return {**of_rules, "name": named, "place": named}
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _content(text: str) -> frozenset[str]:
+    return content(text)
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _sentences(text: str) -> tuple[Span, ...]:
+    """The sentences of a text; of a table, its rows."""
+    found: list[Span] = []
+    for span in sentences(text):
+        lines = [
+            Span(span.start + line.start(), span.start + line.end())
+            for line in _LINE.finditer(text[span.start : span.end])
+        ]
+        is_table = all(_CELLS in text[line.start : line.end] for line in lines)
+        found += lines if is_table else [span]
+    return tuple(found)

@@ -1,0 +1,206 @@
+"""Replaces the pages of documents by what was read, and writes their sections as notes.
+
+Reading is `documents.extracting`. How pages become sections is in `core.sections`.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.documents import Page, Section
+from rag_resources.core.section_identity import StoredSection, name_sections
+from rag_resources.core.sections import sections_of
+from rag_resources.core.text import is_blank
+from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.database.pool import Connection, Database
+from rag_resources.store.document_files import bury_document, find_deleted
+from rag_resources.store.documents import (
+    StoredPage,
+    delete_sections,
+    find_document_of_text,
+    finish_document,
+    first_address,
+    list_pages,
+    list_section_notes,
+    lock_document,
+    merge_document,
+    replace_pages,
+    unlink_sections,
+    write_failure,
+    write_sections,
+)
+from rag_resources.store.extractions import (
+    close_extraction,
+    documents_to_apply,
+    latest_extraction,
+    list_extracted,
+)
+from rag_resources.store.notes import Upsert, note_id, upsert_notes
+from rag_resources.store.tombstones import find_tombstones
+
+TITLE_JOINT = " › "
+MAX_TITLE_CHARS = 300
+ACCEPTED, DROPPED = "accepted", "dropped"
+
+
+@dataclass
+class ApplyReport:
+    """What became of the readings of a window.
+
+    Attributes:
+        merged: Titles of documents that had the text of another one, and are its addresses now.
+        notes: Number of notes by what was done with them.
+    """
+
+    documents: int = 0
+    merged: list[str] = field(default_factory=list)
+    notes: dict[Upsert, int] = field(default_factory=lambda: dict.fromkeys(Upsert, 0))
+    deleted_notes: int = 0
+
+
+def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> ApplyReport:
+    """Let the readings of a window replace the pages of their documents.
+
+    Each document takes one transaction: pages, sections and notes change together or not at all.
+    """
+    report = ApplyReport()
+    with database.transaction() as connection:
+        waiting = documents_to_apply(connection, window, tenant=tenant)
+    for document_id in waiting:
+        with database.transaction() as connection:
+            apply_reading(connection, document_id, tenant, report)
+    return report
+
+
+def apply_reading(
+    connection: Connection, document_id: UUID, tenant: str, report: ApplyReport
+) -> None:
+    """Let the reading that waits replace the pages of a document, in the caller's transaction."""
+    document = lock_document(connection, document_id, tenant=tenant)
+    extraction = latest_extraction(connection, document_id, "read") if document else None
+    if document is None or extraction is None:
+        return
+    items = list_extracted(connection, extraction.extraction_id)
+    pages = [item for item in items if isinstance(item, Page)]
+    sha256 = text_sha256(pages)
+    if sha256 and _goes_elsewhere(connection, document, sha256, report):
+        return
+    replace_pages(
+        connection,
+        document_id,
+        items,
+        reader=extraction.reader,
+        reader_hash=extraction.reader_hash,
+    )
+    if extraction.failure:
+        write_failure(connection, document_id, extraction.failure)
+    write_notes(connection, document, report)
+    close_extraction(connection, extraction.extraction_id, "applied")
+    finish_document(
+        connection,
+        document_id,
+        page_count=max((item.number for item in items), default=0),
+        text_sha256=sha256,
+        status="chunking",
+    )
+    report.documents += 1
+
+
+def write_notes(connection: Connection, document: Any, report: ApplyReport) -> None:
+    """Write the sections of a document's stored pages as notes, in the caller's transaction.
+
+    A section whose note was deleted by a person is left out. A note whose section is gone is
+    deleted.
+
+    Args:
+        connection: Holds the document's lock.
+        document: Its row.
+        report: Counts the notes.
+    """
+    pages = list_pages(connection, document.id)
+    sections = list(sections_of(_searchable(pages)))
+    stored = list_section_notes(connection, document.id)
+    address = first_address(connection, document.id)
+    names = name_sections(
+        address,
+        sections,
+        [
+            StoredSection(row.external_id, tuple(row.heading_path), bytes(row.content_sha256))
+            for row in stored
+        ],
+    )
+    own = pages[0].page.metadata if pages else {}
+    records = [
+        _record(document, own, address, section, name)
+        for section, name in zip(sections, names, strict=True)
+    ]
+    key = {"tenant": document.tenant_id, "source": document.source}
+    tombstones = find_tombstones(connection, records, **key)
+    wanted = [
+        (record, section)
+        for record, section, tombstone in zip(records, sections, tombstones, strict=True)
+        if tombstone is None
+    ]
+    unlink_sections(connection, document.id)
+    for outcome in upsert_notes(connection, [record for record, _ in wanted], **key):
+        report.notes[outcome] += 1
+    kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
+    report.deleted_notes += delete_sections(
+        connection, [row.id for row in stored if row.id not in kept]
+    )
+    write_sections(connection, document.id, kept, {each.page.number: each.page for each in pages})
+
+
+def text_sha256(pages: Sequence[Page]) -> bytes | None:
+    """Return the hash of the text of a document, white space folded; None if it has no text."""
+    text = " ".join(word for page in pages for word in page.text.split())
+    return None if is_blank(text) else hashlib.sha256(text.encode()).digest()
+
+
+def _goes_elsewhere(
+    connection: Connection, document: Any, sha256: bytes, report: ApplyReport
+) -> bool:
+    """Whether another document has this text, or a person deleted it; then this one is gone."""
+    key = {"tenant": document.tenant_id, "text_sha256": sha256}
+    other = find_document_of_text(connection, document.id, **key)
+    if other is not None:
+        merge_document(connection, document.id, into=other)
+        report.merged.append(document.title)
+        return True
+    deleted = find_deleted(connection, **key)
+    if deleted is None:
+        return False
+    # Its file is remembered, too: the next arrival leaves it out unread and removes our copy.
+    bury_document(connection, document.id, [], reason=deleted.reason, text_sha256=sha256)
+    return True
+
+
+def _searchable(pages: Sequence[StoredPage]) -> list[Page]:
+    """Return the pages that become notes: a person's decision counts more than the quality."""
+    return [
+        replace(stored.page, quality=None) if stored.review == ACCEPTED else stored.page
+        for stored in pages
+        if stored.review != DROPPED
+    ]
+
+
+def _record(
+    document: Any, own: Mapping[str, Any], address: str, section: Section, name: str
+) -> NoteRecord:
+    """Return the note of a section; what the source says counts more than what the file says."""
+    headings = [heading for heading in section.heading_path if heading != document.title]
+    return NoteRecord(
+        external_id=name,
+        title=TITLE_JOINT.join([document.title, *headings])[:MAX_TITLE_CHARS],
+        content=section.text,
+        created_at=document.arrived_at,
+        metadata={
+            **own,
+            **document.metadata,
+            "file": address,
+            "section": section.heading_path[-1] if section.heading_path else "",
+        },
+        location=address,
+    )

@@ -1,0 +1,137 @@
+"""Opens office files, which are ZIP archives of XML, and refuses those made to do harm."""
+
+import resource
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import PurePosixPath
+from typing import BinaryIO
+from xml.parsers import expat
+
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+
+MAX_BYTES = 1024**3
+"""Most that an archive may unpack to in a process whose memory has no limit."""
+MAX_ENTRIES = 10_000
+MAX_LEVELS = 400
+_ENCRYPTED_FLAG = 1
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError)
+
+StartTag = Callable[[str, Mapping[str, str]], None]
+
+
+@contextmanager
+def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
+    """Open a ZIP archive.
+
+    Args:
+        file: Seekable.
+        kind: What it should be, for messages, such as `DOCX`.
+
+    Raises:
+        InvalidSourceError: It is damaged, encrypted or too large, or a part has a name that leaves
+            the archive. Also if that shows while the caller reads it.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _check(archive, kind)
+            yield archive
+    except (*_BROKEN, KeyError, expat.ExpatError) as error:
+        raise damaged(kind, error) from error
+    except RuntimeError as error:  # A part that needs a password.
+        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=kind)) from error
+
+
+def damaged(kind: str, error: Exception) -> InvalidSourceError:
+    """Return the error for a file that cannot be read because of another error."""
+    reason = shown(str(error) or type(error).__name__)
+    return InvalidSourceError(Message.READER_DAMAGED.format(kind=kind, reason=reason))
+
+
+def _check(archive: zipfile.ZipFile, kind: str) -> None:
+    parts = archive.infolist()
+    most = _most_bytes()
+    if len(parts) > MAX_ENTRIES or sum(part.file_size for part in parts) > most:
+        raise InvalidSourceError(
+            Message.READER_TOO_LARGE.format(megabytes=most // 1024**2, entries=MAX_ENTRIES)
+        )
+    for part in parts:
+        path = PurePosixPath(part.filename.replace("\\", "/"))
+        if ".." in path.parts or path.is_absolute():
+            raise InvalidSourceError(Message.READER_PART_NAME.format(part=shown(part.filename)))
+        if part.flag_bits & _ENCRYPTED_FLAG:
+            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=kind))
+
+
+def _most_bytes() -> int:
+    """The memory limit of this process, which the parent of a reader sets; see `child`."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return MAX_BYTES if limit == resource.RLIM_INFINITY else limit
+
+
+def check_parts(archive: zipfile.ZipFile) -> None:
+    """Read every part once, so that none is larger than it says, and no XML has a DTD.
+
+    For parsers of others, which would unpack and parse without these limits.
+    """
+    for part in archive.infolist():
+        if part.filename.lower().endswith((".xml", ".rels")):
+            with suppress(expat.ExpatError):  # Damaged: whether that matters, its reader says.
+                parse_xml(archive, part.filename)
+        with archive.open(part) as stream:
+            while stream.read(1 << 20):
+                pass
+
+
+def parse_xml(
+    archive: zipfile.ZipFile,
+    name: str,
+    *,
+    start: StartTag | None = None,
+    end: Callable[[str], None] | None = None,
+    text: Callable[[str], None] | None = None,
+) -> None:
+    """Parse a part of an archive, telling its tags and text by callbacks.
+
+    Tags and attributes come without their prefixes.
+
+    Raises:
+        InvalidSourceError: It declares a DTD, or its elements are nested too deeply.
+        ExpatError: It is not XML.
+    """
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    depth = 0
+
+    def forbid(*_: object) -> None:
+        raise InvalidSourceError(Message.READER_ENTITIES.format(part=shown(name)))
+
+    def opened(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_LEVELS:
+            raise InvalidSourceError(Message.READER_NESTED.format(levels=MAX_LEVELS))
+        if start:
+            start(local(tag), {local(key): value for key, value in attributes.items()})
+
+    def closed(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        if end:
+            end(local(tag))
+
+    parser.StartDoctypeDeclHandler = forbid
+    parser.StartElementHandler = opened
+    parser.EndElementHandler = closed
+    if text:
+        parser.CharacterDataHandler = text
+    with archive.open(name) as stream:
+        parser.ParseFile(stream)
+
+
+def local(tag: str) -> str:
+    """Return a name without its prefix."""
+    return tag.rpartition(":")[2]

@@ -1,0 +1,183 @@
+"""Registers the files that a source has: keeps a copy of each, and finds out which are new.
+
+What a folder has is `documents.folder`; reading the files is `documents.extracting`.
+"""
+
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.extraction_config import ExtractionConfig
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RejectedRecord
+from rag_resources.database.pool import Database
+from rag_resources.documents.folder import FoundFile
+from rag_resources.documents.media_types import media_type_of
+from rag_resources.files import Files
+from rag_resources.store.document_files import (
+    Arrival,
+    ArrivedFile,
+    StoredAddress,
+    find_deleted,
+    list_addresses,
+    mark_missing,
+    register_file,
+    touch_address,
+    update_metadata,
+)
+
+_TENANT_CHARS = 16
+
+
+@dataclass
+class ArrivalReport:
+    """What a source has.
+
+    Attributes:
+        counts: Number of files by what became of them.
+        rejected: Files that could not be taken, and why.
+        left_out: Files of documents that a person deleted, and why.
+        missing: Addresses that the source has lost since the last time.
+    """
+
+    counts: Counter[Arrival] = field(default_factory=Counter)
+    rejected: list[RejectedRecord] = field(default_factory=list)
+    left_out: list[RejectedRecord] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def arrive(
+    database: Database,
+    files: Files,
+    found: Iterable[FoundFile | RejectedRecord],
+    *,
+    tenant: str,
+    source: str,
+    config: ExtractionConfig,
+) -> ArrivalReport:
+    """Register the files of a source, each in a transaction of its own.
+
+    A file whose ETag did not change is not opened. The copy is written before the rows, so that a
+    process killed in between leaves a copy that the next run uses.
+
+    Args:
+        database: Open.
+        files: Where copies are kept.
+        found: What the source has.
+        tenant: The owner.
+        source: Its name; part of the identity of an address.
+        config: Limits the size of files.
+    """
+    report, addresses = ArrivalReport(), []
+    with database.transaction() as connection:
+        known = list_addresses(connection, tenant=tenant, source=source)
+    for each in found:
+        if isinstance(each, RejectedRecord):
+            report.rejected.append(each)
+            addresses.append(each.location)
+            continue
+        addresses.append(each.address)
+        try:
+            outcome = _take(database, files, each, known, tenant, source, config)
+        except (InvalidSourceError, OSError) as error:
+            reason = getattr(error, "message", Message.RECORD_UNREADABLE)
+            report.rejected.append(RejectedRecord(each.address, reason))
+            continue
+        if isinstance(outcome, RejectedRecord):
+            report.left_out.append(outcome)
+        else:
+            report.counts[outcome] += 1
+    with database.transaction() as connection:
+        report.missing = mark_missing(connection, addresses, tenant=tenant, source=source)
+    return report
+
+
+def _take(
+    database: Database,
+    files: Files,
+    found: FoundFile,
+    known: Mapping[str, StoredAddress],
+    tenant: str,
+    source: str,
+    config: ExtractionConfig,
+) -> Arrival | RejectedRecord:
+    before = known.get(found.address)
+    if before and before.etag == found.etag:
+        return _unchanged(database, found, before, known)
+    content = _read(found, config.file_mb)
+    file_sha256 = hashlib.sha256(content).digest()
+    if before and before.file_sha256 == file_sha256:
+        with database.transaction() as connection:
+            touch_address(
+                connection, found.address, before, tenant=tenant, source=source, etag=found.etag
+            )
+        return _unchanged(database, found, before, known)
+    with database.transaction() as connection:
+        deleted = find_deleted(connection, tenant=tenant, file_sha256=file_sha256)
+    if deleted is not None:
+        # The deletion may have found the text in another file, whose copy is still there.
+        files.delete(file_name(tenant, file_sha256))
+        reason = Message.DOCUMENT_LEFT_OUT.format(date=deleted.deleted_at.astimezone(UTC))
+        if deleted.reason:
+            reason += Message.LEFT_OUT_REASON.format(reason=deleted.reason)
+        return RejectedRecord(found.address, reason)
+    media_type, problem = _kind(content, found.address)
+    arrived = ArrivedFile(
+        address=found.address,
+        title=found.title,
+        media_type=media_type,
+        metadata=found.metadata,
+        file_sha256=file_sha256,
+        file_url=file_name(tenant, file_sha256),
+        file_bytes=len(content),
+        etag=found.etag,
+        problem=problem,
+    )
+    files.write(arrived.file_url, content)
+    with database.transaction() as connection:
+        _, arrival = register_file(connection, arrived, tenant=tenant, source=source)
+    return arrival
+
+
+def file_name(tenant: str, file_sha256: bytes) -> str:
+    """Return the name of our copy of a file; neither tenant nor path is part of it as written."""
+    owner = hashlib.sha256(tenant.encode()).hexdigest()[:_TENANT_CHARS]
+    return f"documents/{owner}/{file_sha256.hex()}"
+
+
+def _unchanged(
+    database: Database,
+    found: FoundFile,
+    before: StoredAddress,
+    known: Mapping[str, StoredAddress],
+) -> Arrival:
+    """Store new metadata; of a document with several addresses the first one's."""
+    changed = (found.title, dict(found.metadata)) != (before.title, dict(before.metadata))
+    if changed and found.address == min(
+        address for address, each in known.items() if each.document_id == before.document_id
+    ):
+        with database.transaction() as connection:
+            update_metadata(
+                connection, before.document_id, title=found.title, metadata=found.metadata
+            )
+    return Arrival.UNCHANGED
+
+
+def _read(found: FoundFile, megabytes: int) -> bytes:
+    with found.open() as file:
+        content = file.read(megabytes * 1024**2 + 1)
+    if len(content) > megabytes * 1024**2:
+        raise InvalidSourceError(Message.DOCUMENT_TOO_LARGE.format(megabytes=megabytes))
+    return content
+
+
+def _kind(content: bytes, address: str) -> tuple[str, str]:
+    """Return the media type of a file, or why no reader knows it."""
+    try:
+        return media_type_of(io.BytesIO(content), address), ""
+    except InvalidSourceError as error:
+        return "", error.message

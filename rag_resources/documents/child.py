@@ -1,0 +1,119 @@
+"""The process that reads one file. It is started by `documents.extraction`, and by nobody else.
+
+A damaged or hostile file can only end this process: it has limits, no credentials, and nothing to
+write but messages to its parent.
+"""
+
+import base64
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from rag_resources.core.documents import DocumentReader
+from rag_resources.core.errors import InvalidSourceError, RagError
+from rag_resources.core.messages import Message
+from rag_resources.core.page_json import item_to_json
+from rag_resources.core.places import Box
+from rag_resources.core.texts import to_stored
+from rag_resources.documents.frames import write_frame
+from rag_resources.documents.readers import reader_of
+
+READ, BOXES, PICTURE = "read", "boxes", "picture"
+"""The jobs."""
+RECURSION = 1_000
+_OPEN_FILES = 128
+_FILE_BYTES = 256 * 1024**2
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Do a job on the file on stdin, and write what it gives to stdout, one message each."""
+    limits: Mapping[str, int] = json.loads(sys.argv[3])
+    _limit_process(limits)
+    # What libraries print must not get among the messages.
+    pipe = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with pipe, os.fdopen(os.dup(0), "rb") as file:
+        write_frame(pipe, _do(sys.argv[1], file, sys.argv[2], limits, pipe))
+
+
+def _do(
+    job: str, file: BinaryIO, media_type: str, limits: Mapping[str, int], pipe: BinaryIO
+) -> dict[str, Any]:
+    """Do a job, and return the last message: the end, or why the rest could not be done."""
+    try:
+        if job == READ:
+            _send_pages(reader_of(media_type, ocr=bool(limits["ocr"])), file, limits["pages"], pipe)
+        else:
+            with os.fdopen(limits["requests"], "r", encoding="utf-8") as requests:
+                _look_again(job, file, json.load(requests), pipe)
+    except BrokenPipeError:
+        raise
+    except RagError as error:
+        return {"error": to_stored(error.message)}
+    except MemoryError:
+        return {"error": to_stored(Message.DOCUMENT_MEMORY.format(megabytes=_megabytes(limits)))}
+    except RecursionError:
+        return {"error": to_stored(Message.DOCUMENT_NESTED)}
+    except Exception as error:  # noqa: BLE001 - a defect of a reader costs this file, no other
+        return {"error": to_stored(Message.DOCUMENT_DAMAGED.format(kind=type(error).__name__))}
+    return {"end": True}
+
+
+def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryIO) -> None:
+    for count, item in enumerate(reader.read(file)):
+        if count >= most:
+            raise InvalidSourceError(Message.DOCUMENT_PAGES.format(pages=most))
+        write_frame(pipe, item_to_json(item))
+
+
+def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None:
+    """Send what is in boxes of a PDF file, or a picture of a page with boxes."""
+    from rag_resources.documents.pdf_places import PdfFile
+
+    with PdfFile(file) as pdf:
+        if job == PICTURE:
+            png = pdf.picture(requests["page"], [Box(*box) for box in requests["boxes"]])
+            write_frame(pipe, {"png": base64.b64encode(png).decode()})
+            return
+        for page, box in requests:
+            try:
+                text: str | None = pdf.text_in(page, Box(*box))
+            except InvalidSourceError:
+                text = None
+            write_frame(pipe, {"text": text})
+
+
+def _limit_process(limits: Mapping[str, int]) -> None:
+    sys.setrecursionlimit(RECURSION)
+    for kind, value in (
+        ("RLIMIT_AS", limits["memory_bytes"]),
+        ("RLIMIT_CPU", limits["cpu_s"]),
+        ("RLIMIT_FSIZE", _FILE_BYTES),
+        ("RLIMIT_NOFILE", _OPEN_FILES),
+        ("RLIMIT_CORE", 0),
+    ):
+        with suppress(ValueError, OSError, AttributeError):  # Not every system has every limit.
+            number = getattr(resource, kind)
+            _, hard = resource.getrlimit(number)
+            most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(number, (most, most))
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit(1)
+
+
+def _megabytes(limits: Mapping[str, int]) -> int:
+    return limits["memory_bytes"] // 1024**2
+
+
+if __name__ == "__main__":
+    main()

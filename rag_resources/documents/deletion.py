@@ -1,0 +1,42 @@
+"""Deletes documents with everything that has their text, and lets sources bring them back."""
+
+from uuid import UUID
+
+from rag_resources.database.pool import Database
+from rag_resources.documents.arrival import file_name
+from rag_resources.files import Files
+from rag_resources.store import document_files as store
+from rag_resources.store.chunks import update_statistics
+from rag_resources.store.documents import list_section_notes
+from rag_resources.store.tombstones import Deletion, bury_notes, lock_deletions
+
+
+def delete_document(
+    database: Database, files: Files, document_id: UUID, *, tenant: str, reason: str = ""
+) -> int:
+    """Delete a document: our copies of its file, pages, notes, chunks and vectors. Property 51.
+
+    Only hashes, addresses and the reason are kept, so that its source does not bring it back.
+    The copies go first: a process killed in between leaves a document that can be deleted again.
+
+    Returns:
+        The number of notes deleted.
+    """
+    with database.transaction() as connection:
+        hashes = store.list_file_hashes(connection, document_id)
+    for sha256 in hashes:
+        files.delete(file_name(tenant, sha256))
+    with database.transaction() as connection:
+        lock_deletions(connection)
+        notes = [row.id for row in list_section_notes(connection, document_id)]
+        deleted = bury_notes(connection, notes, kind=Deletion.DELETED)
+        store.bury_document(connection, document_id, deleted, reason=reason)
+    with database.transaction() as connection:
+        update_statistics(connection)
+    return len(deleted)
+
+
+def restore_document(database: Database, address: str, *, tenant: str) -> bool:
+    """Let the source bring back a deleted document; False if none was deleted at this address."""
+    with database.transaction() as connection:
+        return store.forget_deleted(connection, address, tenant=tenant)

@@ -1,0 +1,179 @@
+"""Reads Word documents: `mammoth` makes HTML of them, whose blocks `documents.html` finds.
+
+What mammoth leaves out is read here: equations, and the text of page headers and footers.
+"""
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+from xml.etree import ElementTree
+
+import mammoth
+from selectolax.lexbor import LexborHTMLParser
+
+from rag_resources.core.documents import Page, PageFailure
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.documents.archives import (
+    MAX_LEVELS,
+    archive_of,
+    check_parts,
+    damaged,
+    parse_xml,
+)
+from rag_resources.documents.html import content_of
+from rag_resources.documents.reader_versions import identity_of
+
+KIND = "DOCX"
+_EQUATION = "equation"
+RUNNING_HEAD = "running_head"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_STYLES = """
+p[style-name='Title'] => h1:fresh
+p[style-name='Subtitle'] => p:fresh
+p[style-name='heading 7'] => h6:fresh
+p[style-name='heading 8'] => h6:fresh
+p[style-name='heading 9'] => h6:fresh
+p[style-name='HTML Preformatted'] => pre:separator('\\n')
+p[style-name='Code'] => pre:separator('\\n')
+p[style-name='Source Code'] => pre:separator('\\n')
+"""
+
+
+class DocxReader:
+    """Reads a Word document as one page, since its pages are made by whoever shows it.
+
+    Headers and footers are listed as removed. Pictures, macros and external files are not read.
+    """
+
+    name = "docx"
+    reader_hash = identity_of(name, 1, "mammoth", "selectolax")
+
+    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
+        """Yield the only page.
+
+        Raises:
+            InvalidSourceError: It is damaged, protected by a password or made to do harm.
+        """
+        if file.read(len(_OLE)) == _OLE:
+            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=KIND))
+        file.seek(0)
+        with archive_of(file, KIND) as archive:
+            check_parts(archive)
+            page = content_of(LexborHTMLParser(_html(archive)), main_only=False)
+            for head in dict.fromkeys(_running_heads(archive)):
+                page.add_removed(head, RUNNING_HEAD)
+            yield page.page(metadata=_metadata(archive))
+
+
+def _html(archive: zipfile.ZipFile) -> str:
+    try:
+        made = mammoth.convert_to_html(
+            _with_equations_as_text(archive),
+            style_map=_STYLES,
+            convert_image=mammoth.images.img_element(lambda _: {"src": ""}),
+            external_file_access=False,
+        )
+    except RecursionError as error:
+        raise InvalidSourceError(Message.READER_NESTED.format(levels=MAX_LEVELS)) from error
+    except Exception as error:  # mammoth has no errors of its own.
+        raise damaged(KIND, error) from error
+    return str(made.value)
+
+
+def _with_equations_as_text(archive: zipfile.ZipFile) -> io.BytesIO:
+    """The same document with each equation as a run of text."""
+    copy = io.BytesIO()
+    with zipfile.ZipFile(copy, "w") as made:
+        for part in archive.infolist():
+            content = archive.read(part)
+            if b"oMath" in content and part.filename.endswith(".xml"):
+                content = _equations_as_text(content)
+            made.writestr(part.filename, content)
+    copy.seek(0)
+    return copy
+
+
+def _equations_as_text(content: bytes) -> bytes:
+    root = ElementTree.fromstring(content)  # noqa: S314 - `check_parts` refused any DTD
+    word = root.tag[: root.tag.index("}") + 1]
+    for parent in list(root.iter()):
+        for index, child in enumerate(parent):
+            if child.tag.endswith("}oMath"):
+                follows = index > 0 and parent[index - 1].get(_EQUATION) is not None
+                parent[index] = _run(word, f"{' ' * follows}{_linear(child)}")
+                parent[index].set(_EQUATION, "")
+            elif child.tag.endswith("}oMathPara"):
+                run = _run(word, " ".join(map(_linear, child)))
+                parent[index] = run if parent.tag == f"{word}p" else _around(f"{word}p", run)
+            parent[index].tail = child.tail
+    return ElementTree.tostring(root)
+
+
+def _linear(equation: ElementTree.Element) -> str:
+    return "".join(each.text or "" for each in equation.iter() if each.tag.endswith("}t"))
+
+
+def _run(word: str, text: str) -> ElementTree.Element:
+    part = ElementTree.Element(f"{word}t")
+    part.text = text
+    return _around(f"{word}r", part)
+
+
+def _around(tag: str, child: ElementTree.Element) -> ElementTree.Element:
+    made = ElementTree.Element(tag)
+    made.append(child)
+    return made
+
+
+def _running_heads(archive: zipfile.ZipFile) -> Iterator[str]:
+    for name in sorted(archive.namelist()):
+        part = name.lower().rpartition("/")[2]
+        if part.startswith(("header", "footer")) and part.endswith(".xml"):
+            yield _text_of(archive, name)
+
+
+def _text_of(archive: zipfile.ZipFile, name: str) -> str:
+    """The text of a part: a line for each paragraph."""
+    parts: list[str] = []
+    reading = False
+
+    def start(tag: str, _: Mapping[str, str]) -> None:
+        nonlocal reading
+        reading = tag == "t"
+        if tag == "tab":
+            parts.append("\t")
+
+    def end(tag: str) -> None:
+        nonlocal reading
+        reading = False
+        if tag == "p":
+            parts.append("\n")
+
+    def text(text: str) -> None:
+        if reading:
+            parts.append(text)
+
+    parse_xml(archive, name, start=start, end=end, text=text)
+    return "".join(parts).strip()
+
+
+def _metadata(archive: zipfile.ZipFile) -> Mapping[str, str]:
+    """Title, author and date as the document says them."""
+    found: dict[str, str] = {}
+    names = {"title": "title", "creator": "author", "created": "date"}
+    open_tag = ""
+
+    def start(tag: str, _: Mapping[str, str]) -> None:
+        nonlocal open_tag
+        open_tag = tag
+
+    def text(text: str) -> None:
+        if open_tag in names and text.strip():
+            found[names[open_tag]] = found.get(names[open_tag], "") + text.strip()
+
+    core = next((name for name in archive.namelist() if name.endswith("/core.xml")), None)
+    if core:
+        parse_xml(archive, core, start=start, text=text)
+    return found

@@ -1,0 +1,218 @@
+"""Reads the documents of a window; what was read waits until it replaces the earlier pages.
+
+The child process is `documents.extraction`; replacing pages is `documents.applying`.
+"""
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.documents import Page, PageFailure
+from rag_resources.core.errors import ExtractionError, InvalidParameterError
+from rag_resources.core.extraction_config import ExtractionConfig
+from rag_resources.core.extraction_diff import ExtractionDiff, compare_readings
+from rag_resources.core.sections import sections_of
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection, Database
+from rag_resources.documents.extraction import extract
+from rag_resources.documents.readers import READERS, reader_of
+from rag_resources.files import Files
+from rag_resources.store.document_files import set_status
+from rag_resources.store.documents import fetch_document, list_pages, write_failure
+from rag_resources.store.extractions import (
+    begin_extraction,
+    claim_extraction,
+    documents_to_extract,
+    finish_extraction,
+    insert_extracted,
+    latest_extraction,
+    list_passages,
+)
+
+BATCH_PAGES = 20
+FAILED, READ, HELD = "failed", "read", "held"
+
+
+@dataclass
+class ExtractReport:
+    """What was read in a window.
+
+    Attributes:
+        failures: Documents that could not be read to their end: title and reason.
+        held: Documents whose new reading waits for a person: title and difference.
+    """
+
+    documents: int = 0
+    pages: int = 0
+    failed_pages: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    held: list[tuple[str, ExtractionDiff]] = field(default_factory=list)
+
+    def add(self, other: "ExtractReport") -> None:
+        """Add another report."""
+        self.documents += other.documents
+        self.pages += other.pages
+        self.failed_pages += other.failed_pages
+        self.failures += other.failures
+        self.held += other.held
+
+
+def readers(config: ExtractionConfig) -> dict[str, str]:
+    """Return the hash of the reader of each media type."""
+    return {kind: reader_of(kind, ocr=config.ocr).reader_hash for kind in READERS}
+
+
+def extract_window(
+    database: Database,
+    files: Files,
+    window: TimeWindow,
+    config: ExtractionConfig,
+    *,
+    tenant: str,
+) -> ExtractReport:
+    """Read the documents of a window that the present readers have not read, several at once.
+
+    Each is read in one transaction, which holds the claim on it: a run that is killed leaves
+    nothing, and the next one reads the document again.
+    """
+    limits = config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
+    with database.transaction() as connection:
+        waiting = documents_to_extract(
+            connection, window, tenant=tenant, readers=readers(config), limits=limits
+        )
+    report = ExtractReport()
+    work = partial(_extract, database, files, config, limits)
+    with ThreadPoolExecutor(config.parallel) as pool:
+        for part in pool.map(work, waiting):
+            report.add(part)
+    return report
+
+
+def _extract(
+    database: Database,
+    files: Files,
+    config: ExtractionConfig,
+    limits: Mapping[str, Any],
+    document_id: UUID,
+) -> ExtractReport:
+    with database.transaction() as connection:
+        set_status(connection, document_id, "extracting")
+    with database.bulk() as connection:
+        if not claim_extraction(connection, document_id):
+            return ExtractReport()
+        document = fetch_document(connection, document_id)
+        if document is None:
+            return ExtractReport()
+        reader = reader_of(document.media_type, ocr=config.ocr)
+        extraction_id = begin_extraction(
+            connection,
+            document_id,
+            file_sha256=document.file_sha256,
+            reader=reader,
+            limits=limits,
+        )
+        started = time.monotonic()
+        items, failure = _read_into(
+            connection, extraction_id, files, document.file_url, document.media_type, config
+        )
+        diff = _difference(connection, document_id, document.file_sha256, items, config)
+        state = _state(items, diff, config)
+        finish_extraction(
+            connection,
+            document_id,
+            extraction_id,
+            state=state,
+            pages=items,
+            diff=diff[0] if diff else None,
+            failure=failure,
+            seconds=time.monotonic() - started,
+        )
+        _tell(connection, document_id, state, failure, is_first=diff is None)
+    report = ExtractReport(documents=1, pages=sum(isinstance(item, Page) for item in items))
+    report.failed_pages = len(items) - report.pages
+    if failure:
+        report.failures.append((document.title, failure))
+    if state == HELD and diff:
+        report.held.append((document.title, diff[0]))
+    return report
+
+
+def _read_into(
+    connection: Connection,
+    extraction_id: int,
+    files: Files,
+    file_url: str,
+    media_type: str,
+    config: ExtractionConfig,
+) -> tuple[list[Page | PageFailure], str]:
+    """Read a file and write its pages; return them, and why there are not more."""
+    items: list[Page | PageFailure] = []
+    failure, written = "", 0
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(files.read(file_url))
+            file.flush()
+            for item in extract(file, media_type, config):
+                items.append(item)
+                if len(items) - written >= BATCH_PAGES:
+                    insert_extracted(connection, extraction_id, items[written:])
+                    written = len(items)
+    except (ExtractionError, InvalidParameterError) as error:
+        failure = error.message
+    insert_extracted(connection, extraction_id, items[written:])
+    return items, failure
+
+
+def _difference(
+    connection: Connection,
+    document_id: UUID,
+    file_sha256: bytes,
+    items: Sequence[Page | PageFailure],
+    config: ExtractionConfig,
+) -> tuple[ExtractionDiff, bool] | None:
+    """Compare a reading with the stored pages, if there are any.
+
+    Returns:
+        The difference, and whether it is of the same file.
+    """
+    before = [stored.page for stored in list_pages(connection, document_id)]
+    if not before:
+        return None
+    after = [item for item in items if isinstance(item, Page)]
+    diff = compare_readings(
+        before,
+        after,
+        passages=[passage.content for passage in list_passages(connection, document_id)],
+        new_texts=[section.text for section in sections_of(after)],
+    )
+    applied = latest_extraction(connection, document_id, "applied")
+    return diff, applied is not None and applied.file_sha256 == bytes(file_sha256)
+
+
+def _state(
+    items: Sequence[Page | PageFailure],
+    diff: tuple[ExtractionDiff, bool] | None,
+    config: ExtractionConfig,
+) -> str:
+    """Return what a reading may do. Another file may say less; another reader may not."""
+    if diff is not None and diff[1] and not diff[0].is_within(config):
+        return HELD
+    return READ if items else FAILED
+
+
+def _tell(
+    connection: Connection, document_id: UUID, state: str, failure: str, *, is_first: bool
+) -> None:
+    """Store what the reading means for the document; pages and notes stay as they are."""
+    if state == FAILED:
+        write_failure(connection, document_id, failure)
+        set_status(connection, document_id, "failed" if is_first else "partial")
+    elif state == HELD:
+        set_status(connection, document_id, "partial")
+    else:
+        set_status(connection, document_id, "chunking")

@@ -1,0 +1,204 @@
+"""A folder of documents: which files it has, and what their names and sidecar files say of them.
+
+Registering what was found is `documents.arrival`.
+"""
+
+import math
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import yaml
+
+from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import printable, shown
+from rag_resources.core.types import RejectedRecord
+from rag_resources.core.yaml_text import load_yaml, refuse_duplicate_keys
+from rag_resources.documents.media_types import SUFFIXES
+
+SIDECARS = (".yaml", ".yml")
+"""`plan.pdf.yaml` has the metadata of `plan.pdf`."""
+MAX_SIDECAR_BYTES = 100_000
+MAX_KEYS = 100
+MAX_VALUE_CHARS = 1_000
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that a source has.
+
+    Attributes:
+        address: Its path in the folder, with `/`, or its URL.
+        etag: Differs if the file may have changed.
+        path: Where it can be read now.
+    """
+
+    address: str
+    etag: str
+    path: Path
+    title: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading."""
+        return self.path.open("rb")
+
+
+class PathPattern:
+    """Takes metadata from paths, as `{partido}_{año}.pdf` does.
+
+    A field stands for any characters but `/`; a pattern without `/` is compared with the file's
+    name alone. The suffix is compared without regard to case.
+
+    Raises:
+        InvalidParameterError: The pattern has no field, an empty one, or one twice.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        names = _FIELD.findall(pattern)
+        if not names or len(set(names)) < len(names) or not all(name.strip() for name in names):
+            raise InvalidParameterError(Message.DOCUMENT_PATTERN.format(pattern=shown(pattern)))
+        self._names = names
+        self._whole = "/" in pattern
+        parts = [re.escape(part) for part in _FIELD.split(pattern)[::2]]
+        self._expression = re.compile("([^/]+?)".join(parts), re.IGNORECASE)
+
+    def values(self, path: str) -> dict[str, str | int]:
+        """Return the fields of a path; none if it does not match. Whole numbers are numbers."""
+        matched = self._expression.fullmatch(path if self._whole else PurePosixPath(path).name)
+        if matched is None:
+            return {}
+        return {
+            name.strip(): int(value) if _INTEGER.fullmatch(value) else value
+            for name, value in zip(self._names, matched.groups(), strict=True)
+        }
+
+
+def folder_files(
+    folder: Path, *, pattern: PathPattern | None = None
+) -> Iterator[FoundFile | RejectedRecord]:
+    """Yield the documents of a folder and its subfolders, in order of paths.
+
+    Hidden files and files of other suffixes are left out; those named like a sidecar belong to
+    their document. A link that leads out of the folder is rejected.
+
+    Raises:
+        InvalidSourceError: The folder cannot be read. Raised by the call itself.
+    """
+    try:
+        entries = _entries(folder)
+    except (OSError, ValueError) as error:
+        raise _missing(folder) from error
+    return _walk(folder, entries, pattern)
+
+
+def _missing(folder: Path) -> InvalidSourceError:
+    path = printable(str(folder))
+    return InvalidSourceError(Message.DOCUMENTS_FOLDER.format(path=path), path=path)
+
+
+def _walk(
+    folder: Path, entries: list[Path], pattern: PathPattern | None
+) -> Iterator[FoundFile | RejectedRecord]:
+    root = folder.resolve()
+    seen = {root}
+    stack = entries[::-1]
+    while stack:
+        path = stack.pop()
+        name = path.relative_to(folder).as_posix()
+        try:
+            target = path.resolve()
+            if not target.is_relative_to(root):
+                if path.is_dir() or path.suffix.lower() in SUFFIXES:
+                    yield RejectedRecord(printable(name), Message.DOCUMENT_LINK_OUT)
+            elif path.is_dir():
+                if target not in seen:
+                    seen.add(target)
+                    stack += _entries(path)[::-1]
+            elif path.suffix.lower() in SUFFIXES:
+                yield _found(path, name, pattern, root)
+        except (OSError, RuntimeError):
+            yield RejectedRecord(printable(name), Message.RECORD_UNREADABLE)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _found(
+    path: Path, name: str, pattern: PathPattern | None, root: Path
+) -> FoundFile | RejectedRecord:
+    if name != printable(name):
+        return RejectedRecord(printable(name), Message.RECORD_FILE_NAME)
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return RejectedRecord(name, Message.RECORD_UNREADABLE)
+    try:
+        own = _sidecar(path, root)
+    except InvalidSourceError as error:
+        return RejectedRecord(name, error.message)
+    metadata = {**(pattern.values(name) if pattern else {}), **own}
+    title = str(metadata.pop("title", "") or metadata.pop("título", "") or _title(name))
+    return FoundFile(name, f"{status.st_size}-{status.st_mtime_ns}", path, title, metadata)
+
+
+def _title(name: str) -> str:
+    return PurePosixPath(name).stem.replace("_", " ").strip() or name
+
+
+def _sidecar(path: Path, root: Path) -> dict[str, Any]:
+    """Return the metadata that lies beside a document.
+
+    Raises:
+        InvalidSourceError: It cannot be used; the message names the line or the key.
+    """
+    for suffix in SIDECARS:
+        beside = path.with_name(path.name + suffix)
+        if beside.is_file():
+            if not beside.resolve().is_relative_to(root):
+                raise _bad_sidecar(beside, Message.DOCUMENT_LINK_OUT)
+            return _metadata(beside)
+    return {}
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_SIDECAR_BYTES + 1).decode("utf-8-sig")
+        if len(text) > MAX_SIDECAR_BYTES:
+            raise _bad_sidecar(path, Message.SIDECAR_LARGE.format(maximum=MAX_SIDECAR_BYTES))
+        values = load_yaml(text, prepare=refuse_duplicate_keys)
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        raise _bad_sidecar(path, Message.SIDECAR_YAML.format(line=line)) from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or len(values) > MAX_KEYS:
+        raise _bad_sidecar(path, Message.SIDECAR_MAPPING.format(maximum=MAX_KEYS))
+    return {str(key): _plain(path, str(key), value) for key, value in values.items()}
+
+
+def _plain(path: Path, key: str, value: Any) -> Any:
+    """Return a value that JSON and filters know."""
+    if isinstance(value, list):
+        return [_plain(path, key, each) for each in value[:MAX_KEYS]]
+    if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS and "\0" not in value:
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    if value is None or (is_number and abs(value) < 2**63):
+        return value
+    raise _bad_sidecar(path, Message.SIDECAR_VALUE.format(key=shown(key)))
+
+
+def _bad_sidecar(path: Path, reason: str) -> InvalidSourceError:
+    return InvalidSourceError(Message.SIDECAR_INVALID.format(name=path.name, reason=reason))

@@ -1,0 +1,227 @@
+"""A page of a PDF file: what is shown on it, in reading order, with structure and places."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import ftfy
+import ftfy.badness
+import pypdfium2.raw as pdfium_c
+
+from rag_resources.core.documents import BlockKind, Page, Route
+from rag_resources.core.hyphenation import Vocabulary
+from rag_resources.core.page_quality import text_quality
+from rag_resources.documents.ocr import RecognisedWord, Recogniser
+from rag_resources.documents.pdf_blocks import PageBlock, blocks_of
+from rag_resources.documents.pdf_drawings import Drawings, read_drawings, turned_drawings
+from rag_resources.documents.pdf_geometry import Frame, Rectangle, frame_of, turned, turned_back
+from rag_resources.documents.pdf_grids import find_grids
+from rag_resources.documents.pdf_layout import Layout, lay_out
+from rag_resources.documents.pdf_lines import segments_of
+from rag_resources.documents.pdf_tables import AlignedTables
+from rag_resources.documents.pdf_text import PageText, encode_words
+from rag_resources.documents.pdf_text_lines import TextLine, body_size, letters_by_size
+from rag_resources.documents.pdf_visibility import is_recognised_scan, split_by_visibility
+from rag_resources.documents.pdf_words import Style, Word, read_words
+
+NEEDS_OCR = "PAGE_NEEDS_OCR"
+"""Code of the message about a page that shows something, but has no text."""
+
+_MOSTLY = 0.6
+"""Share of the letters of a page."""
+
+_RECOGNITION_DPI = 300
+_MAX_RECOGNITION_PIXELS = 5_000
+"""Longest side of the picture that is recognised."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """What a page shows, before it is laid out.
+
+    Attributes:
+        recognised: The text is that of a text recogniser, behind a scan of the page.
+    """
+
+    frame: Frame
+    words: list[Word]
+    unseen: dict[str, list[Word]]
+    drawings: Drawings
+    recognised: bool = False
+
+
+@contextmanager
+def text_of(page: Any) -> Iterator[Any]:
+    """Open the text of a page."""
+    text_page = pdfium_c.FPDFText_LoadPage(page)
+    try:
+        yield text_page
+    finally:
+        pdfium_c.FPDFText_ClosePage(text_page)
+
+
+def content_of(page: Any) -> PageContent:
+    """Return what a page shows."""
+    frame = frame_of(page)
+    with text_of(page) as text_page:
+        words = read_words(text_page, frame)
+    drawings = read_drawings(page, frame)
+    recognised = is_recognised_scan(words, drawings, frame.size)
+    seen, unseen = split_by_visibility(words, drawings, frame.size, ignore_paint=recognised)
+    return PageContent(frame, _with_weight(_repaired(seen)), unseen, drawings, recognised)
+
+
+def recognised_content(page: Any, content: PageContent, recogniser: Recogniser) -> PageContent:
+    """Return what a page shows with the words that a recogniser finds on its picture.
+
+    Raises:
+        RecognitionError: The page cannot be recognised.
+    """
+    width, height = content.frame.size
+    scale = min(_RECOGNITION_DPI / 72, _MAX_RECOGNITION_PIXELS / (max(width, height) or 1.0))
+    found = recogniser.words(page.render(scale=scale, grayscale=True).to_pil())
+    words = []
+    for order, (word, size) in enumerate(_with_sizes(found, scale)):
+        left, top, right, bottom = (side / scale for side in word.box)
+        words.append(Word(word.text, left, top, right, bottom, Style(size), order))
+    return replace(content, words=words, recognised=True)
+
+
+def _with_sizes(
+    words: Sequence[RecognisedWord], scale: float
+) -> Iterator[tuple[RecognisedWord, float]]:
+    """Give words the size and the height of their line: boxes fit letters, which differ."""
+    for _, group in groupby(words, key=lambda word: word.line):
+        line = list(group)
+        top, bottom = min(word.top for word in line), max(word.bottom for word in line)
+        for word in line:
+            yield replace(word, top=top, bottom=bottom), round((bottom - top) / scale)
+
+
+def read_page(
+    content: PageContent, number: int, vocabulary: Vocabulary, size: float | None = None
+) -> Page:
+    """Return a page with its text, blocks and places.
+
+    Args:
+        content: Of the page.
+        number: From 1.
+        vocabulary: Of the document; it decides which hyphens at line ends go away.
+        size: Of the text of the page; by default that of most letters.
+    """
+    written = PageText(vocabulary)
+    ordered: list[Word] = []
+    has_tables = side_by_side = False
+    size = size or body_size(letters_by_size(content.words))
+    for turn in _turns(content.words):
+        words, drawings = _in_direction(content, turn)
+        layout = _laid_out(words, drawings)
+        blocks = blocks_of(layout.columns, size, drawings.areas)
+        for block in blocks:
+            _turn_back(block, turn, content.frame.size)
+            written.add(block)
+            ordered += block.words
+        has_tables |= any(block.kind is BlockKind.TABLE_ROW for block in blocks)
+        side_by_side |= layout.side_by_side
+    written.add_unseen(content.unseen)
+    has_images = content.drawings.has_picture(content.frame.size)
+    shows = has_images or bool(content.drawings.areas)
+    return Page(
+        number,
+        written.text,
+        route=_route(content),
+        blocks=tuple(written.blocks),
+        removed=tuple(written.removed),
+        words=encode_words(ordered) if ordered else None,
+        quality=text_quality(" ".join(word.text for word in ordered)) if ordered else None,
+        has_images=has_images,
+        has_tables=has_tables,
+        has_multiple_columns=side_by_side,
+        notices=(NEEDS_OCR,) if not content.words and shows else (),
+        left_out={
+            reason: sum(len(word.text) for word in words)
+            for reason, words in content.unseen.items()
+        },
+    )
+
+
+def _route(content: PageContent) -> Route:
+    if not content.words:
+        return Route.NONE
+    return Route.OCR if content.recognised else Route.TEXT
+
+
+def _turns(words: Sequence[Word]) -> list[int]:
+    """Return the directions in which a page has text, that with most of it first."""
+    letters = [0] * 4
+    for word in words:
+        letters[word.style.turn] += len(word.text)
+    return sorted((turn for turn in range(4) if letters[turn]), key=lambda turn: -letters[turn])
+
+
+def _in_direction(content: PageContent, turn: int) -> tuple[list[Word], Drawings]:
+    """Return the words of one direction and the drawings, turned to read from left to right."""
+    words = [word for word in content.words if word.style.turn == turn]
+    if not turn:
+        return words, content.drawings
+    size = content.frame.size
+    upright = [moved(word, turned(word.box, turn, size)) for word in words]
+    return upright, turned_drawings(content.drawings, turn, size)
+
+
+def _laid_out(words: Sequence[Word], drawings: Drawings) -> Layout:
+    """Find the tables of a page, and put them and the other words into columns."""
+    tables, rest = find_grids(words, drawings)
+    segments = segments_of(rest, drawings.vertical)
+    return lay_out([*tables, *segments], AlignedTables(drawings.horizontal))
+
+
+def moved(word: Word, box: Rectangle) -> Word:
+    """Return a word with another box."""
+    left, top, right, bottom = box
+    return replace(word, left=left, top=top, right=right, bottom=bottom)
+
+
+def _turn_back(block: PageBlock, turn: int, size: tuple[float, float]) -> None:
+    """Give the lines, cells and words of a block their boxes on the page shown."""
+    if not turn:
+        return
+    parts: list[TextLine | Word] = [*block.lines, *block.words]
+    for part in parts:
+        part.left, part.top, part.right, part.bottom = turned_back(part.box, turn, size)
+    for cell in block.cells:
+        cell.box = turned_back(cell.box, turn, size)
+
+
+def _with_weight(words: list[Word]) -> list[Word]:
+    """Return words that are bold only where bold is the exception on the page.
+
+    Some fonts say that they are bold, and are not.
+    """
+    letters = sum(len(word.text) for word in words)
+    bold = sum(len(word.text) for word in words if word.style.bold)
+    if bold > _MOSTLY * letters:
+        for word in words:
+            word.style = replace(word.style, bold=False)
+    return words
+
+
+def _repaired(words: list[Word]) -> list[Word]:
+    """Repair letters that were stored in the wrong encoding, such as `PolÃ­tica`.
+
+    What is written stays as it is otherwise: accents, quotes, dashes.
+    """
+    if ftfy.badness.is_bad(" ".join(word.text for word in words)):
+        for word in words:
+            if ftfy.badness.is_bad(word.text):
+                word.text = unicodedata.normalize("NFC", ftfy.fix_encoding(word.text))
+    for word in words:
+        if len(word.text) == 1 and "\ue000" <= word.text <= "\uf8ff":
+            word.text = "•"  # the mark of a list, in a font of symbols
+        if "\xad" in word.text:
+            # Within a word it marks where the word could be broken; at its end it is drawn.
+            word.text = word.text[:-1].replace("\xad", "") + word.text[-1]
+    return [word for word in words if word.text.strip()]

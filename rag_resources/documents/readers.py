@@ -1,0 +1,66 @@
+"""The reader of each kind of file. To add one, name its class here.
+
+Its module is imported on first use: a child process loads only the reader that it needs.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from rag_resources.core.documents import DocumentReader
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.documents.media_types import (
+    CSV,
+    DOCX,
+    HTML,
+    MARKDOWN,
+    ODS,
+    PDF,
+    TEXT,
+    XLS,
+    XLSB,
+    XLSX,
+)
+
+READERS: Mapping[str, str] = {
+    PDF: "pdf:PdfReader",
+    DOCX: "docx:DocxReader",
+    HTML: "html:HtmlReader",
+    XLSX: "workbook:WorkbookReader",
+    XLSB: "workbook:WorkbookReader",
+    XLS: "workbook:WorkbookReader",
+    ODS: "workbook:WorkbookReader",
+    CSV: "csv_table:CsvReader",
+    TEXT: "text:TextReader",
+    MARKDOWN: "text:MarkdownReader",
+}
+"""By media type: `module:Class`, the module inside `rag_resources.documents`."""
+
+
+def reader_of(media_type: str, *, ocr: bool = False) -> DocumentReader:
+    """Return the reader of a kind of file, one per process.
+
+    Args:
+        media_type: The kind.
+        ocr: Whether pages without text are recognised, if `tesseract` is installed.
+
+    Raises:
+        InvalidSourceError: No reader knows this kind.
+    """
+    return _built(media_type, ocr and media_type == PDF)
+
+
+@cache
+def _built(media_type: str, ocr: bool) -> DocumentReader:
+    if media_type not in READERS:
+        raise InvalidSourceError(Message.DOCUMENT_NO_READER.format(media_type=media_type))
+    module, _, name = READERS[media_type].partition(":")
+    made = getattr(import_module(f"rag_resources.documents.{module}"), name)
+    if not ocr:
+        reader: DocumentReader = made()
+        return reader
+    from rag_resources.documents.ocr import Tesseract
+
+    recognising: DocumentReader = made(Tesseract.installed())
+    return recognising

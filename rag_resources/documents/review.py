@@ -1,0 +1,149 @@
+"""What a person should look at in documents, and what becomes of a decision."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from rag_resources.core.documents import Route
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.extraction_diff import ExtractionDiff
+from rag_resources.core.messages import Message
+from rag_resources.core.sections import is_searchable
+from rag_resources.database.pool import Connection, Database
+from rag_resources.documents.applying import (
+    ACCEPTED,
+    DROPPED,
+    ApplyReport,
+    apply_reading,
+    write_notes,
+)
+from rag_resources.store.document_list import DocumentSummary, list_documents
+from rag_resources.store.documents import (
+    StoredPage,
+    list_pages,
+    lock_document,
+    review_page,
+)
+from rag_resources.store.extractions import (
+    close_extraction,
+    latest_extraction,
+    release_extraction,
+)
+
+
+class Decision(StrEnum):
+    """What a person decides."""
+
+    ACCEPT = "accept"
+    """Put the page into search, or let the new reading replace the pages."""
+
+    DROP = "drop"
+    """Leave the page out for good, or keep the earlier pages."""
+
+
+class Concern(StrEnum):
+    """Why a person should look."""
+
+    LOW_QUALITY = "low_quality"
+    NEEDS_OCR = "needs_ocr"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class ToReview:
+    """A page, or a new reading of a whole document, that waits for a decision.
+
+    Attributes:
+        page: Its number; None for a reading.
+        diff: What the reading would change.
+    """
+
+    document: DocumentSummary
+    concern: Concern
+    page: int | None = None
+    quality: float | None = None
+    diff: ExtractionDiff | None = None
+
+
+def list_reviews(database: Database, *, tenant: str) -> list[ToReview]:
+    """Return what waits for a decision, by document."""
+    with database.transaction() as connection:
+        documents, _ = list_documents(connection, tenant=tenant)
+        return [
+            each
+            for document in documents
+            if document.held or document.low_quality or document.needs_ocr
+            for each in _reviews(connection, document)
+        ]
+
+
+def review_document(
+    database: Database,
+    document_id: UUID,
+    decision: Decision,
+    *,
+    tenant: str,
+    page: int | None = None,
+) -> ApplyReport:
+    """Store a decision and what follows from it, in one transaction.
+
+    Args:
+        database: Open.
+        document_id: The document.
+        decision: What the person decided.
+        tenant: The owner.
+        page: The page; None decides about the held reading.
+
+    Raises:
+        InvalidParameterError: There is nothing to decide, or another run works on the document.
+    """
+    report = ApplyReport()
+    with database.transaction() as connection:
+        document = lock_document(connection, document_id, tenant=tenant)
+        if document is None:
+            raise InvalidParameterError(Message.DOCUMENT_BUSY)
+        if page is None:
+            _decide_reading(connection, document_id, decision, tenant, report)
+        else:
+            _require_page(list_pages(connection, document_id), page)
+            chosen = ACCEPTED if decision is Decision.ACCEPT else DROPPED
+            review_page(connection, document_id, page, chosen)
+            write_notes(connection, document, report)
+    return report
+
+
+def _decide_reading(
+    connection: Connection,
+    document_id: UUID,
+    decision: Decision,
+    tenant: str,
+    report: ApplyReport,
+) -> None:
+    held = latest_extraction(connection, document_id, "held")
+    if held is None:
+        raise InvalidParameterError(Message.DOCUMENT_NOTHING_HELD)
+    if decision is Decision.DROP:
+        close_extraction(connection, held.extraction_id, "dropped")
+        return
+    release_extraction(connection, held.extraction_id)
+    apply_reading(connection, document_id, tenant, report)
+
+
+def _require_page(pages: list[StoredPage], number: int) -> None:
+    if number not in {stored.page.number for stored in pages}:
+        raise InvalidParameterError(Message.DOCUMENT_NO_PAGE.format(page=number), page=number)
+
+
+def _reviews(connection: Connection, document: DocumentSummary) -> list[ToReview]:
+    found = []
+    if document.held and (held := latest_extraction(connection, document.document_id, "held")):
+        found.append(ToReview(document, Concern.HELD, diff=held.diff))
+    for stored in list_pages(connection, document.document_id):
+        page = stored.page
+        if stored.review:
+            continue
+        if page.route is Route.NONE:
+            found.append(ToReview(document, Concern.NEEDS_OCR, page.number))
+        elif not is_searchable(page):
+            found.append(ToReview(document, Concern.LOW_QUALITY, page.number, page.quality))
+    return found

@@ -1,0 +1,135 @@
+"""Reads workbooks: XLSX by `documents.workbook_xml`; XLS, XLSB and ODS by calamine.
+
+calamine gives values without their number formats, which is why XLSX is not left to it.
+"""
+
+import io
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO
+
+from python_calamine import (
+    CalamineError,
+    CalamineSheet,
+    CalamineWorkbook,
+    PasswordError,
+    SheetTypeEnum,
+    SheetVisibleEnum,
+    ZipError,
+)
+
+from rag_resources.core.documents import Page, PageFailure
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.core.number_formats import day_text, plain_number
+from rag_resources.core.sheets import Merge, Row, sheet_page, truth
+from rag_resources.documents.archives import archive_of, check_parts, damaged, parse_xml
+from rag_resources.documents.reader_versions import identity_of
+from rag_resources.documents.workbook_xml import KIND, is_xlsx, read_xlsx
+
+_OLD_KIND = "XLS/XLSB/ODS"
+_MANIFEST = "META-INF/manifest.xml"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+
+
+class WorkbookReader:
+    """Reads workbooks: each sheet is a page, each row of a table a block, each cell a run.
+
+    The text of a hidden sheet is listed as removed.
+    """
+
+    name = "workbook"
+    reader_hash = identity_of(name, 1, "python-calamine")
+
+    def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
+        """Yield the sheets in order.
+
+        Raises:
+            InvalidSourceError: It is damaged, protected by a password or made to do harm.
+        """
+        if zipfile.is_zipfile(file):
+            with archive_of(file, KIND) as archive:
+                if is_xlsx(archive):
+                    yield from read_xlsx(archive)
+                    return
+                check_parts(archive)
+                _refuse_encrypted(archive)
+        yield from _read_by_calamine(file)
+
+
+def _refuse_encrypted(archive: zipfile.ZipFile) -> None:
+    """Refuse an ODS file with a password, whose parts are listed as encrypted."""
+
+    def start(tag: str, _: Mapping[str, str]) -> None:
+        if tag == "encryption-data":
+            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=_OLD_KIND))
+
+    if _MANIFEST in archive.namelist():
+        parse_xml(archive, _MANIFEST, start=start)
+
+
+def _read_by_calamine(file: BinaryIO) -> Iterator[Page | PageFailure]:
+    file.seek(0)
+    content = file.read()
+    if content.startswith(_OLE) and _ENCRYPTED in content:
+        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=KIND))
+    workbook = _opened(content)
+    sheets = [each for each in workbook.sheets_metadata if each.typ is SheetTypeEnum.WorkSheet]
+    for number, about in enumerate(sheets, start=1):
+        try:
+            sheet = workbook.get_sheet_by_name(about.name)
+            hidden = about.visible is not SheetVisibleEnum.Visible
+            yield sheet_page(number, about.name, _rows(sheet), _merges(sheet), hidden=hidden)
+        except (CalamineError, ZipError, OSError, ValueError) as error:
+            reason = damaged(_OLD_KIND, error)
+            yield PageFailure(number, str(reason.code), dict(reason.values))
+
+
+def _opened(content: bytes) -> CalamineWorkbook:
+    try:
+        try:
+            return CalamineWorkbook.from_filelike(io.BytesIO(content))
+        except CalamineError:
+            if not content.startswith(_OLE):
+                raise
+            # Told the kind, by the name of a file, calamine says what is wrong with it.
+            with NamedTemporaryFile(suffix=".xls") as copy:
+                copy.write(content)
+                copy.flush()
+                return CalamineWorkbook.from_path(copy.name)
+    except PasswordError as error:
+        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=_OLD_KIND)) from error
+    except (CalamineError, ZipError, OSError, ValueError) as error:
+        raise damaged(_OLD_KIND, error) from error
+
+
+def _rows(sheet: CalamineSheet) -> Iterator[Row]:
+    first_row, first_column = sheet.start or (0, 0)
+    for number, values in enumerate(sheet.to_python(skip_empty_area=True), start=first_row + 1):
+        cells = {
+            column: _text(value)
+            for column, value in enumerate(values, start=first_column + 1)
+            if value != ""
+        }
+        yield Row(number, cells)
+
+
+def _merges(sheet: CalamineSheet) -> list[Merge]:
+    return [
+        Merge(first[0] + 1, first[1] + 1, last[0] + 1, last[1] + 1)
+        for first, last in sheet.merged_cell_ranges or ()
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return truth(value)
+    if isinstance(value, int | float):
+        return plain_number(value) if math.isfinite(value) else str(value)
+    if isinstance(value, date | datetime | time | timedelta):
+        return day_text(value)
+    return str(value)

@@ -1,0 +1,152 @@
+"""Calibrates how sure responses are: asks questions whose answers are known, and stores the result.
+
+What is fitted and measured is in `core.calibration`, what it says of a response in
+`core.confidence`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, uuid5
+
+from rag_resources.core.calibration import AskedQuestion, Calibrated, calibrate
+from rag_resources.core.confidence import Calibration, Claim
+from rag_resources.core.confidence_signals import signals_of
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
+from rag_resources.core.evaluation import QueryOutcome
+from rag_resources.core.evidence import (
+    UNCOUNTED,
+    EvidenceState,
+    SearchSettings,
+    judge_evidence,
+    moved_parts,
+)
+from rag_resources.core.gate import GateConfig
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.core.texts import Text
+from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.asking import ask_in_full, golden_questions
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.calibrations import (
+    StoredCalibration,
+    delete_calibration,
+    fetch_calibration,
+    write_calibration,
+)
+from rag_resources.store.contents import count_contents, read_changes, read_contents
+
+
+@dataclass(frozen=True, slots=True)
+class PresentCalibration:
+    """The calibration that stands for what is searched now.
+
+    Attributes:
+        missing: Why there is none, in Spanish; None if there is one.
+    """
+
+    calibration: Calibration | None
+    missing: Text | None = None
+
+
+def train_calibration(
+    database: Database,
+    pipeline: RetrievalPipeline,
+    config: RetrievalConfig,
+    *,
+    unanswerable: Sequence[GoldenEntry] = (),
+    tag: str | None = None,
+    settings: SearchSettings | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Calibrated:
+    """Ask the golden questions, and store how sure a configuration's responses are.
+
+    If the signals tell nothing, an earlier calibration of the configuration is deleted.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        config: The configuration.
+        unanswerable: Questions that no note answers.
+        tag: Only golden questions with this tag; None takes all.
+        settings: Those that the pipeline searches with; None is the defaults.
+        progress: Called with 1 after each question.
+
+    Raises:
+        InvalidGoldenDatasetError: There are no golden questions.
+        DisturbedEvaluationError: A question could not be asked in full.
+    """
+    entries = golden_questions(database, tag)
+    if not entries:
+        raise InvalidGoldenDatasetError(Message.GOLDEN_EMPTY, [])
+    with database.transaction() as connection:
+        count_contents(connection)
+        searched = read_contents(connection, config, settings or SearchSettings())
+    outcomes = ask_in_full(pipeline, config, [*entries, *unanswerable], progress=progress)
+    lost = sum(bool(outcome.degraded) for outcome in outcomes)
+    if lost:
+        raise DisturbedEvaluationError(Message.DISTURBANCE.format(count=lost))
+    found = calibrate([asked_question(outcome) for outcome in outcomes])
+    with database.transaction() as connection:
+        if found.calibration.claims:
+            made = StoredCalibration(found.calibration, searched.contents, searched.read_at)
+            write_calibration(connection, config.config_hash, made)
+        else:
+            delete_calibration(connection, config.config_hash)
+    return found
+
+
+def asked_question(outcome: QueryOutcome) -> AskedQuestion:
+    """Return what a question's response showed, and what was true of it."""
+    entry, shown = outcome.golden, outcome.context
+    relevant = frozenset(entry.relevant_note_ids)
+    return AskedQuestion(
+        key=entry.golden_id or uuid5(NAMESPACE_URL, entry.normalized_query),
+        relevant=relevant,
+        signals=signals_of(entry.query, shown, final=len(shown)) if shown else None,
+        true={
+            Claim.RESULTS: outcome.is_served,
+            Claim.FIRST: bool(shown) and shown[0].note_id in relevant,
+        },
+    )
+
+
+def read_calibration(
+    connection: Connection,
+    config: RetrievalConfig,
+    *,
+    gate: GateConfig,
+    settings: SearchSettings,
+) -> PresentCalibration:
+    """Return a configuration's calibration if it stands for what is searched now.
+
+    It stands for it as an evaluation does (`core.evidence`): a small share of the notes may have
+    changed. Changes that nobody has counted yet do not count.
+
+    Args:
+        connection: Any.
+        config: The configuration.
+        gate: How much may have changed.
+        settings: Those that are searched with.
+    """
+    stored = fetch_calibration(connection, config.config_hash)
+    if stored is None:
+        return PresentCalibration(None, Message.CONFIDENCE_NONE.format())
+    present = read_contents(connection, config, settings).contents
+    moved = [item for item in moved_parts(stored.contents, present) if item.part != UNCOUNTED]
+    evidence = judge_evidence(
+        same_config=True,
+        same_golden=True,
+        moved=moved,
+        notes=read_changes(
+            connection,
+            moved,
+            tenant=settings.tenant,
+            measured_at=stored.measured_at,
+            relevant=(),
+        ),
+        most=gate.changed_notes,
+    )
+    if evidence.state is EvidenceState.STALE:
+        return PresentCalibration(None, Message.CONFIDENCE_STALE.format())
+    return PresentCalibration(stored.calibration)

@@ -1,0 +1,276 @@
+"""Rows of `documents` and `document_addresses` as files arrive: which file is which document.
+
+Pages and sections are in `store.documents`, readings in `store.extractions`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.store.documents import delete_document, write_failure
+
+
+class Arrival(StrEnum):
+    """What became of a file that a source has."""
+
+    NEW = "new"
+    """A document that was not known."""
+
+    CHANGED = "changed"
+    """The document at this address has another file now."""
+
+    KNOWN = "known"
+    """Another address of a document that is there already."""
+
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAddress:
+    """What was found at an address of a source.
+
+    Attributes:
+        etag: Of the file last found there, as the source makes it.
+        title: Of its document; `metadata` likewise.
+    """
+
+    document_id: UUID
+    etag: str | None
+    last_modified: str | None
+    file_sha256: bytes | None
+    missing: bool
+    title: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedFile:
+    """A file whose copy is kept.
+
+    Attributes:
+        media_type: Empty if no reader knows the file.
+        file_url: Of our copy, relative to the folder of files.
+        problem: Why it cannot be read; empty if it can.
+    """
+
+    address: str
+    title: str
+    media_type: str
+    metadata: Mapping[str, Any]
+    file_sha256: bytes
+    file_url: str
+    file_bytes: int
+    etag: str | None = None
+    last_modified: str | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedDocument:
+    """A document that a person deleted, and why."""
+
+    address: str
+    reason: str
+    deleted_at: Any
+
+
+def list_addresses(connection: Connection, *, tenant: str, source: str) -> dict[str, StoredAddress]:
+    """Return what was found at each address of a source."""
+    return {
+        row.address: StoredAddress(
+            row.document_id,
+            row.etag,
+            row.last_modified,
+            bytes(row.file_sha256) if row.file_sha256 else None,
+            row.missing_since is not None,
+            row.title,
+            row.metadata,
+        )
+        for row in queries().list_addresses(connection, tenant=tenant, source=source)
+    }
+
+
+def find_deleted(
+    connection: Connection,
+    *,
+    tenant: str,
+    file_sha256: bytes | None = None,
+    text_sha256: bytes | None = None,
+) -> DeletedDocument | None:
+    """Return the deletion of a document with this file or text; None if there was none."""
+    rows = list(
+        queries().find_deleted_document(
+            connection, tenant=tenant, file_sha256=file_sha256, text_sha256=text_sha256
+        )
+    )
+    return DeletedDocument(*rows[0]) if rows else None
+
+
+def register_file(
+    connection: Connection, file: ArrivedFile, *, tenant: str, source: str
+) -> tuple[UUID, Arrival]:
+    """Store that a file was found at an address.
+
+    A file that is known under another address becomes an address of that document. If the file at
+    a known address changed, its document is read anew, unless it has other addresses, too.
+
+    Args:
+        connection: In a transaction, which no other registers files in meanwhile.
+        file: What was found.
+        tenant: The owner.
+        source: Name of the source.
+    """
+    queries().lock_documents(connection, tenant=tenant)
+    before = list_addresses(connection, tenant=tenant, source=source).get(file.address)
+    known = queries().find_document_of_file(connection, tenant=tenant, file_sha256=file.file_sha256)
+    if known is not None:
+        same = before is not None and before.document_id == known
+        document_id, arrival = known, Arrival.UNCHANGED if same else Arrival.KNOWN
+    elif before is None or _addresses(connection, before.document_id) > 1:
+        document_id, arrival = _insert(connection, file, tenant, source), Arrival.NEW
+    else:
+        document_id, arrival = before.document_id, Arrival.CHANGED
+        queries().replace_document_file(connection, document_id=document_id, **_columns(file))
+    _point(connection, file, document_id, tenant=tenant, source=source)
+    if (
+        before
+        and before.document_id != document_id
+        and not _addresses(connection, before.document_id)
+    ):
+        delete_document(connection, before.document_id)
+    if arrival in (Arrival.NEW, Arrival.CHANGED) and file.problem:
+        write_failure(connection, document_id, file.problem)
+        set_status(connection, document_id, "failed")
+    return document_id, arrival
+
+
+def touch_address(
+    connection: Connection,
+    address: str,
+    stored: StoredAddress,
+    *,
+    tenant: str,
+    source: str,
+    etag: str,
+) -> None:
+    """Store that the same file was found again, under another ETag."""
+    queries().upsert_document_address(
+        connection,
+        tenant=tenant,
+        source=source,
+        address=address,
+        document_id=stored.document_id,
+        etag=etag,
+        last_modified=stored.last_modified,
+        file_sha256=stored.file_sha256,
+    )
+
+
+def update_metadata(
+    connection: Connection, document_id: UUID, *, title: str, metadata: Mapping[str, Any]
+) -> None:
+    """Store other metadata of a document and its notes."""
+    queries().update_document_metadata(
+        connection, document_id=document_id, title=title, metadata=Jsonb(dict(metadata))
+    )
+
+
+def mark_missing(
+    connection: Connection, found: Collection[str], *, tenant: str, source: str
+) -> list[str]:
+    """Store which addresses of a source have a file; return those that have lost theirs now."""
+    rows = queries().mark_missing_addresses(
+        connection, tenant=tenant, source=source, addresses=list(found)
+    )
+    return sorted(row.address for row in rows if row.missing)
+
+
+def set_status(connection: Connection, document_id: UUID, status: str) -> None:
+    """Store the status of a document."""
+    queries().set_document_status(connection, document_id=document_id, status=status)
+
+
+def list_file_hashes(connection: Connection, document_id: UUID) -> list[bytes]:
+    """Return the SHA-256 of every file that a document has had."""
+    rows = queries().list_file_hashes(connection, document_id=document_id)
+    return [bytes(row.file_sha256) for row in rows]
+
+
+def bury_document(
+    connection: Connection,
+    document_id: UUID,
+    note_ids: Sequence[UUID],
+    *,
+    reason: str,
+    text_sha256: bytes | None = None,
+) -> None:
+    """Delete a document whose notes were deleted; only hashes of it are kept.
+
+    Args:
+        connection: In a transaction.
+        document_id: The document.
+        note_ids: Its deleted notes, whose tombstones go, too.
+        reason: In the person's words.
+        text_sha256: Hash of its text, if that is not stored yet.
+    """
+    queries().bury_document(
+        connection, document_id=document_id, reason=reason, text_sha256=text_sha256
+    )
+    queries().forget_section_tombstones(
+        connection, document_id=document_id, note_ids=list(note_ids)
+    )
+    delete_document(connection, document_id)
+
+
+def forget_deleted(connection: Connection, address: str, *, tenant: str) -> bool:
+    """Forget the deletion of the documents at an address; False if there was none."""
+    return bool(list(queries().forget_deleted_document(connection, tenant=tenant, address=address)))
+
+
+def _addresses(connection: Connection, document_id: UUID) -> int:
+    count: int = queries().count_addresses(connection, document_id=document_id)
+    return count
+
+
+def _columns(file: ArrivedFile) -> dict[str, Any]:
+    return {
+        "title": file.title,
+        "media_type": file.media_type,
+        "metadata": Jsonb(dict(file.metadata)),
+        "file_sha256": file.file_sha256,
+        "file_url": file.file_url,
+        "file_bytes": file.file_bytes,
+    }
+
+
+def _insert(connection: Connection, file: ArrivedFile, tenant: str, source: str) -> UUID:
+    document_id: UUID = queries().insert_document(
+        connection,
+        tenant=tenant,
+        source=source,
+        page_count=None,
+        arrived_at=None,
+        **_columns(file),
+    )
+    return document_id
+
+
+def _point(
+    connection: Connection, file: ArrivedFile, document_id: UUID, *, tenant: str, source: str
+) -> None:
+    queries().upsert_document_address(
+        connection,
+        tenant=tenant,
+        source=source,
+        address=file.address,
+        document_id=document_id,
+        etag=file.etag,
+        last_modified=file.last_modified,
+        file_sha256=file.file_sha256,
+    )

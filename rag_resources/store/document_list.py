@@ -1,0 +1,213 @@
+"""Documents as people see them: what is stored of each, and how far it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.core.sections import MIN_QUALITY
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
+from rag_resources.store.documents import StoredPage, list_pages
+from rag_resources.store.extractions import Extraction, list_extractions
+from rag_resources.store.notes import uuid_or_none
+
+ALWAYS = TimeWindow(
+    datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC, microsecond=0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSummary:
+    """A document.
+
+    Attributes:
+        addresses: Each with `source`, `address` and `missingSince`.
+        page_count: Of the file; None before it was read.
+        pages: Those that were read.
+        needs_ocr: Pages without text that nobody has reviewed.
+        low_quality: Pages under the quality of search that nobody has reviewed.
+        quality: Average of its pages; None if it was not assessed.
+        held: Whether a new reading waits for a person.
+    """
+
+    document_id: UUID
+    source: str
+    title: str
+    media_type: str
+    metadata: Mapping[str, Any]
+    status: str
+    arrived_at: datetime
+    updated_at: datetime
+    file_sha256: bytes | None
+    file_bytes: int | None
+    addresses: Sequence[Mapping[str, Any]]
+    page_count: int | None
+    pages: int
+    words: int
+    needs_ocr: int
+    low_quality: int
+    quality: float | None
+    failures: int
+    notes: int
+    chunks: int
+    held: bool
+
+    @property
+    def address(self) -> str:
+        """Its first address."""
+        return str(self.addresses[0]["address"]) if self.addresses else str(self.document_id)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFailure:
+    """What could not be read, and why in Spanish; `page` is None for the whole document."""
+
+    page: int | None
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDetails:
+    """The parts of a document."""
+
+    pages: Sequence[StoredPage]
+    failures: Sequence[DocumentFailure]
+    extractions: Sequence[Extraction]
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCount:
+    """What arrived in a window.
+
+    Attributes:
+        statuses: Number of documents by status.
+        pages: Of all files.
+        failed_pages: Those that could not be read.
+    """
+
+    statuses: Mapping[str, int]
+    pages: int
+    failed_pages: int
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return sum(self.statuses.values())
+
+
+def refresh_statuses(connection: Connection, window: TimeWindow = ALWAYS) -> None:
+    """Bring the statuses of the documents of a window up to date with their notes."""
+    queries().refresh_document_statuses(
+        connection, first=window.start, after_last=window.end, min_quality=MIN_QUALITY
+    )
+
+
+def list_documents(
+    connection: Connection, *, tenant: str, name: str | None = None, limit: int | None = None
+) -> tuple[list[DocumentSummary], int]:
+    """Return the documents of a tenant, latest arrival first, and their number without the limit.
+
+    Args:
+        connection: In a transaction.
+        tenant: The owner.
+        name: Only those with this id, address or title.
+        limit: The most to return; None returns all.
+    """
+    rows = list(
+        queries().list_documents(
+            connection,
+            tenant=tenant,
+            name=name,
+            id=uuid_or_none(name),
+            row_limit=limit,
+            min_quality=MIN_QUALITY,
+        )
+    )
+    return [_summary(row) for row in rows], rows[0].total if rows else 0
+
+
+def find_document(connection: Connection, name: str, *, tenant: str) -> DocumentSummary:
+    """Return the document with an id, an address or a title.
+
+    Raises:
+        InvalidParameterError: There is none, or several have this name.
+    """
+    found = [] if "\0" in name else list_documents(connection, tenant=tenant, name=name)[0]
+    if not found:
+        raise InvalidParameterError(Message.DOCUMENT_UNKNOWN.format(name=shown(name)), name=name)
+    if len(found) > 1:
+        known = ", ".join(f"{each.address} ({each.document_id})" for each in found)
+        raise InvalidParameterError(
+            Message.DOCUMENT_AMBIGUOUS.format(name=shown(name), documents=known), name=name
+        )
+    return found[0]
+
+
+def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
+    """Return the pages, failures and readings of a document."""
+    rows = queries().list_document_failures(connection, document_id=document_id)
+    failures = [
+        DocumentFailure(
+            row.page_number, row.stage, restored({"code": row.code, "values": row.details})
+        )
+        for row in rows
+    ]
+    return DocumentDetails(
+        list_pages(connection, document_id), failures, list_extractions(connection, document_id)
+    )
+
+
+def list_document_ids(connection: Connection, window: TimeWindow, *, tenant: str) -> list[UUID]:
+    """Return the documents of a window that have pages, latest arrival first."""
+    rows = queries().list_document_ids(
+        connection, tenant=tenant, first=window.start, after_last=window.end
+    )
+    return [row.id for row in rows]
+
+
+def count_documents(connection: Connection, window: TimeWindow, *, tenant: str) -> MonthCount:
+    """Count the documents that arrived in a window."""
+    rows = list(
+        queries().count_documents(
+            connection, tenant=tenant, first=window.start, after_last=window.end
+        )
+    )
+    return MonthCount(
+        {row.status: row.documents for row in rows},
+        int(sum(row.pages for row in rows)),
+        int(sum(row.failed_pages for row in rows)),
+    )
+
+
+def _summary(row: Any) -> DocumentSummary:
+    return DocumentSummary(
+        document_id=row.id,
+        source=row.source,
+        title=row.title,
+        media_type=row.media_type,
+        metadata=row.metadata,
+        status=row.status,
+        arrived_at=row.arrived_at,
+        updated_at=row.updated_at,
+        file_sha256=bytes(row.file_sha256) if row.file_sha256 else None,
+        file_bytes=row.file_bytes,
+        addresses=row.addresses or [],
+        page_count=row.page_count,
+        pages=row.pages,
+        words=int(row.words),
+        needs_ocr=row.needs_ocr,
+        low_quality=row.low_quality,
+        quality=row.quality,
+        failures=row.failures,
+        notes=row.notes,
+        chunks=row.chunks,
+        held=row.held,
+    )

@@ -1,0 +1,215 @@
+"""Rows of readings of documents, and of their pages that wait to replace others."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.documents import DocumentReader, Page, PageFailure
+from rag_resources.core.extraction_diff import ExtractionDiff
+from rag_resources.core.page_json import item_from_json, item_to_json
+from rag_resources.core.texts import to_stored
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """A reading of a document's file.
+
+    Attributes:
+        state: `read`, `held`, `applied`, `dropped` or `failed`; the table says what they mean.
+        diff: Against the pages that it would replace; None for a first reading.
+        failure: Why the file could not be read to its end; empty if it was.
+    """
+
+    extraction_id: int
+    document_id: UUID
+    file_sha256: bytes
+    reader: str
+    reader_hash: str
+    state: str
+    page_count: int
+    word_count: int
+    diff: ExtractionDiff | None
+    failure: str
+    seconds: float
+    extracted_at: datetime
+
+
+def documents_to_extract(
+    connection: Connection,
+    window: TimeWindow,
+    *,
+    tenant: str,
+    readers: Mapping[str, str],
+    limits: Mapping[str, Any],
+) -> list[UUID]:
+    """Return the documents of a window that the present readers have not read, newest first.
+
+    Args:
+        connection: In a transaction.
+        window: Of arrival.
+        tenant: The owner.
+        readers: Hash of the reader of each media type.
+        limits: Of the readings; a failed one is tried again under others only.
+    """
+    rows = queries().documents_to_extract(
+        connection,
+        tenant=tenant,
+        first=window.start,
+        after_last=window.end,
+        readers=Jsonb(dict(readers)),
+        limits=Jsonb(dict(limits)),
+    )
+    return [row.id for row in rows]
+
+
+def claim_extraction(connection: Connection, document_id: UUID) -> bool:
+    """Claim the reading of a document until commit; False if another run has it."""
+    claimed: bool = queries().claim_extraction(connection, document_id=document_id)
+    return claimed
+
+
+def begin_extraction(
+    connection: Connection,
+    document_id: UUID,
+    *,
+    file_sha256: bytes,
+    reader: DocumentReader,
+    limits: Mapping[str, Any],
+) -> int:
+    """Write a reading that has given nothing yet; return its id."""
+    extraction_id: int = queries().insert_extraction(
+        connection,
+        document_id=document_id,
+        file_sha256=file_sha256,
+        reader=reader.name,
+        reader_hash=reader.reader_hash,
+        limits=Jsonb(dict(limits)),
+    )
+    return extraction_id
+
+
+def insert_extracted(
+    connection: Connection, extraction_id: int, items: Iterable[Page | PageFailure]
+) -> None:
+    """Write pages and failures that wait to replace others."""
+    rows = []
+    for item in items:
+        content = item_to_json(item)
+        content.pop("words", None)
+        rows.append(
+            {
+                "extraction_id": extraction_id,
+                "page_number": item.number,
+                "content": Jsonb(content),
+                "words": item.words if isinstance(item, Page) else None,
+            }
+        )
+    queries().insert_extracted_pages(connection, rows)
+
+
+def finish_extraction(
+    connection: Connection,
+    document_id: UUID,
+    extraction_id: int,
+    *,
+    state: str,
+    pages: Sequence[Page | PageFailure],
+    diff: ExtractionDiff | None,
+    failure: str,
+    seconds: float,
+) -> None:
+    """Store how a reading ended; it takes the place of those of the document that still wait."""
+    queries().drop_waiting_extractions(
+        connection, document_id=document_id, extraction_id=extraction_id
+    )
+    queries().finish_extraction(
+        connection,
+        extraction_id=extraction_id,
+        state=state,
+        page_count=len(pages),
+        word_count=sum(page.word_count for page in pages if isinstance(page, Page)),
+        diff=Jsonb(diff.to_json()) if diff else None,
+        failure=Jsonb(to_stored(failure)) if failure else None,
+        seconds=seconds,
+    )
+
+
+def documents_to_apply(connection: Connection, window: TimeWindow, *, tenant: str) -> list[UUID]:
+    """Return the documents of a window with a reading that waits to replace their pages."""
+    rows = queries().documents_to_apply(
+        connection, tenant=tenant, first=window.start, after_last=window.end
+    )
+    return [row.id for row in rows]
+
+
+def latest_extraction(connection: Connection, document_id: UUID, state: str) -> Extraction | None:
+    """Return the latest reading of a document in a state; None if there is none."""
+    rows = list(queries().latest_extraction(connection, document_id=document_id, state=state))
+    return _extraction(rows[0]) if rows else None
+
+
+def list_extractions(connection: Connection, document_id: UUID) -> list[Extraction]:
+    """Return the readings of a document, latest first."""
+    rows = queries().list_extractions(connection, document_id=document_id)
+    return [_extraction(row) for row in rows]
+
+
+def list_extracted(connection: Connection, extraction_id: int) -> list[Page | PageFailure]:
+    """Return the pages and failures of a reading that waits, in order."""
+    items = []
+    for row in queries().list_extracted_pages(connection, extraction_id=extraction_id):
+        words = None if row.words is None else base64.b64encode(row.words).decode()
+        items.append(item_from_json(row.content | {"words": words}))
+    return items
+
+
+def close_extraction(connection: Connection, extraction_id: int, state: str) -> None:
+    """Store that a reading was applied or dropped; its own pages go."""
+    queries().set_extraction_state(connection, extraction_id=extraction_id, state=state)
+    queries().delete_extracted_pages(connection, extraction_id=extraction_id)
+
+
+def release_extraction(connection: Connection, extraction_id: int) -> None:
+    """Let a held reading replace the pages of its document."""
+    queries().set_extraction_state(connection, extraction_id=extraction_id, state="read")
+
+
+def held_extractions(
+    connection: Connection, window: TimeWindow, *, tenant: str
+) -> list[tuple[UUID, str, ExtractionDiff]]:
+    """Return the documents whose reading waits for a person: id, title and difference."""
+    rows = queries().held_extractions(
+        connection, tenant=tenant, first=window.start, after_last=window.end
+    )
+    return [(row.document_id, row.title, ExtractionDiff.from_json(row.diff)) for row in rows]
+
+
+def list_passages(connection: Connection, document_id: UUID) -> list[Any]:
+    """Return the chunks of a document: id, note_id, start_char, end_char, content."""
+    return list(queries().document_passages(connection, document_id=document_id))
+
+
+def _extraction(row: Any) -> Extraction:
+    return Extraction(
+        row.id,
+        row.document_id,
+        bytes(row.file_sha256),
+        row.reader,
+        row.reader_hash,
+        row.state,
+        row.page_count,
+        row.word_count,
+        ExtractionDiff.from_json(row.diff) if row.diff else None,
+        restored(row.failure) if row.failure else "",
+        row.seconds,
+        row.extracted_at,
+    )

@@ -1,0 +1,218 @@
+"""A whole question in one statement: plan, lists, scores and the texts of what probably leads.
+
+It is composed of the statements that `store.search` and `store.candidate_scores` run one by one. A
+statement is composed once for each kind of question; after that only its parameters are new. What
+the scores add up to is decided by `core.fusion`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import sql
+
+from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
+from rag_resources.core.text import Span
+from rag_resources.core.types import Candidate, Ranking
+from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
+from rag_resources.database.queries import numbered, statement
+from rag_resources.store.candidate_scores import compose_nearest_windows, compose_scores
+from rag_resources.store.passages import Passage, passages_of
+from rag_resources.store.ranked_lists import ListRequest, OwnParameters, own_key, own_value
+from rag_resources.store.search import (
+    SearchPlan,
+    SearchScope,
+    compose_plan,
+    compose_search_with,
+    plan_of,
+    rankings_of,
+    scope_parameters,
+)
+
+_MOST_COMPOSED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """How the scores of the lists are probably combined; only decides whose texts come along.
+
+    Attributes:
+        weights: One for each list.
+        scales: The range of each list's scores if they are looked up for every candidate; None:
+            only what a list holds counts.
+        rank_constant: If places in the lists count, not scores; None: scores, stretched over each
+            list.
+        shown: How many texts to bring along, >= 1.
+    """
+
+    weights: tuple[float, ...]
+    scales: tuple[tuple[float, float], ...] | None
+    rank_constant: int | None
+    shown: int
+
+    @property
+    def parts(self) -> str:
+        """The query that says what each score adds."""
+        if self.scales is not None:
+            return "parts_on_scales"
+        return "parts_of_lists" if self.rank_constant is None else "parts_of_ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class AllAtOnce:
+    """The result of one statement.
+
+    Attributes:
+        plan: What the search should have been based on.
+        rankings: One per list, as `search` returns them.
+        scores: What every candidate scores in each list, as `look_up_scores` returns it; None if
+            that was not requested.
+        passages: Those that probably lead, by chunk id.
+        matched: The sentences of those that match best, if windows were searched, by chunk id.
+    """
+
+    plan: SearchPlan
+    rankings: list[Ranking]
+    scores: list[dict[UUID, float]] | None
+    passages: Mapping[UUID, Passage]
+    matched: Mapping[UUID, Span]
+
+
+def search_at_once(
+    connection: LimitedConnection,
+    lists: Sequence[ListRequest],
+    scope: SearchScope,
+    *,
+    pool: int,
+    models: Sequence[str],
+    merging: Merging,
+) -> AllAtOnce:
+    """Plan, search, look scores up and read texts in one round trip.
+
+    Takes another one if some passages belong to documents.
+
+    Args:
+        connection: From the product's pool.
+        lists: What to fetch, at least one list.
+        scope: Under an earlier plan; without filters.
+        pool: Candidates per list, >= 1.
+        models: As for `plan_search`.
+        merging: What is needed of the candidates.
+    """
+    query, names, sources = _composed(lists, scope, pool, merging)
+    parameters: dict[str, Any] = {
+        name: own_value(lists[number], kind) for name, (kind, number) in sources.items()
+    }
+    parameters |= scope_parameters(scope)
+    parameters |= {
+        "models": list(models),
+        "weights": list(merging.weights),
+        "rank_constant": merging.rank_constant,
+    }
+    if merging.scales is not None:
+        parameters["lows"] = [low for low, _ in merging.scales]
+        parameters["highs"] = [high for _, high in merging.scales]
+    cursor = LimitedRawCursor(connection)
+    cursor.execute(query, [parameters[name] for name in names], binary=True)
+    rows = cursor.fetchall()
+    return _read(connection, rows, lists, looked_up=merging.scales is not None)
+
+
+def _kinds(lists: Sequence[ListRequest]) -> tuple[tuple[object, ...], ...]:
+    """Describe lists by all but their values: which table each searches, and what they share."""
+    seen: dict[object, int] = {}
+    kinds: list[tuple[object, ...]] = []
+    for item in lists:
+        shared = [
+            seen.setdefault((name, key), len(seen))
+            for name in ("query", "vector", "threshold")
+            if (key := own_key(item, name)) is not None
+        ]
+        model = (item.embedded.info.name, item.embedded.info.dimension) if item.embedded else ()
+        kinds.append((item.name, *model, *shared))
+    return tuple(kinds)
+
+
+_Composition = tuple[bytes, tuple[str, ...], dict[str, tuple[str, int]]]
+_composed_before: dict[object, _Composition] = {}
+
+
+def _composed(
+    lists: Sequence[ListRequest], scope: SearchScope, pool: int, merging: Merging
+) -> _Composition:
+    """Return a statement, its parameters, and which of which list each of the lists' is."""
+    key = (
+        *(_kinds(lists), pool, merging.shown, merging.parts),
+        *(scope.selective, scope.unchunked_only, scope.any_unchunked, scope.any_hidden),
+    )
+    made = _composed_before.get(key)
+    if made is None:
+        if len(_composed_before) >= _MOST_COMPOSED:
+            _composed_before.clear()
+        made = _composed_before[key] = _compose(lists, scope, pool, merging)
+    return made
+
+
+def _compose(
+    lists: Sequence[ListRequest], scope: SearchScope, pool: int, merging: Merging
+) -> _Composition:
+    own = OwnParameters()
+    searches = compose_search_with(own, lists, scope, pool=pool)
+    looked_up = merging.scales is not None
+    windows = next((item for item in lists if item.name == RankedList.WINDOWS), None)
+    query = statement(
+        "search_at_once",
+        searches=searches,
+        plan=compose_plan(scope),
+        known=_all_scores(lists, own) if looked_up else statement("found_scores"),
+        score_parts=statement(merging.parts),
+        looked_up=sql.Literal(looked_up),
+        shown=sql.Literal(merging.shown),
+        nearest=compose_nearest_windows(windows.embedded, own)
+        if windows and windows.embedded
+        else statement("no_windows"),
+    )
+    return *numbered(query), own.sources(lists)
+
+
+def _all_scores(lists: Sequence[ListRequest], own: OwnParameters) -> sql.Composed:
+    wanted = {
+        kind: sql.SQL("({})::uuid[]").format(statement(query))
+        for kind, query in (("chunks", "candidate_chunks"), ("notes", "candidate_notes"))
+    }
+    return sql.SQL("\nUNION ALL\n").join(
+        sql.SQL("({})").format(compose_scores(item, number, wanted[DOCUMENTS_OF[item.name]], own))
+        for number, item in enumerate(lists)
+    )
+
+
+def _read(
+    connection: LimitedConnection,
+    rows: Sequence[Any],
+    lists: Sequence[ListRequest],
+    *,
+    looked_up: bool,
+) -> AllAtOnce:
+    held: list[list[Candidate]] = [[] for _ in lists]
+    known: list[dict[UUID, float]] = [{} for _ in lists]
+    shown, matched = [], {}
+    for row in rows:
+        if row.id is None:
+            continue
+        for number, score in zip(row.lists, row.scores, strict=True):
+            held[number].append(Candidate(row.id, row.note_id, score, row.created_at))
+        if looked_up and row.known_lists:
+            for number, score in zip(row.known_lists, row.known_scores, strict=True):
+                known[number][row.id] = score
+        if row.is_shown:
+            shown.append(row)
+            if row.window_start is not None:
+                matched[row.id] = Span(row.window_start, row.window_end)
+    return AllAtOnce(
+        plan_of(rows[0].facts),
+        rankings_of(lists, held),
+        known if looked_up else None,
+        passages_of(connection, shown),
+        matched,
+    )

@@ -1,0 +1,290 @@
+"""Speed with questions that people ask: contenders take turns, question by question.
+
+    python -m tests.benchmarks.peers.turns FILE [--passages 2000 100000] [--peers NAME …]
+        [--before FOLDER] [--questions N] [--home FOLDER] [--python PATH] [--markdown FILE]
+
+The corpus is that of `shuffled`, the questions are those of FILE, in the format of SQuAD. All
+contenders run at once, each in a process and a database of its own, and are asked one after
+another, each question in another order: a busy moment hits all of them. Processor time is counted
+on both sides. A home keeps the databases, so that the next run begins with the questions. FOLDER
+holds `rag_resources` and `sql` of another commit of the product, which takes part as `before`.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rag_resources.cli.output import note
+from rag_resources.core.evaluation import percentiles
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.ingestion.squad import read_squad
+from rag_resources.providers.registry import build_embedder
+from tests.benchmarks.homes import home_folder
+from tests.benchmarks.peers.contender import CONTENDERS, OURS
+from tests.benchmarks.peers.running import REPOSITORY
+from tests.benchmarks.peers.shuffled import save_shuffled
+from tests.benchmarks.peers.worker import CLIENTS, Request
+from tests.benchmarks.quality_tables import Table, markdown, show
+
+MODEL = "e5_small"
+BEFORE = "before"
+WARM_UP = 60
+QUESTIONS = 400
+INTERPRETER = REPOSITORY / ".venv-peers" / "bin" / "python"
+CAREFUL = [name for name, entry in CONTENDERS.items() if entry.careful and name != OURS]
+
+
+@dataclass
+class Costs:
+    """What one contender took; milliseconds a question, without those of the warm-up."""
+
+    wall_ms: list[float] = field(default_factory=list)
+    client_ms: list[float] = field(default_factory=list)
+    server_ms: list[float] = field(default_factory=list)
+    found: list[list[str]] = field(default_factory=list)
+    ingest_s: float | None = None
+    rate: float = 0.0
+    rate_cpu_ms: float = 0.0
+    failures: int = 0
+
+
+class Player:
+    """A contender in a process that waits for commands.
+
+    Args:
+        name: In `CONTENDERS`, or `before`.
+        request: What its process is given.
+        python: Its interpreter.
+        before: Folder of the product's other commit.
+    """
+
+    def __init__(self, name: str, request: Request, python: Path, before: Path | None) -> None:
+        folder = Path(request.folder)
+        path = folder / "request.json"
+        path.write_text(json.dumps(asdict(request)), encoding="utf-8")
+        paths = [str(before.absolute())] if before else []
+        self.name = name
+        self.costs = Costs()
+        self._process = subprocess.Popen(
+            # Without -P the folder it starts in would come before the other commit.
+            [
+                *(str(python), "-P", "-m", "tests.benchmarks.peers.worker"),
+                *(str(path), str(folder / "result.json")),
+            ],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*paths, str(REPOSITORY)])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def do(self, task: str, value: object = None) -> dict[str, Any]:
+        """Have it do one thing, and return what it says of it."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise SystemExit(f"{self.name}: no pipes")
+        self._process.stdin.write(json.dumps({"do": task, "value": value}) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.name} ended")
+        done: dict[str, Any] = json.loads(answer)
+        return done
+
+    def end(self) -> None:
+        """End its process."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait(60)
+
+
+class ServerTime:
+    """The processor time of a server's processes."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        pid = server.status().pid
+        if pid is None:
+            raise ValueError("the server does not run")
+        self._postmaster = psutil.Process(pid)
+
+    def ms(self) -> dict[int, float]:
+        """Return the milliseconds of each process so far, by its id."""
+        return {child.pid: _run_ms(child.pid) for child in self._postmaster.children()}
+
+    def since(self, before: dict[int, float]) -> float:
+        """Return the milliseconds of all processes since an earlier reading."""
+        return sum(value - before.get(pid, 0.0) for pid, value in self.ms().items())
+
+
+def _run_ms(pid: int) -> float:
+    """Milliseconds that a process ran; `cpu_times` counts hundredths of a second."""
+    try:
+        told = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    return int(told.split()[0]) / 1e6
+
+
+def measure(
+    server: EmbeddedServer, players: Sequence[Player], questions: Sequence[int], clients: int
+) -> None:
+    """Ask every player every question, in turns; then by eight clients, in turns too."""
+    busy = ServerTime(server)
+    for number, question in enumerate(questions):
+        offset = number % len(players)
+        for player in (*players[offset:], *players[:offset]):
+            before = busy.ms()
+            told = player.do("ask", question)
+            if number < WARM_UP:
+                continue
+            player.costs.server_ms.append(busy.since(before))
+            player.costs.wall_ms.append(told["wall_ms"])
+            player.costs.client_ms.append(told["client_ms"])
+            player.costs.found.append(told["notes"])
+            player.costs.failures += bool(told["error"])
+    for _ in range(clients):
+        for player in players:
+            before = busy.ms()
+            told = player.do("clients", list(questions))
+            player.costs.rate += told["rate"] / clients
+            spent = busy.since(before) + told["client_ms"]
+            player.costs.rate_cpu_ms += spent / len(questions) / clients
+            player.costs.failures += told["failures"]
+
+
+def table_of(title: str, players: Sequence[Player]) -> Table:
+    """One row a contender."""
+    rows = []
+    for player in players:
+        costs = player.costs
+        wall = percentiles(costs.wall_ms)
+        asked = len(costs.wall_ms)
+        rows.append(
+            (
+                CONTENDERS[player.name].title if player.name in CONTENDERS else player.name,
+                f"{wall.p50_ms:.1f}",
+                f"{wall.p95_ms:.1f}",
+                f"{sum(costs.client_ms) / asked:.1f}",
+                f"{sum(costs.server_ms) / asked:.1f}",
+                f"{costs.rate:.0f}",
+                f"{costs.rate_cpu_ms:.1f}",
+                "" if costs.ingest_s is None else f"{costs.ingest_s:.1f}",
+                str(costs.failures),
+            )
+        )
+    columns = (
+        "contender",
+        "p50 ms",
+        "p95 ms",
+        "client ms of processor",
+        "server ms of processor",
+        f"questions/s of {CLIENTS} clients",
+        "ms of processor a question there",
+        "ingestion s",
+        "failures",
+    )
+    return Table(title, columns, tuple(rows))
+
+
+def same_results(players: Sequence[Player]) -> str | None:
+    """Say how often the product finds what it found before; None if only one of both ran."""
+    by_name = {player.name: player.costs.found for player in players}
+    if BEFORE not in by_name or OURS not in by_name:
+        return None
+    pairs = list(zip(by_name[BEFORE], by_name[OURS], strict=True))
+    same = sum(old == new for old, new in pairs)
+    first = sum(old[:1] == new[:1] for old, new in pairs)
+    shared = sum(len(set(old) & set(new)) / max(1, len(set(old))) for old, new in pairs)
+    return (
+        f"of {len(pairs)} questions {same} have the same results in the same order as before, "
+        f"{first} the same first one; {shared / len(pairs):.4f} of the results are shared"
+    )
+
+
+@contextmanager
+def playing(
+    asked: argparse.Namespace, server: EmbeddedServer, home: Path, workload: Path
+) -> Iterator[list[Player]]:
+    """Start the contenders on one workload, indexed unless they are."""
+    with ExitStack() as stack:
+        players = []
+        for name in asked.contenders:
+            database = f"{workload.name}_{name}"
+            server.ensure_database(database)
+            folder = home / database
+            folder.mkdir(exist_ok=True)
+            ours = OURS if name == BEFORE else name
+            request = Request(ours, "serve", server.dsn(database), str(workload), str(folder))
+            python = Path(sys.executable) if ours == OURS else asked.python.absolute()
+            player = Player(name, request, python, asked.before if name == BEFORE else None)
+            stack.callback(player.end)
+            done = folder / "indexed"
+            if not done.exists():
+                player.costs.ingest_s = player.do("ingest")["seconds"]
+                done.touch()
+                note(f"{database}: {player.costs.ingest_s:.1f} s")
+            players.append(player)
+        yield players
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.peers.turns", description=__doc__
+    )
+    parser.add_argument("data", type=Path, metavar="FILE", help="in the format of SQuAD")
+    parser.add_argument("--passages", type=int, nargs="*", default=[2_000, 100_000])
+    parser.add_argument("--peers", nargs="*", choices=CAREFUL, default=CAREFUL)
+    parser.add_argument("--before", type=Path, help="rag_resources and sql of another commit")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="besides the warm-up")
+    parser.add_argument("--rounds", type=int, default=2, help="of the eight clients")
+    parser.add_argument("--home", type=Path, help="folder that keeps the databases")
+    parser.add_argument("--python", type=Path, default=INTERPRETER, help="the peers' interpreter")
+    parser.add_argument("--markdown", type=Path, help="file for the tables")
+    asked = parser.parse_args(argv)
+    if asked.peers and not asked.python.exists():
+        parser.error(f"{asked.python} does not exist: make bench-peers makes it")
+    asked.contenders = [OURS, *([BEFORE] if asked.before else []), *asked.peers]
+    return asked
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    asked = arguments(argv)
+    tables = []
+    with home_folder(asked.home) as home:
+        server = EmbeddedServer(home)
+        server.up()
+        try:
+            for passages in asked.passages:
+                workload = home / f"shuffled_{passages}"
+                if not workload.exists():
+                    dataset = read_squad(asked.data, paragraphs_per_note=1, questions=None, seed=0)
+                    save_shuffled(workload, passages, dataset, build_embedder(MODEL))
+                with playing(asked, server, home, workload) as players:
+                    count = players[0].do("describe")
+                    order = random.Random(passages).sample(
+                        range(count["questions"]), WARM_UP + asked.questions
+                    )
+                    measure(server, players, order, asked.rounds)
+                    title = f"{count['passages']:,} passages of real sentences, real questions"
+                    tables.append(table_of(title, players))
+                    if told := same_results(players):
+                        note(told)
+        finally:
+            server.down()
+    show(tables)
+    if asked.markdown:
+        asked.markdown.write_text(markdown(tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""How sure responses are, on a real index: measured, stored, told, and stale when things change."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from rag_resources.application.confidence import Confidences
+from rag_resources.core.confidence import Claim, Confidence
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.gate import GateConfig
+from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
+from rag_resources.core.types import RetrievalResponse
+from rag_resources.database.pool import Database
+from rag_resources.evaluation.calibration import read_calibration, train_calibration
+from rag_resources.golden.unanswerable import read_unanswerable
+from rag_resources.settings import Settings, load_settings
+from rag_resources.store.contents import count_contents, forget_contents
+from rag_resources.store.golden import write_golden
+from tests.command_line import Outcome, call_rag, isolate
+from tests.evaluated_corpus import SETTINGS, Evaluated
+
+CONFIG = RetrievalConfig(model="hash_model", strategy="fulltext")
+NOTES = 60
+GATE = GateConfig()
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
+def corpus(database: Database) -> Evaluated:
+    """Half of the questions name what their note says, half ask for what no note says."""
+    made = Evaluated.filled(database, NOTES)
+    made.ask_for(range(NOTES // 2))
+    return made
+
+
+@pytest.fixture
+def unanswerable(tmp_path: Path) -> list[GoldenEntry]:
+    rows = [
+        {"query": f"¿Qué dice hoy de tema{n}?", "tags": ["hoy"] if n else []} for n in range(30)
+    ]
+    path = tmp_path / "sin_respuesta.json"
+    path.write_text(json.dumps({"entries": [*rows, rows[0]]}), encoding="utf-8")
+    found = read_unanswerable(path)
+    assert len(found) == 30
+    assert len(read_unanswerable(path, tag="hoy")) == 29
+    return found
+
+
+def calibrated(corpus: Evaluated, unanswerable: list[GoldenEntry]) -> None:
+    found = train_calibration(
+        corpus.database, corpus.pipeline(), CONFIG, unanswerable=unanswerable, settings=SETTINGS
+    )
+    assert (found.calibration.questions, found.calibration.unanswerable) == (60, 30)
+    assert found.measured[Claim.RESULTS].auc > 0.95
+    assert found.calibration.claims.keys() == set(Claim)
+
+
+def missing(corpus: Evaluated, config: RetrievalConfig = CONFIG) -> str | None:
+    with corpus.database.transaction() as connection:
+        count_contents(connection)
+        return read_calibration(connection, config, gate=GATE, settings=SETTINGS).missing
+
+
+def test_a_calibration_stands_for_one_configuration_and_for_what_it_searched(
+    corpus: Evaluated, unanswerable: list[GoldenEntry]
+) -> None:
+    """Few changed notes change nothing; many do, and so does another model."""
+    assert missing(corpus) == Message.CONFIDENCE_NONE
+    calibrated(corpus, unanswerable)
+    assert missing(corpus) is None
+    assert missing(corpus, CONFIG.model_copy(update={"contextual": False})) is not None
+    edit = "UPDATE notes SET title = 'asunto99' WHERE external_id::int >= {} RETURNING 1"
+    corpus.fetch(edit.format(NOTES - 1))
+    with corpus.database.transaction() as connection:
+        count_contents(connection)
+        forget_contents(connection)  # What the calibration was measured on is still known.
+    assert missing(corpus) is None
+    corpus.fetch(edit.format(NOTES - 5))
+    assert missing(corpus) == Message.CONFIDENCE_STALE
+    calibrated(corpus, unanswerable)
+    assert missing(corpus) is None
+    corpus.make_model_again()
+    assert missing(corpus) == Message.CONFIDENCE_STALE
+
+
+def test_what_tells_nothing_any_more_is_forgotten(
+    corpus: Evaluated, unanswerable: list[GoldenEntry]
+) -> None:
+    """All questions find their note, so nothing tells a good response from a bad one."""
+    calibrated(corpus, unanswerable)
+    found = train_calibration(corpus.database, corpus.pipeline(), CONFIG, settings=SETTINGS)
+    assert (found.calibration.claims, found.measured) == ({}, {})
+    assert missing(corpus) == Message.CONFIDENCE_NONE
+
+
+def test_without_golden_questions_nothing_is_measured(corpus: Evaluated) -> None:
+    with corpus.database.transaction() as connection:
+        write_golden(connection, [], replace=True)
+    with pytest.raises(InvalidGoldenDatasetError):
+        train_calibration(corpus.database, corpus.pipeline(), CONFIG)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(
+        rag_home=tmp_path, tenant=SETTINGS.tenant, note_embedding_model=SETTINGS.note_model
+    )
+
+
+def test_a_response_is_judged_only_if_it_is_made_as_those_measured(
+    corpus: Evaluated, unanswerable: list[GoldenEntry], settings: Settings
+) -> None:
+    """A question that its note answers is in the high band, one that none does in the low one."""
+    pipeline = corpus.pipeline()
+    judge = Confidences(corpus.database, settings, pipeline=lambda: pipeline)
+
+    def judged(
+        query: str, *, filtered: bool = False, top_k: int | None = None, budget_ms: float = 2_000
+    ) -> Confidence | None:
+        response: RetrievalResponse = pipeline.retrieve(query, CONFIG, top_k=top_k)
+        deadline = Deadline.after(budget_ms, time.monotonic)
+        return judge.judge(
+            query, CONFIG, response, is_filtered=filtered, top_k=top_k, deadline=deadline
+        )
+
+    calibrated(corpus, unanswerable)
+    known, unknown = judged("¿Qué dice de asunto40?"), judged("¿Qué dice hoy de tema40?")
+    assert known is not None
+    assert unknown is not None
+    assert known.missing is unknown.missing is None
+    assert (known.bands[Claim.RESULTS].name, unknown.bands[Claim.RESULTS].name) == ("high", "low")
+    assert known.bands[Claim.RESULTS].precision > 0.9 > 0.1 > unknown.bands[Claim.RESULTS].precision
+    for other in (judged("¿asunto40?", filtered=True), judged("¿asunto40?", top_k=1)):
+        assert other is not None
+        assert other.missing == Message.CONFIDENCE_OTHER
+    more = judged("¿Qué dice de asunto40?", top_k=20)
+    assert more == known
+    assert judged("¿xyzzy?") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE calibrations RENAME TO calibrations_away",
+        # As another version may have written it.
+        "INSERT INTO calibrations (config_hash, calibration, contents, measured_at)"
+        f" VALUES ('{CONFIG.config_hash}', '{{\"claims\": {{\"else\": {{}}}}}}', '{{}}', now())",
+    ],
+)
+def test_a_calibration_that_cannot_be_read_costs_no_response(
+    corpus: Evaluated, settings: Settings, change: str
+) -> None:
+    pipeline = corpus.pipeline()
+    response = pipeline.retrieve("¿Qué dice de asunto4?", CONFIG)
+    judge = Confidences(corpus.database, settings, pipeline=lambda: pipeline)
+    with corpus.database.transaction() as connection:
+        connection.execute(change)
+    found = judge.judge(
+        "¿?",
+        CONFIG,
+        response,
+        is_filtered=False,
+        top_k=None,
+        deadline=Deadline.after(2_000, time.monotonic),
+    )
+    assert found is not None
+    assert found.missing == Message.CONFIDENCE_UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "text", ['{"entries": [{"query": " "}]}', '{"entries": [{}]}', "[]", "no es JSON"]
+)
+def test_a_bad_file_of_unanswerable_questions_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mal.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidGoldenDatasetError) as refused:
+        read_unanswerable(path)
+    assert str(path) in refused.value.message
+    assert refused.value.problems
+
+
+def test_the_commands_measure_and_tell_it(
+    corpus: Evaluated,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before it is measured a response says so; afterwards it tells its band and the precision."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT=SETTINGS.tenant)
+    questions = tmp_path / "sin_respuesta.json"
+    rows = [{"query": f"¿Qué dice hoy de tema{n}?"} for n in range(30)]
+    questions.write_text(json.dumps({"entries": rows}), encoding="utf-8")
+
+    def rag(*options: str | Path) -> Outcome:
+        return call_rag(monkeypatch, capsys, *options, "--config", "fulltext")
+
+    def asked(*options: str) -> Outcome:
+        return rag("retrieve", "¿Qué dice de asunto40?", *options)
+
+    assert Message.CONFIDENCE_MISSING.format(reason=Message.CONFIDENCE_NONE) in asked().out
+    assert asked("--json").json["confidence"] == {"missing": Message.CONFIDENCE_NONE}
+
+    measured = rag("calibrate", "--unanswerable", questions)
+    assert measured.code == 0
+    assert "Confianza de «fulltext», medida con 60 preguntas (30 sin respuesta" in measured.out
+    assert Message.CALIBRATE_STORED in measured.out
+    said = rag("calibrate", "--unanswerable", questions, "--json").json
+    assert (said["questions"], said["unanswerable"]) == (60, 30)
+    assert said["measured"]["results"]["auc"] > 0.95
+    assert said["bands"]["results"][0]["band"] == "high"
+
+    told = asked().out
+    assert "Confianza alta: de " in told
+    assert "Confianza alta en el primero: de " in told
+    assert asked("--json").json["confidence"]["results"] == said["bands"]["results"][0]
+    assert "Confidence high: of " in asked("--language", "en").out
+    answered = rag("ask", "¿Qué dice de asunto40?").out
+    assert "Confianza alta en el primero: de " in answered
+    assert Message.CONFIDENCE_MISSING.format(reason="") not in answered
+
+    useless = rag("calibrate")
+    assert useless.code == 0
+    assert Message.CALIBRATE_NOTHING in useless.out
+    assert Message.CONFIDENCE_NONE in asked().out

@@ -1,0 +1,157 @@
+"""One statement a question: what it finds is what planning, searching and fetching find."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig
+from rag_resources.core.retrievers import RetrieverName
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.database.connection import LimitedCursor, LimitedRawCursor
+from rag_resources.database.pool import Database
+from rag_resources.indexing.windows import embed_windows
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.models import retire_model
+from tests.corpus import ALWAYS, GENEROUS_MS, Draft
+from tests.integration.test_windows import LONG, NOTES, PAIRS, Windowed
+
+WINDOWS = {
+    RetrieverName.SEMANTIC: RetrieverConfig(weight=0.25),
+    RetrieverName.WINDOWS: RetrieverConfig(weight=0.25),
+    RetrieverName.FULLTEXT: RetrieverConfig(weight=0.5),
+}
+QUESTIONS = [
+    "¿Dónde duerme la gata?",
+    "¿Qué recomienda el médico? ¿Cuánto costará el ascensor?",
+    "novecientos",
+    "¿Quién vino?",
+]
+CONFIGS = {
+    "weighted": RetrievalConfig(model="hash_model"),
+    "rrf": RetrievalConfig(model="hash_model", fusion=FusionConfig(method="rrf")),
+    "scaled": RetrievalConfig(
+        model="hash_model", fusion=FusionConfig(method="scaled"), retrievers=WINDOWS
+    ),
+    "weighted with windows": RetrievalConfig(model="hash_model", retrievers=WINDOWS),
+    "reranked": RetrievalConfig(model="hash_model", strategy="hybrid+rerank"),
+    "words": RetrievalConfig(model="hash_model", strategy="fulltext"),
+    "whole notes": RetrievalConfig(model="hash_model", unit="notes"),
+}
+FRESH = Draft("La gata también duerme en el sofá.", "La gata", state="new")
+
+
+@pytest.fixture
+def corpus(database: Database) -> Windowed:
+    corpus = Windowed(database)
+    corpus.fill([*NOTES, Draft("La gata de Blas.", tenant="blas"), FRESH], LONG)
+    embed_windows(corpus.database, corpus.embedder, PAIRS, ALWAYS)
+    return corpus
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """Collect the statements that are executed through the pool."""
+    sent: list[object] = []
+    with monkeypatch.context() as patched:
+        for kind in (LimitedCursor, LimitedRawCursor):
+            patched.setattr(kind, "execute", recording(kind.execute, sent))
+        yield sent
+
+
+def recording(execute: Callable[..., Any], sent: list[object]) -> Callable[..., Any]:
+    """The same method, which also keeps each statement."""
+
+    def recorded(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+        sent.append(query)
+        return execute(cursor, query, *args, **options)
+
+    return recorded
+
+
+def ask(pipeline: RetrievalPipeline, question: str, config: RetrievalConfig) -> RetrievalResponse:
+    response = pipeline.retrieve(question, config, top_k=4, deadline_ms=GENEROUS_MS)
+    assert (response.degraded, response.error) == ((), None)
+    return response
+
+
+def shown(results: tuple[RetrievalResult, ...]) -> list[dict[str, Any]]:
+    """What a user sees, the last bits of the scores aside."""
+    rows = [result.to_json() for result in results]
+    for row in rows:
+        row["score"] = pytest.approx(row["score"], abs=1e-9)
+        original = row["metadata"]["originalScore"]
+        row["metadata"]["originalScore"] = pytest.approx(original, abs=1e-9)
+    return rows
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_one_statement_finds_what_three_find(
+    corpus: Windowed, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """In the same order, with the same texts, windows and methods; a first question plans."""
+    kept = corpus.pipeline()
+    ask(kept, "¿Qué?", CONFIGS[name])
+    for question in QUESTIONS:
+        stepwise = ask(corpus.pipeline(), question, CONFIGS[name])
+        with counted(monkeypatch) as sent:
+            at_once = ask(kept, question, CONFIGS[name])
+
+        assert "plan" in stepwise.stages
+        assert "plan" not in at_once.stages
+        assert shown(at_once.results) == [result.to_json() for result in stepwise.results]
+        assert at_once.results or question == QUESTIONS[-1]
+        assert len(sent) <= 2, "a second one only reads texts that were not expected to lead"
+
+
+def test_a_known_question_takes_one_statement(
+    corpus: Windowed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = corpus.pipeline()
+    ask(pipeline, QUESTIONS[0], CONFIGS["scaled"])
+    with counted(monkeypatch) as sent:
+        ask(pipeline, QUESTIONS[0], CONFIGS["scaled"])
+    assert len(sent) == 1
+
+
+def test_what_changes_between_two_questions_is_seen_by_the_second(corpus: Windowed) -> None:
+    """The last fresh note is indexed, all notes expire, others come: each is another plan."""
+    pipeline = corpus.pipeline()
+    config = CONFIGS["scaled"]
+    before = ask(pipeline, QUESTIONS[0], config)
+    assert ask(pipeline, QUESTIONS[0], config).results == before.results
+    for drafts in (NOTES, [Draft(note.text, expired=True) for note in NOTES], [*NOTES, FRESH]):
+        corpus.fill(drafts, LONG)
+        embed_windows(corpus.database, corpus.embedder, PAIRS, ALWAYS)
+        for _ in range(2):
+            found = ask(pipeline, QUESTIONS[0], config).results
+            assert found == ask(corpus.pipeline(), QUESTIONS[0], config).results
+        assert bool(found) == (not drafts[0].expired)
+
+
+def test_a_model_retired_between_two_questions_is_missed_as_before(corpus: Windowed) -> None:
+    """Its tables are gone, which the statement of the last question names; the log says so once."""
+    pipeline = corpus.pipeline()
+    config = CONFIGS["weighted"]
+    for _ in range(2):
+        ask(pipeline, QUESTIONS[0], config)
+    with corpus.database.transaction() as connection:
+        retire_model(connection, "hash_model")
+
+    with capture_logs() as logged:
+        response = pipeline.retrieve(QUESTIONS[0], config, deadline_ms=GENEROUS_MS)
+        pipeline.retrieve(QUESTIONS[0], config, deadline_ms=GENEROUS_MS)
+
+    assert [own["error"] for own in logged if own["event"] == "one_statement_failed"] == [
+        "UndefinedTable"
+    ]
+    fresh = corpus.pipeline().retrieve(QUESTIONS[0], config, deadline_ms=GENEROUS_MS)
+    assert response.degraded == fresh.degraded
+    assert response.degraded
+    assert response.messages == fresh.messages
+    assert [result.chunk_id for result in response.results] == [
+        result.chunk_id for result in fresh.results
+    ]

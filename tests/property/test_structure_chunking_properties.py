@@ -1,0 +1,80 @@
+"""Properties 6 to 12 of the strategy `structure`, for any note and configuration."""
+
+from itertools import pairwise
+from uuid import UUID
+
+from hypothesis import given
+
+from rag_resources.core.chunking import chunk_note
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.sentences import sentences
+from rag_resources.core.structure_chunking import tables_of
+from rag_resources.core.text import count_tokens
+from rag_resources.core.types import Chunk
+from tests.strategies import structure_configs, structured_notes
+
+NOTE_ID = UUID(int=7)
+
+
+def cut(note: str, config: ChunkingConfig) -> list[Chunk]:
+    return chunk_note(NOTE_ID, note, config)
+
+
+@given(structured_notes(), structure_configs())
+def test_property_06_to_09_chunks_by_structure_are_a_sequence_that_covers_the_note(
+    note: str, config: ChunkingConfig
+) -> None:
+    chunks = cut(note, config)
+    assert [chunk.chunk_index for chunk in chunks] == list(range(len(chunks)))
+    assert {chunk.note_id for chunk in chunks} == {NOTE_ID}
+    covered = 0
+    for chunk in chunks:
+        assert 0 <= chunk.start_char < chunk.end_char <= len(note)
+        assert note[chunk.start_char : chunk.end_char] == chunk.content
+        assert not note[covered : chunk.start_char].strip()
+        covered = chunk.end_char
+    assert not note[covered:].strip()
+    for left, right in pairwise(chunks):
+        assert left.start_char < right.start_char
+        assert left.end_char < right.end_char
+
+
+@given(structured_notes(), structure_configs())
+def test_property_10_and_11_chunks_by_structure_are_bounded_and_share_what_the_rule_allows(
+    note: str, config: ChunkingConfig
+) -> None:
+    size = len if config.unit == "chars" else count_tokens
+    chunks = cut(note, config)
+    for chunk in chunks:
+        assert size(chunk.content) <= config.max
+    for left, right in pairwise(chunks):
+        merged = size(note[left.start_char : right.end_char])
+        assert merged > config.max or size(left.content) >= config.min
+        shared = size(note[right.start_char : left.end_char])
+        largest = max(1.5 * config.overlap, config.max / 2)
+        assert shared <= (largest if config.overlap else 0)
+    if len(chunks) > 1 and size(chunks[-1].content) < config.min:
+        left, right = chunks[-2:]
+        assert size(note[left.start_char : right.end_char]) > config.max
+
+
+@given(structured_notes(), structure_configs())
+def test_property_12_chunks_by_structure_end_at_sentences_or_rows(
+    note: str, config: ChunkingConfig
+) -> None:
+    size = len if config.unit == "chars" else count_tokens
+    rows = [row for table in tables_of(note) for row in table.rows]
+    pieces = [*sentences(note), *rows]
+    inside_rows = {place for row in rows for place in range(row.start + 1, row.end)}
+    borders = {at for piece in pieces for at in (piece.start, piece.end)} - inside_rows
+    # What stands beside a row in the same sentence is a piece of its own.
+    borders |= {len(note[: row.start].rstrip()) for row in rows}
+    borders |= {len(note) - len(note[row.end :].lstrip()) for row in rows}
+    too_long = {
+        place
+        for piece in pieces
+        if size(note[piece.start : piece.end]) > config.max
+        for place in range(piece.start, piece.end + 1)
+    }
+    for chunk in cut(note, config):
+        assert {chunk.start_char, chunk.end_char} <= borders | too_long

@@ -1,0 +1,108 @@
+"""What is known of a sentence, by values computed by hand, and the order that a model makes."""
+
+from math import log
+
+import pytest
+
+from rag_resources.core.logistic import FeatureWeight
+from rag_resources.core.sentence_ranking import (
+    ScoredPassage,
+    SentenceFeature,
+    SentenceModel,
+    rank_sentences,
+    sentence_features,
+    sentences_of,
+)
+from rag_resources.core.text import Span
+
+PASSAGES = [
+    ScoredPassage("Cenamos sopa. La caldera pierde agua. Vino Marta.", 0.8),
+    ScoredPassage("La caldera cuesta 415 euros. Llueve.", 0.6),
+]
+
+
+def features_of(question: str) -> dict[str, dict[SentenceFeature, float]]:
+    """By the text of the sentence."""
+    found = sentences_of(PASSAGES)
+    known = sentence_features(question, PASSAGES, found)
+    return {own.text: features for own, features in zip(found, known, strict=True)}
+
+
+def test_a_sentence_is_a_range_of_its_passage() -> None:
+    for own in sentences_of(PASSAGES):
+        assert PASSAGES[own.passage].text[own.span.start : own.span.end].strip() == own.text
+    assert sentences_of(PASSAGES)[1].span == Span(14, 37)
+
+
+def test_a_row_of_a_table_is_a_sentence() -> None:
+    table = "Las obras son estas.\n\nObra | Termina\nLonja | mayo de 2026\n\nNo hay más."
+    found = sentences_of([ScoredPassage(table)])
+    assert [own.text for own in found] == [
+        "Las obras son estas.",
+        "Obra | Termina",
+        "Lonja | mayo de 2026",
+        "No hay más.",
+    ]
+    assert all(table[own.span.start : own.span.end] == own.text for own in found)
+
+
+def test_coverage_counts_words_by_how_rare_they_are_among_the_sentences() -> None:
+    """Of five sentences two say «caldera» and one says «agua»."""
+    boiler, water = log(1 + 5 / 3), log(1 + 5 / 2)
+    known = features_of("¿La caldera tiene agua?")
+    whole = boiler + water
+    assert known["La caldera pierde agua."][SentenceFeature.COVERAGE] == pytest.approx(1)
+    assert known["La caldera cuesta 415 euros."][SentenceFeature.COVERAGE] == pytest.approx(
+        boiler / whole
+    )
+    assert known["Cenamos sopa."][SentenceFeature.COVERAGE] == 0
+    assert known["Cenamos sopa."][SentenceFeature.CONTEXT] == pytest.approx(1)
+    assert known["Llueve."][SentenceFeature.PASSAGE] == pytest.approx(boiler / whole)
+
+
+def test_beginnings_find_other_forms_of_a_verb() -> None:
+    known = features_of("¿Cuánto costará, y quién vendrá a cenar?")
+    assert known["Cenamos sopa."][SentenceFeature.COVERAGE] == 0
+    assert known["Cenamos sopa."][SentenceFeature.BEGINNINGS] > 0
+
+
+def test_the_passage_counts_by_its_rank_and_its_score() -> None:
+    known = features_of("¿caldera?")
+    first, second = known["La caldera pierde agua."], known["La caldera cuesta 415 euros."]
+    assert (first[SentenceFeature.RANK], first[SentenceFeature.SCORE]) == (1, 1)
+    assert second[SentenceFeature.RANK] == 0.5
+    assert second[SentenceFeature.SCORE] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("question", "feature", "has", "lacks"),
+    [
+        ("¿Cuánto cuesta?", SentenceFeature.HAS_NUMBER, "La caldera cuesta 415 euros.", "Llueve."),
+        ("¿Quién vino?", SentenceFeature.HAS_NAME, "Vino Marta.", "Llueve."),
+    ],
+)
+def test_the_kind_of_answer_that_is_asked_for_is_there_or_not(
+    question: str, feature: SentenceFeature, has: str, lacks: str
+) -> None:
+    known = features_of(question)
+    assert (known[has][feature], known[lacks][feature]) == (1, -1)
+    assert known[has][SentenceFeature.HAS_CAUSE] == 0
+
+
+def test_what_the_question_says_itself_is_no_answer() -> None:
+    """A name, or a number, that the question gives does not answer it."""
+    assert features_of("¿Quién vino con Marta?")["Vino Marta."][SentenceFeature.HAS_NAME] == -1
+    costs = features_of("¿Cuántos de los 415 quedan?")["La caldera cuesta 415 euros."]
+    assert costs[SentenceFeature.HAS_NUMBER] == -1
+
+
+def test_ties_keep_the_reading_order() -> None:
+    weight = FeatureWeight(weight=1, mean=0, scale=1)
+    model = SentenceModel(
+        version="test", trained_on="", intercept=0, features={SentenceFeature.COVERAGE: weight}
+    )
+    ranked = rank_sentences("¿caldera?", PASSAGES, model)
+    texts = [own.sentence.text for own in ranked]
+    assert texts[:2] == ["La caldera pierde agua.", "La caldera cuesta 415 euros."]
+    assert texts[2:] == ["Cenamos sopa.", "Vino Marta.", "Llueve."]
+    assert ranked[0].score == pytest.approx(ranked[1].score)
