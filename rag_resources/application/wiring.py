@@ -1,4 +1,4 @@
-"""Builds an application from settings, and answers questions with it."""
+"""Builds an application from settings, and retrieves with it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from rag_resources.answers.answerers import Written, write_answer
-from rag_resources.answers.citing import cite, passages_of
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
-from rag_resources.core.citations import CitedAnswer
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
@@ -41,6 +38,7 @@ from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
+    from rag_resources.application.answers import Answers
     from rag_resources.application.documents import Documents
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
@@ -58,38 +56,6 @@ class Answered:
 
     configuration: str
     response: RetrievalResponse
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An answer with citations, and the retrieval that it was made from."""
-
-    answer: CitedAnswer
-    retrieval: Answered
-
-    def reworded(self, render: Callable[[str], str]) -> "Asked":
-        """Return it with everything that is told of it in other words."""
-        answer, retrieval = self.answer, self.retrieval
-        return Asked(
-            replace(answer, notice=render(answer.notice)),
-            replace(retrieval, response=retrieval.response.reworded(render)),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form of the command line."""
-        response = self.retrieval.response
-        return self.answer.to_json() | {
-            "metadata": {
-                "configuration": self.retrieval.configuration,
-                "model": response.model,
-                "passages": len(response.results),
-                "stages": dict(response.stages),
-                "degraded": list(response.degraded),
-                "messages": list(response.messages),
-            },
-            "confidence": response.confidence.to_json() if response.confidence else None,
-            "error": response.error,
-        }
 
 
 @dataclass(frozen=True)
@@ -117,6 +83,13 @@ class Application:
         from rag_resources.application.documents import Documents
 
         return Documents(self.database, self.settings)
+
+    @property
+    def answers(self) -> "Answers":
+        """Answers with citations."""
+        from rag_resources.application.answers import Answers
+
+        return Answers(self.database, self.settings, self.retrieve, self.language_model)
 
     @property
     def golden(self) -> "Golden":
@@ -301,42 +274,6 @@ class Application:
         )
         messages = (*chosen.messages, *response.messages)
         return Answered(chosen.label, replace(response, messages=messages, confidence=confidence))
-
-    def ask(self, question: str, *, language: str | None = None, **search: Any) -> Asked:
-        """Answer a question with sentences that cite the notes.
-
-        Args:
-            question: See `retrieve`.
-            language: Of the question and of the answer; None uses the settings'.
-            search: The other arguments of `retrieve`.
-
-        Raises:
-            InvalidInputError: An argument is invalid; the message names it.
-            DatabaseError: The notes cannot be read again, to check what is cited.
-        """
-        retrieved = self.retrieve(question, language=language, **search)
-        response = retrieved.response
-        written = write_answer(
-            question,
-            passages_of(response.results),
-            language_model=self.language_model,
-            language=self.settings.answer_language if language is None else language,
-        )
-        if written.failure:
-            response = replace(response, messages=(*response.messages, written.failure))
-        return Asked(
-            self._cited(question, written, response), replace(retrieved, response=response)
-        )
-
-    def _cited(self, question: str, written: Written, response: RetrievalResponse) -> CitedAnswer:
-        if not written.answer.found:
-            return CitedAnswer(question, (), written.answerer, written.answer.text)
-        # It has its own time, since a language model may have taken a minute.
-        deadline = Deadline.after(DEADLINE_MS, time.monotonic)
-        with self.database.snapshot(deadline) as connection:
-            return cite(
-                connection, question, written.answer, response.results, answerer=written.answerer
-            )
 
     def close(self) -> None:
         """Write what is still to be logged, for a second at most."""

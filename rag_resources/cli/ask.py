@@ -6,23 +6,24 @@ import typer
 
 from rag_resources.cli.answer import say_confidence, warn_of
 from rag_resources.cli.output import JsonOption, clean, say, working, write_json
-from rag_resources.cli.reader import answer_in, told, told_day
+from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
     ConfigOption,
     LanguageOption,
     MetadataOption,
+    ModelOption,
     NoteOption,
     QuestionArgument,
     SetOption,
     SinceOption,
     SourceOption,
+    StrategyOption,
     TagOption,
     TopKOption,
     UntilOption,
-    assignments,
-    filters_of,
+    search_of,
 )
-from rag_resources.cli.session import application, read_settings
+from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
@@ -35,7 +36,9 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def ask(
     question: QuestionArgument,
     config: ConfigOption = None,
+    strategy: StrategyOption = None,
     top_k: TopKOption = None,
+    model: ModelOption = None,
     changed: SetOption = None,
     source: SourceOption = None,
     tag: TagOption = None,
@@ -47,24 +50,23 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question with cited sentences."""
-    from rag_resources.core.configuration import nested_fields
-    from rag_resources.retrieval.request import check_query
-
-    answer_in(read_settings().answer_language if language is None else language)
-    filters = filters_of(
-        source=source, tag=tag, note_id=note_id, since=since, until=until, metadata=metadata
+    search = search_of(
+        question,
+        config=config,
+        strategy=strategy,
+        model=model,
+        changed=changed,
+        top_k=top_k,
+        language=language,
+        source=source,
+        tag=tag,
+        note_id=note_id,
+        since=since,
+        until=until,
+        metadata=metadata,
     )
-    query = clean(question)
-    check_query(query)  # Before the database is started.
     with application() as app, working(Message.CLI_LOADING):
-        asked = app.ask(
-            query,
-            configuration=config,
-            overrides=nested_fields(assignments(changed, "--set")),
-            top_k=top_k,
-            filters=filters,
-            language=language,
-        )
+        asked = app.answers.ask(search.question, **search.arguments)
     asked = asked.reworded(told)
     response = asked.retrieval.response
     if as_json:

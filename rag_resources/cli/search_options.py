@@ -1,10 +1,14 @@
 """The options that say where and how to search, shared by the commands that do."""
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_resources.cli.output import clean
+from rag_resources.cli.reader import answer_in
+from rag_resources.cli.session import read_settings
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
 
@@ -17,6 +21,12 @@ ConfigOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="CAMPO=VALOR", help=Message.HELP_SET)
+]
+StrategyOption = Annotated[
+    str | None, typer.Option("--strategy", metavar="ESTRATEGIA", help=Message.HELP_STRATEGY)
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", metavar="MODELO", help=Message.HELP_MODEL)
 ]
 TopKOption = Annotated[int | None, typer.Option("--top-k", metavar="N", help=Message.HELP_TOP_K)]
 SourceOption = Annotated[
@@ -41,6 +51,66 @@ MetadataOption = Annotated[
 LanguageOption = Annotated[
     str | None, typer.Option("--language", metavar="LENGUA", help=Message.HELP_LANGUAGE)
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A question, and where and how to search for what answers it.
+
+    Attributes:
+        arguments: The other arguments of `Application.retrieve`.
+        is_filtered: Whether filters restrict the notes.
+    """
+
+    question: str
+    arguments: dict[str, Any]
+    is_filtered: bool
+
+
+def search_of(
+    question: str,
+    *,
+    config: str | None,
+    strategy: str | None,
+    model: str | None,
+    changed: list[str] | None,
+    top_k: int | None,
+    language: str | None,
+    **filters: Any,
+) -> Search:
+    """Validate the options of a search, and speak to the reader in the language of its question.
+
+    Nothing is started for a question that nobody can answer.
+
+    Args:
+        question: As given on the command line.
+        config: `--config`.
+        strategy: `--strategy`.
+        model: `--model`.
+        changed: `--set`, repeated.
+        top_k: `--top-k`.
+        language: `--language`; None uses the settings'.
+        filters: See `filters_of`.
+
+    Raises:
+        InvalidInputError: The question or an option is invalid.
+    """
+    from rag_resources.core.configuration import nested_fields
+    from rag_resources.retrieval.request import check_query
+
+    answer_in(read_settings().answer_language if language is None else language)
+    fields = {**assignments(changed, "--set"), **given(strategy=strategy, model=model)}
+    wanted = filters_of(**filters)
+    query = clean(question)
+    check_query(query)
+    arguments = {
+        "configuration": config,
+        "overrides": nested_fields(fields),
+        "top_k": top_k,
+        "filters": wanted,
+        "language": language,
+    }
+    return Search(query, arguments, not wanted.is_empty)
 
 
 def given(**values: Any) -> dict[str, Any]:
