@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -24,6 +25,7 @@ from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.similar import nearest
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.packaged import packaged
@@ -277,7 +279,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        problems = [_as_variable(problem) for problem in describe_problems(error)]
+        problems = [_as_variable(problem) for problem in describe_problems(error, Settings)]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
     except UnicodeDecodeError as error:
         problems = [Message.FILE_NOT_READABLE.format(path=".env")]
@@ -287,6 +289,23 @@ def load_settings(**overrides: Any) -> Settings:
         field = next(iter(_GROUPS[group].model_fields))
         problems = [Message.SETTINGS_JSON.format(group=group.upper(), field=field.upper())]
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems) from error
+
+
+def misspelt_names(file: Path = Path(".env")) -> dict[str, str]:
+    """Return the names in a `.env` file that are nearly those of a setting, and which they meant.
+
+    Other unknown names may belong to other programs; an unknown field of a group is an error
+    anyway.
+    """
+    if not file.is_file():
+        return {}
+    known = [name.upper() for name in Settings.model_fields]
+    try:
+        names = dotenv_values(file)
+    except UnicodeDecodeError:  # `load_settings` tells.
+        return {}
+    unknown = [name for name in names if name.upper().partition("__")[0] not in known]
+    return {name: meant for name in unknown if (meant := nearest(name, known))}
 
 
 def _as_variable(problem: str) -> str:

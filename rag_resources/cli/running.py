@@ -4,12 +4,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from rag_resources.cli.output import fail, masked, note
+from rag_resources.cli.output import fail, masked, note, warn
 from rag_resources.cli.reader import answer_in
 from rag_resources.cli.usage import explain
 from rag_resources.core.errors import InvalidInputError, RagError
@@ -33,6 +34,7 @@ def run_app(
         0 done, 1 failure, 2 bad input, 130 interrupted; or the command's own code.
     """
     answer_in(None)
+    _tell_misspelt_settings()
     root: Any = typer.main.get_command(app)
     try:
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)
@@ -60,6 +62,15 @@ def run_app(
     if code == INTERRUPTED:
         note(Message.CLI_INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+def _tell_misspelt_settings() -> None:
+    if not Path(".env").is_file():
+        return
+    from rag_resources.settings import misspelt_names
+
+    for name, meant in misspelt_names().items():
+        warn(Message.SETTINGS_MISSPELT.format(name=name, meant=meant))
 
 
 def _trace() -> None:

@@ -19,8 +19,11 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from rag_resources.core.messages import Message
+from rag_resources.core.similar import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_CONTEXT = {"help_option_names": ["--help", "-h"]}
 
 
 class _InSpanish:
@@ -67,6 +70,7 @@ def group(name: str, description: str) -> typer.Typer:
         help=description,
         cls=SpanishGroup,
         options_metavar=Message.USAGE_OPTIONS,
+        context_settings=_CONTEXT,
         subcommand_metavar=Message.USAGE_COMMAND,
         no_args_is_help=True,
         add_completion=False,
@@ -120,7 +124,11 @@ def _other_problem(error: TyperException) -> str:
         return Message.USAGE_MISSING_COMMAND.format(known=", ".join(commands))
     unknown = re.match(r"No such command (['\"])(.*?)\1", error.message)
     if unknown:
-        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2], known=", ".join(commands))
+        meant = nearest(unknown[2], commands)
+        known = Message.USAGE_KNOWN_COMMANDS.format(known=", ".join(commands))
+        return Message.USAGE_NO_SUCH_COMMAND.format(name=unknown[2]) + (
+            _did_you_mean([meant]) if meant else known
+        )
     extra = re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", error.message)
     if extra:
         return Message.USAGE_EXTRA_ARGUMENTS.format(arguments=extra[1])

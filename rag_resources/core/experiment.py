@@ -122,7 +122,7 @@ def parse_experiment(raw: Any, *, origin: str) -> Experiment:
     try:
         experiment = Experiment.model_validate(raw)
     except ValidationError as error:
-        raise InvalidConfigurationError(headline, describe_problems(error)) from error
+        raise InvalidConfigurationError(headline, describe_problems(error, Experiment)) from error
     problems = [
         Message.EXPERIMENT_NO_VALUES.format(field=shown(name))
         for name, values in experiment.grid.items()

@@ -114,4 +114,6 @@ def parse_filters(raw: Any) -> RetrievalFilters:
     try:
         return RetrievalFilters.model_validate(raw)
     except ValidationError as error:
-        raise InvalidFiltersError(Message.INVALID_FILTERS, describe_problems(error)) from error
+        raise InvalidFiltersError(
+            Message.INVALID_FILTERS, describe_problems(error, RetrievalFilters)
+        ) from error

@@ -25,6 +25,7 @@ class Message:
     TIME_IS_UP: Template
     PROBLEM_MISSING: Template
     PROBLEM_UNKNOWN_KEY: Template
+    PROBLEM_MISSPELT_KEY: Template
     PROBLEM_TOO_SMALL: Template
     PROBLEM_TOO_LARGE: Template
     PROBLEM_NOT_OVER: Template
@@ -146,6 +147,7 @@ class Message:
     SETTINGS_MONTH: Template
     SETTINGS_HOME: Template
     SETTINGS_FILES_URL: Template
+    SETTINGS_MISSPELT: Template
     FILES_UNUSABLE: Template
     FILE_NOT_KEPT: Template
     SETTINGS_JSON: Template
@@ -915,6 +917,7 @@ class Message:
     USAGE_MISSING_ARGUMENT: Template
     USAGE_MISSING_COMMAND: Template
     USAGE_NO_SUCH_COMMAND: Template
+    USAGE_KNOWN_COMMANDS: Template
     USAGE_NO_SUCH_OPTION: Template
     USAGE_DID_YOU_MEAN: Template
     USAGE_OPTION_NEEDS_VALUE: Template

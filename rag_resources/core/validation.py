@@ -1,7 +1,7 @@
 """Translates pydantic's validation errors to Spanish, each with the dotted path of its field."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -9,7 +9,8 @@ from pydantic_core import ErrorDetails
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import Template, joined
+from rag_resources.core.similar import nearest
+from rag_resources.core.texts import Template, Text, joined
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -30,7 +31,7 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
     except ValidationError as error:
         raise InvalidConfigurationError(
             Message.INVALID_CONFIGURATION.format(origin=origin),
-            describe_problems(error),
+            describe_problems(error, model),
             origin=origin,
         ) from error
     except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
@@ -41,26 +42,69 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
         ) from error
 
 
-def describe_problems(error: ValidationError) -> list[str]:
-    """Return every problem that pydantic found, in Spanish, with the dotted path of its field."""
-    return [_describe(detail) for detail in error.errors(include_url=False)]
+def describe_problems(error: ValidationError, model: type[BaseModel] | None = None) -> list[str]:
+    """Return every problem that pydantic found, in Spanish, with the dotted path of its field.
+
+    Args:
+        error: What pydantic found.
+        model: What was validated; with it, the known name nearest to an unknown one is told.
+    """
+    return [_describe(detail, model) for detail in error.errors(include_url=False)]
 
 
-def _describe(detail: ErrorDetails) -> str:
+def _describe(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
     # If a key itself is invalid, pydantic adds the step "[key]".
     steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."
+    return joined(": ", (path, _reason(detail, model)))
+
+
+def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
     context = dict(detail.get("ctx", {}))
     if "expected" in context:  # pydantic lists the choices in English
         context["expected"] = _choices(context["expected"])
     template = _PROBLEMS.get(detail["type"])
     if detail["type"] == "value_error":
-        reason = context["error"].args[0]  # as a text, which `str` of the error is not
-    elif template:
-        reason = template.format(value=shown(detail["input"]), **context)
-    else:
-        reason = Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
-    return joined(": ", (path, reason))
+        reason: str = context["error"].args[0]  # as a text, which `str` of the error is not
+        return reason
+    if template is Message.PROBLEM_UNKNOWN_KEY and model:
+        return _unknown_key(detail["loc"], model)
+    if template:
+        return template.format(value=shown(detail["input"]), **context)
+    return Message.PROBLEM_OTHER.format(value=shown(detail["input"]), kind=detail["type"])
+
+
+def _unknown_key(path: Sequence[int | str], model: type[BaseModel]) -> Text:
+    """Say that a key is unknown, and which one was probably meant."""
+    *outer, name = path
+    known = {key for each in _models_at(outer, model) for key in _keys(each)}
+    meant = nearest(str(name), known)
+    if meant:
+        return Message.PROBLEM_MISSPELT_KEY.format(name=meant)
+    return Message.PROBLEM_UNKNOWN_KEY.format()
+
+
+def _models_at(path: Sequence[int | str], model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return the models that may stand at a path of keys and positions."""
+    found = [model]
+    for step in path:
+        fields = [
+            each.model_fields[name] for each in found for name in each.model_fields if name == step
+        ]
+        # Other steps are positions in a list or the name of a choice: the model is the same.
+        found = [own for field in fields for own in _models_in(field.annotation)] or found
+    return found
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _choices(listed: str) -> str:

@@ -49,7 +49,7 @@ def test_the_help_is_spanish(call: Call, arguments: Sequence[str]) -> None:
 def test_a_wrong_call_is_told_what_there_is(call: Call) -> None:
     unknown = call("runn")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "No existe la orden «runn». Las que hay son: run, ui." in unknown.err
+    assert "No existe la orden «runn». ¿Querías decir run?" in unknown.err
     assert "No existe la opción «--forze»." in call("run", "--forze").err
     nothing = call()
     assert (nothing.code, nothing.out) == (2, "")

@@ -147,11 +147,11 @@ def test_a_database_that_is_down_is_told_in_words(
         ({"question": "  "}, [Message.QUERY_BLANK]),
         ({"configuration": "otra"}, ["ninguna configuración llamada «otra»"]),
         ({"top_k": 51}, [Message.TOP_K_RANGE.format(value=51, maximum=50)]),
-        ({"overrides": {"fusion": {"metod": "rrf"}}}, ["fusion.metod: clave desconocida"]),
+        ({"overrides": {"fusion": {"metod": "rrf"}}}, ["fusion.metod: clave desconocida; ¿querías decir method?"]),
         ({"overrides": {"model": "nada"}}, ["Modelo de embeddings desconocido: «nada»"]),
         (
             {"filters": {"created_from": "ayer", "tag": "x"}},
-            ["created_from: «ayer» no es una fecha", "tag: clave desconocida"],
+            ["created_from: «ayer» no es una fecha", "tag: clave desconocida; ¿querías decir tags?"],
         ),
     ],
     ids=["strategy", "blank", "configuration", "top_k", "override", "model", "filters"],

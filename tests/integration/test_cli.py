@@ -211,7 +211,8 @@ def test_every_help_page_is_in_spanish(rag: Rag, command: list[str]) -> None:
     [
         (["retrieve"], "Falta el argumento «PREGUNTA»."),
         (["retrive", "x"], "No existe la orden «retrive»."),
-        (["golden", "imprt"], "No existe la orden «imprt». Las que hay son: import, restore, "),
+        (["golden", "imprt"], "No existe la orden «imprt». ¿Querías decir import?"),
+        (["golden", "leer"], "No existe la orden «leer». Las que hay son: import, restore, "),
         (["--debug"], "Falta la orden."),
         (["retrieve", "x", "--topk", "3"], "«--topk». ¿Querías decir --top-k?"),
         (["retrieve", "x", "--top-k"], "La opción «--top-k» necesita un valor."),
@@ -450,7 +451,7 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
         (["x", "--model", "nada"], "Modelo de embeddings desconocido: «nada»"),
         (["x", "--set", "fusion.method=magia"], "fusion.method: «magia» no es una de las opciones"),
-        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida"),
+        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida; ¿querías decir method?"),
         (["x", "--set", "top_k.final=muchos"], "top_k.final: «muchos» no es un número entero"),
         (["x", "--set", "fusion=rrf"], "fusion: se esperaba un grupo de campos, no «rrf»"),
         (["x", "--set", "contextual="], "contextual: «» no es true ni false"),

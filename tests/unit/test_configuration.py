@@ -176,7 +176,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"final": None}}, "top_k.final: «None» no es un número entero"),
         ({"similarity_threshold": "alto"}, "similarity_threshold: «alto» no es un número"),
         ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
-        ({"top_kk": {}}, "top_kk: clave desconocida; revisa si está bien escrita"),
+        ({"top_kk": {}}, "top_kk: clave desconocida; ¿querías decir top_k?"),
         ({"fusion": {"k": 60}}, "fusion.k: clave desconocida; revisa si está bien escrita"),
         ({"top_k": {"k": 5}}, "top_k.k: clave desconocida; revisa si está bien escrita"),
         ({1: "chunks"}, "1: clave desconocida; revisa si está bien escrita"),

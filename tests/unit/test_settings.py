@@ -6,7 +6,7 @@ import pytest
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.settings import Settings, load_settings
+from rag_resources.settings import Settings, load_settings, misspelt_names
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def test_the_language_model_and_redis_are_named(monkeypatch: pytest.MonkeyPatch)
         ),
         (
             {"CHUNKING__MAX_TOKNES": "64"},
-            ["CHUNKING__MAX_TOKNES: clave desconocida; revisa si está bien escrita"],
+            ["CHUNKING__MAX_TOKNES: clave desconocida; ¿querías decir max_tokens?"],
         ),
         (
             {"CHUNKING": "64"},
@@ -191,6 +191,15 @@ def test_a_file_of_variables_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
     with pytest.raises(InvalidConfigurationError, match=r"No se puede leer \.env"):
         load_settings()
+
+
+def test_a_misspelt_name_in_the_file_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    assert misspelt_names() == {}
+    names = ("NOTE_SOURCE", "tenant", "EDITOR", "GATE__MARGN")
+    (tmp_path / ".env").write_text("".join(f"{name}=1\n" for name in names), "utf-8")
+    assert misspelt_names() == {"NOTE_SOURCE": "NOTES_SOURCE"}
+    (tmp_path / ".env").write_bytes(b"TENANT=a\xf1o\n")
+    assert misspelt_names() == {}
 
 
 def test_a_list_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
