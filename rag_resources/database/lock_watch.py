@@ -5,7 +5,7 @@ second, and sends a query only while a statement has been running since its prev
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -48,7 +48,7 @@ class LockWatch:
     ) -> None:
         self._dsn, self._lent, self._tell = dsn, lent, tell
         self._told: set[tuple[int, int]] = set()
-        self._holders: dict[int, Text] = {}
+        self._holders: dict[LimitedConnection, Text] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lock watch", daemon=True)
 
@@ -63,24 +63,28 @@ class LockWatch:
             self._thread.join()
 
     def holder(self, connection: LimitedConnection) -> Text | None:
-        """Return the session that a connection waited for at the last look; None if unknown."""
-        return self._holders.get(connection.info.backend_pid)
+        """Return the session that a lent connection was last seen to wait for; None if none was.
+
+        It is kept until the connection is returned: the wait is over before anybody asks.
+        """
+        return self._holders.get(connection)
 
     def _run(self) -> None:
         before: set[LimitedConnection] = set()
         with ExitStack() as opened:
             own: psycopg.Connection[Any] | None = None
             while not self._stop.wait(LOOK_EVERY_S):
-                running = {c for c in tuple(self._lent()) if _is_running(c)}
+                lent = set(self._lent())
+                running = {c for c in lent if _is_running(c)}
                 still, before = running & before, running
+                self._holders = {c: held for c, held in self._holders.items() if c in lent}
                 try:
                     if not still:
-                        self._holders = {}
                         opened.close()
                         own = None
                     else:
                         own = own or opened.enter_context(closing(self._connect()))
-                        self._look(own, [c.info.backend_pid for c in still])
+                        self._look(own, {c.info.backend_pid: c for c in still})
                 except (
                     psycopg.Error
                 ):  # As when all connections are taken: the next look tries again.
@@ -96,14 +100,17 @@ class LockWatch:
             application_name="brain-sync-rag lock watch",
         )
 
-    def _look(self, connection: psycopg.Connection[Any], pids: list[int]) -> None:
-        rows = list(queries().list_lock_holders(connection, pids=pids))
-        self._holders = {row.waiting_pid: _described(row) for row in rows}
+    def _look(
+        self, connection: psycopg.Connection[Any], by_pid: Mapping[int, LimitedConnection]
+    ) -> None:
+        rows = list(queries().list_lock_holders(connection, pids=list(by_pid)))
+        now = {by_pid[row.waiting_pid]: _described(row) for row in rows}
+        self._holders = self._holders | now
         for row in rows:
             pair = (row.waiting_pid, row.holder_pid)
             if pair not in self._told:
                 self._told.add(pair)
-                self._tell(self._holders[row.waiting_pid])
+                self._tell(now[by_pid[row.waiting_pid]])
 
 
 def _is_running(connection: LimitedConnection) -> bool:

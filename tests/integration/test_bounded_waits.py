@@ -112,6 +112,19 @@ def test_a_wait_that_ends_well_is_told_once(locked: str, monkeypatch: pytest.Mon
     assert len(told) == 1
 
 
+def test_who_held_a_lock_is_known_however_late_somebody_asks(locked: str) -> None:
+    def read(database: Database) -> None:
+        with database.transaction() as connection:
+            try:
+                connection.execute("SELECT FROM notes")
+            finally:
+                threading.Event().wait(5 * lock_watch.LOOK_EVERY_S)  # Nothing waits meanwhile.
+
+    with Database(locked) as database, pytest.raises(DatabaseLockedError) as refused:
+        read(database)
+    assert PROGRAM in refused.value.message
+
+
 def test_an_unwatched_wait_is_refused_without_a_name(
     locked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
