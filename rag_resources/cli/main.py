@@ -24,6 +24,7 @@ from rag_resources.cli import (
     ingest,
     migration,
     notes,
+    promote,
     report,
     retrieve,
     server,
@@ -67,6 +68,7 @@ command(app, "ask", Message.HELP_ASK)(ask.ask)
 command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "calibrate", Message.HELP_CALIBRATE)(calibrate.calibrate)
+command(app, "promote", Message.HELP_PROMOTE)(promote.promote)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)

@@ -951,6 +951,14 @@ class Message:
     HELP_FILTER_METADATA: Template
     HELP_TOP_K: Template
     HELP_MODEL: Template
+    HELP_PROMOTE: Template
+    HELP_PROMOTE_CONFIG: Template
+    PROMOTE_WORKING: Template
+    PROMOTE_CHANGED: Template
+    PROMOTE_UNCHANGED: Template
+    PROMOTE_EVALUATED_AGAIN: Template
+    PROMOTE_REFUSED: Template
+    PROMOTE_EVIDENCE: Template
     HELP_EVALUATE: Template
     HELP_EVALUATE_CONFIG: Template
     HELP_NO_STORE: Template

@@ -192,7 +192,8 @@ def test_a_typo_in_a_configuration_keeps_the_location_from_loading(
         check=False,
     )
     assert loading.returncode != 0
-    assert f"{path}: retrieval.stratgy: clave desconocida; ¿querías decir strategy?" in loading.stderr
+    problem = "retrieval.stratgy: clave desconocida; ¿querías decir strategy?"
+    assert f"{path}: {problem}" in loading.stderr
 
 
 def test_a_configuration_of_an_unknown_model_is_refused(

@@ -30,6 +30,7 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
+from rag_resources.settings import CONFIGURATIONS
 from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
@@ -50,6 +51,7 @@ COMMANDS: list[list[str]] = [
     ["ingest"],
     ["retrieve"],
     ["evaluate"],
+    ["promote"],
     ["golden"],
     ["golden", "import"],
     ["golden", "export"],
@@ -451,7 +453,7 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         (["x", "--model", "Otro Modelo"], "model: «Otro Modelo»"),
         (["x", "--model", "nada"], "Modelo de embeddings desconocido: «nada»"),
         (["x", "--set", "fusion.method=magia"], "fusion.method: «magia» no es una de las opciones"),
-        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida; ¿querías decir method?"),
+        (["x", "--set", "fusion.metod=rrf"], "fusion.metod: clave desconocida; ¿querías"),
         (["x", "--set", "top_k.final=muchos"], "top_k.final: «muchos» no es un número entero"),
         (["x", "--set", "fusion=rrf"], "fusion: se esperaba un grupo de campos, no «rrf»"),
         (["x", "--set", "contextual="], "contextual: «» no es true ni false"),
@@ -787,6 +789,54 @@ def test_evaluate_shows_metrics_groups_latency_and_gate(indexed: Rag, golden_fil
     status = indexed("status")
     assert CONFIGURATION in status.out
     assert "pasa, sin certeza" in status.out
+
+
+@pytest.fixture
+def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a configuration that may be promoted, whose model is indexed."""
+    folder = tmp_path / "configuraciones"
+    folder.mkdir()
+    own = (CONFIGURATIONS / f"{CONFIGURATION}.yaml").read_text("utf-8")
+    own = own.replace(CONFIGURATION, "propia").replace("role: reference", "role: candidate")
+    (folder / "propia.yaml").write_text(own, "utf-8")
+    monkeypatch.setenv("RAG_CONFIGURATIONS", str(folder))
+    return "propia"
+
+
+def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
+    indexed: Rag, golden_file: Path, candidate: str
+) -> None:
+    indexed("golden", "import", golden_file)
+    unknown = indexed("promote", "nada")
+    assert unknown.code == 2
+    assert "«nada»" in unknown.err
+    never = indexed("promote", candidate)
+    assert never.code == 1
+    assert f"{candidate}: aún no se ha evaluado" in never.err
+    indexed("evaluate", candidate)
+    outcome = indexed("promote", candidate)
+    assert outcome.code == 0
+    assert f"Desde ahora sirve {candidate}: Hit_Rate@10 1.000" in outcome.out
+    assert "Esa evaluación es actual." in outcome.out
+    again = indexed("promote", candidate, "--json").json
+    assert (again["configuration"], again["changed"]) == (candidate, False)
+    assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")
+    assert candidate in indexed("status").out
+
+
+def test_promote_refuses_what_does_not_pass_and_says_why(
+    indexed: Rag, golden_file: Path, candidate: str, tmp_path: Path
+) -> None:
+    entries = json.loads(golden_file.read_text("utf-8"))["entries"]
+    wrong = [entry | {"relevantNotes": ["huerto"]} for entry in entries]
+    path = tmp_path / "otras.json"
+    path.write_text(json.dumps({"entries": wrong}), "utf-8")
+    indexed("golden", "import", path)
+    indexed("evaluate", candidate)
+    outcome = indexed("promote", candidate)
+    assert outcome.code == 1
+    assert outcome.err.count("No se promueve ninguna configuración") == 1
+    assert candidate in outcome.err
 
 
 def test_of_many_tags_evaluate_shows_those_of_most_questions(
