@@ -4,10 +4,12 @@ Only pages without text are recognised, and only if a reader is given a recognis
 """
 
 import csv
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO, StringIO
 from typing import Protocol
 
@@ -18,6 +20,10 @@ from rag_resources.core.messages import Message
 
 TIMEOUT_S = 120.0
 """A page takes one to two seconds of a processor."""
+
+_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
+"""Documents are read side by side; on a busy machine its four threads take ten times as long."""
+_VERSION_TIMEOUT_S = 10.0
 
 _MIN_CONFIDENCE = 20.0
 """Of 100; words below it are specks and drawings."""
@@ -84,8 +90,8 @@ class Tesseract:
 
     @property
     def identity(self) -> str:
-        """Name and languages."""
-        return f"tesseract {self.languages}"
+        """The program's own version, and languages."""
+        return f"{_version(self.program)} {self.languages}"
 
     def words(self, picture: Image) -> list[RecognisedWord]:
         """Return the words of a picture in reading order.
@@ -103,12 +109,25 @@ class Tesseract:
                 capture_output=True,
                 check=True,
                 timeout=self.timeout_s,
+                env={**os.environ, **_ONE_THREAD},
             )
         except subprocess.TimeoutExpired as error:
             raise RecognitionError(Message.OCR_TIMEOUT.format(seconds=self.timeout_s)) from error
         except (OSError, subprocess.CalledProcessError) as error:
             raise RecognitionError(Message.OCR_FAILED.format(languages=self.languages)) from error
         return _words(done.stdout.decode("utf-8", "replace"))
+
+
+@cache
+def _version(program: str) -> str:
+    """Return the first line that the program says of itself, such as `tesseract 5.3.0`."""
+    try:
+        said = subprocess.run(  # noqa: S603 - an argument list, no shell interprets it
+            [program, "--version"], capture_output=True, check=True, timeout=_VERSION_TIMEOUT_S
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "tesseract"
+    return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip() or "tesseract"
 
 
 def _words(table: str) -> list[RecognisedWord]:

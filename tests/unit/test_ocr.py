@@ -31,7 +31,8 @@ ROWS = [
 def program(folder: Path, code: str) -> Tesseract:
     """A program in the place of tesseract."""
     path = folder / "tesseract"
-    path.write_text(f"#!{sys.executable}\nimport sys, time\n{code}\n", "utf-8")
+    version = "if '--version' in sys.argv: sys.exit(print('tesseract 5.3.0\\n leptonica'))"
+    path.write_text(f"#!{sys.executable}\nimport sys, time\n{version}\n{code}\n", "utf-8")
     path.chmod(0o755)
     return Tesseract(str(path), timeout_s=2.0)
 
@@ -83,3 +84,8 @@ def test_another_recogniser_makes_pages_stale(tmp_path: Path) -> None:
     }
 
     assert len(hashes) == 3
+
+
+def test_pages_recognised_by_another_version_are_stale(tmp_path: Path) -> None:
+    assert program(tmp_path, "").identity == "tesseract 5.3.0 spa"
+    assert Tesseract(str(tmp_path / "nothing")).identity == "tesseract spa"
