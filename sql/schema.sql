@@ -1017,7 +1017,10 @@ CREATE TABLE evaluation_results (
     latency_queries integer,
     -- Those of them that were not answered in full.
     late_queries integer,
-    tenant_id text NOT NULL DEFAULT current_tenant()
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    -- The metrics per page of a document, over the questions whose places lie in one; null if there is none.
+    page_queries integer NOT NULL DEFAULT 0,
+    page_metrics jsonb
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (tenant_id, configuration, created_at DESC, id);
 -- Deleting is allowed: an evaluation that is gone promotes nothing.
@@ -1055,6 +1058,8 @@ CREATE TABLE evaluation_queries (
     first_relevant_passage_rank integer CHECK (first_relevant_passage_rank >= 1),
     -- Null for a question that is not judged by passages.
     passage_metrics jsonb,
+    -- Null for a question whose places lie in no document.
+    page_metrics jsonb,
     PRIMARY KEY (evaluation_id, golden_id)
 );
 -- Answers that quote a purged note go with it; what was found stays.

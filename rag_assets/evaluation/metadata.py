@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from rag_resources.application.evaluations import Evaluations
-from rag_resources.core.evaluation import PassageSummary, Summary
+from rag_resources.core.evaluation import PlaceSummary, Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
@@ -44,7 +44,8 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
         "degraded_queries": summary.degraded_queries,
         "latency_queries": summary.latency_queries,
         "late_queries": summary.late_queries,
-        **_passage_metadata(summary.passages),
+        **_place_metadata("passage", summary.passages),
+        **_place_metadata("page", summary.pages),
         **_judge_metadata(summary.judgements),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),
         "profile": dg.MetadataValue.md(
@@ -53,12 +54,12 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
     }
 
 
-def _passage_metadata(passages: PassageSummary) -> dict[str, Any]:
-    """Return the metrics per passage; empty, not zeros, if no question names a place."""
-    if not passages.queries:
+def _place_metadata(kind: str, summary: PlaceSummary) -> dict[str, Any]:
+    """Return the metrics per passage or page; empty, not zeros, if no question names one."""
+    if not summary.queries:
         return {}
-    means = {f"passage_{name}": passages.metrics[name] for name in _PLOTTED}
-    return {"passage_queries": passages.queries, **means}
+    means = {f"{kind}_{name}": summary.metrics[name] for name in _PLOTTED}
+    return {f"{kind}_queries": summary.queries, **means}
 
 
 def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:

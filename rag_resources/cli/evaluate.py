@@ -19,7 +19,7 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import Percentiles, Summary
+    from rag_resources.core.evaluation import Percentiles, PlaceSummary, Summary
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
@@ -81,6 +81,8 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     screen.print(table((*METRIC_COLUMNS, *by_passage), _metric_rows(summary), title=title))
     if summary.passages.queries:
         say(Message.EVALUATE_PASSAGES.format(count=summary.passages.queries))
+    if summary.pages.queries:
+        say(_pages_in_words(summary.pages))
     metrics = [METRIC_WORDS[name] for name in GROUP_METRICS]
     groups = (Message.COLUMN_GROUP, Message.COLUMN_QUERIES, *metrics)
     tags = _tags_by_size(summary)
@@ -148,6 +150,17 @@ def _shown(
     return f"{means[name]:.3f}", interval
 
 
+def _pages_in_words(pages: "PlaceSummary") -> str:
+    metrics = pages.metrics
+    return Message.EVALUATE_PAGES.format(
+        count=pages.queries,
+        first=metrics["hit_rate_at_1"],
+        fifth=metrics["hit_rate_at_5"],
+        tenth=metrics["hit_rate_at_10"],
+        mrr=metrics["mrr"],
+    )
+
+
 def _tags_by_size(summary: "Summary") -> list[str]:
     """Return the groups that are tags, those with most questions first."""
     tags = [group for group in summary.breakdown if group.startswith("tag:")]
@@ -211,12 +224,8 @@ def _as_json(
         "latencyQueries": summary.latency_queries,
         "lateQueries": summary.late_queries,
         "metrics": dict(summary.metrics),
-        "passages": {
-            "queries": summary.passages.queries,
-            "metrics": dict(summary.passages.metrics),
-        }
-        if summary.passages.queries
-        else None,
+        "passages": _places_as_json(summary.passages),
+        "pages": _places_as_json(summary.pages),
         "breakdown": {name: dict(values) for name, values in summary.breakdown.items()},
         "latency": _latency(summary.latency),
         "stages": {name: _latency(values) for name, values in summary.stages.items()},
@@ -237,6 +246,12 @@ def _as_json(
             if outcome.error
         ],
     }
+
+
+def _places_as_json(summary: "PlaceSummary") -> dict[str, Any] | None:
+    if not summary.queries:
+        return None
+    return {"queries": summary.queries, "metrics": dict(summary.metrics)}
 
 
 def _latency(values: "Percentiles") -> dict[str, float]:

@@ -20,6 +20,7 @@ from rag_resources.core.metrics import (
     percentile,
     percentile_interval,
 )
+from rag_resources.core.page_metrics import DocumentPage, judge_pages
 from rag_resources.core.passage_metrics import NoteRange, judge_passages, target_ranges
 from rag_resources.core.types import RetrievalResult
 
@@ -40,6 +41,8 @@ class QueryOutcome:
         retrieved_passages: Ranges of the results in their notes, best first, without the sentences
             around them.
         places: The question's places, at their positions in the notes when it was asked.
+        retrieved_pages: Pages of the results that come from documents, best first, with repeats.
+        pages: The pages of documents that its places lie on.
     """
 
     golden: GoldenEntry
@@ -51,6 +54,8 @@ class QueryOutcome:
     context: tuple[RetrievalResult, ...] = ()
     retrieved_passages: tuple[NoteRange, ...] = ()
     places: tuple[LocatedPlace, ...] = ()
+    retrieved_pages: tuple[DocumentPage, ...] = ()
+    pages: frozenset[DocumentPage] = frozenset()
 
     @property
     def key(self) -> str:
@@ -81,6 +86,11 @@ class QueryOutcome:
         targets = target_ranges(self.golden.relevant_note_ids, self.places)
         return judge_passages(self.retrieved_passages, targets) if targets else None
 
+    @property
+    def judged_pages(self) -> JudgedRanking | None:
+        """Its pages in the same form; None for a question whose places lie in no document."""
+        return judge_pages(self.retrieved_pages, self.pages) if self.pages else None
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -107,13 +117,13 @@ class Percentiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageSummary:
-    """The figures of an evaluation per passage, over the questions with places.
+class PlaceSummary:
+    """The figures of an evaluation per passage, or per page, over the questions with places.
 
     Attributes:
         metrics: Mean of each metric, failed questions as misses; all 0 without questions.
         per_query: Each metric of each of those questions, by golden id.
-        first_ranks: 1-based rank of the first relevant passage, None if there is none.
+        first_ranks: 1-based rank of the first relevant passage or page, None if there is none.
     """
 
     metrics: Mapping[str, float]
@@ -142,6 +152,7 @@ class Summary:
         stages: Percentiles per stage.
         latency_p95_interval: 95 % interval of the p95 latency, in milliseconds.
         passages: The same metrics per passage.
+        pages: The same metrics per page, over the questions whose places lie in documents.
         judgements: Judgements of the answers; None if nothing was judged.
     """
 
@@ -157,7 +168,8 @@ class Summary:
     latency_p95_interval: tuple[float, float]
     stages: Mapping[str, Percentiles]
     verdict: GateVerdict
-    passages: PassageSummary
+    passages: PlaceSummary
+    pages: PlaceSummary
     judgements: JudgeSummary | None = None
 
 
@@ -167,6 +179,8 @@ class StoredEvaluation:
 
     Attributes:
         passage_queries: Number of questions with places; if 0, the metrics per passage are None.
+        page_queries: Number of questions whose places lie in documents.
+        page_metrics: Mean of each metric per page; None if there are none.
         served_hit_rate: Share of questions with a relevant note among what a user gets; None if it
             was evaluated before this was measured.
         latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
@@ -214,6 +228,8 @@ class StoredEvaluation:
     degraded_queries: int = 0
     latency_queries: int | None = None
     late_queries: int | None = None
+    page_queries: int = 0
+    page_metrics: Mapping[str, float] | None = None
 
     @property
     def is_disturbed(self) -> bool:
@@ -304,15 +320,16 @@ def summarize(
             threshold=(gate or GateConfig()).hit_rate_at_10,
             is_disturbed=degraded > 0,
         ),
-        passages=_summarize_passages(outcomes),
+        passages=_summarize({outcome.key: outcome.judged_passages for outcome in outcomes}),
+        pages=_summarize({outcome.key: outcome.judged_pages for outcome in outcomes}),
         judgements=judgements,
     )
 
 
-def _summarize_passages(outcomes: Sequence[QueryOutcome]) -> PassageSummary:
-    judged = {outcome.key: ranking for outcome in outcomes if (ranking := outcome.judged_passages)}
+def _summarize(rankings: Mapping[str, JudgedRanking | None]) -> PlaceSummary:
+    judged = {key: ranking for key, ranking in rankings.items() if ranking}
     per_query = per_query_metrics(judged)
-    return PassageSummary(
+    return PlaceSummary(
         metrics=mean_metrics(per_query),
         per_query=per_query,
         first_ranks={key: ranking.first_relevant_rank for key, ranking in judged.items()},

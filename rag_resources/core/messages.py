@@ -341,6 +341,9 @@ class Message:
     GOLDEN_PLACE_NOTE: Template
     GOLDEN_PLACE_BLANK: Template
     GOLDEN_PLACE_ABSENT: Template
+    GOLDEN_PAGE_SHAPE: Template
+    GOLDEN_PAGE_ABSENT: Template
+    GOLDEN_PAGE_REPEATED: Template
     GOLDEN_PLACE_REPEATED: Template
     GOLDEN_PLACE_RANGE: Template
     GOLDEN_PLACE_LENGTH: Template
@@ -1115,6 +1118,7 @@ class Message:
     EVALUATE_LATENCY: Template
     EVALUATE_LATENCY_SAMPLE: Template
     EVALUATE_PASSAGES: Template
+    EVALUATE_PAGES: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
     EVALUATE_OBSTACLE: Template

@@ -5,6 +5,7 @@ What is done with the answers is in `evaluation.runner`.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import InvalidInputError, RagError
@@ -13,6 +14,7 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.metrics import DEPTH
+from rag_resources.core.page_metrics import DocumentPage, pages_retrieved
 from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Database
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
@@ -42,6 +44,7 @@ def ask_in_full(
     entries: Sequence[GoldenEntry],
     *,
     places: Mapping[str, tuple[LocatedPlace, ...]] | None = None,
+    pages: Mapping[str, frozenset[DocumentPage]] | None = None,
     filters: RetrievalFilters | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[QueryOutcome]:
@@ -55,15 +58,17 @@ def ask_in_full(
         config: How to search.
         entries: Stored questions.
         places: Their places, by golden id.
+        pages: The pages that those lie on, by golden id.
         filters: Conditions the notes must meet.
         progress: Called with 1 after each question.
     """
     pipeline.warm_up(config)
-    found = places or {}
+    found, lying = places or {}, pages or {}
 
     def asked(entry: GoldenEntry) -> QueryOutcome:
-        own = found.get(str(entry.golden_id), ())
-        return _ask(pipeline, entry, config, places=own, filters=filters, deadline_ms=BOUND_MS)
+        key = str(entry.golden_id)
+        outcome = _ask(pipeline, entry, config, filters=filters, deadline_ms=BOUND_MS)
+        return replace(outcome, places=found.get(key, ()), pages=lying.get(key, frozenset()))
 
     outcomes = []
     for entry in entries:
@@ -108,7 +113,6 @@ def _ask(
     entry: GoldenEntry,
     config: RetrievalConfig,
     *,
-    places: tuple[LocatedPlace, ...] = (),
     filters: RetrievalFilters | None = None,
     deadline_ms: float = DEADLINE_MS,
 ) -> QueryOutcome:
@@ -126,9 +130,7 @@ def _ask(
         elapsed_ms = (time.perf_counter() - started) * 1000
         # A question that cannot be asked is a miss; any other error may be gone at the next try.
         degraded = () if isinstance(error, InvalidInputError) else ("retrieval",)
-        return QueryOutcome(
-            entry, (), elapsed_ms, {}, degraded=degraded, error=error.message, places=places
-        )
+        return QueryOutcome(entry, (), elapsed_ms, {}, degraded=degraded, error=error.message)
     return QueryOutcome(
         golden=entry,
         retrieved_note_ids=tuple(result.note_id for result in response.results),
@@ -142,5 +144,5 @@ def _ask(
             NoteRange(result.note_id, result.start_char, result.end_char)
             for result in response.results
         ),
-        places=places,
+        retrieved_pages=pages_retrieved(response.results),
     )

@@ -24,7 +24,7 @@ from rag_resources.store.evaluations import (
     insert_evaluation,
     unstored_evaluation,
 )
-from rag_resources.store.golden import list_golden, locate_places
+from rag_resources.store.golden import list_golden, locate_places, pages_of_places
 from rag_resources.store.models import fetch_model
 from rag_resources.store.versions import read_present
 
@@ -83,6 +83,7 @@ def evaluate(
         searched = read_contents(connection, config, settings)
         entries = list_golden(connection)
         places = locate_places(connection, entries)
+        pages = pages_of_places(connection, places)
         versions = read_present(connection, entries).versions(config)
         model = fetch_model(connection, config.model)
     if not entries:
@@ -91,7 +92,7 @@ def evaluate(
         raise ModelMissingError(
             Message.MODEL_NOT_INDEXED.format(model=config.model), model=config.model
         )
-    outcomes = ask_in_full(pipeline, config, entries, places=places, progress=progress)
+    outcomes = ask_in_full(pipeline, config, entries, places=places, pages=pages, progress=progress)
     timings = time_questions(pipeline, config, entries, progress=progress)
     profile = Profile()
     for timing in timings:

@@ -16,6 +16,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
 from rag_resources.database.pool import Connection, Database
 from rag_resources.files import PRIVATE, write_atomically
+from rag_resources.golden.document_places import name_notes_of_pages
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.store.golden import (
     GoldenImport,
@@ -208,6 +209,7 @@ def _names(row: Any) -> set[str]:
 def _parse(
     connection: Connection, raw: Any, path: Path, tenant: str, *, may_be_empty: bool = False
 ) -> list[GoldenEntry]:
+    raw = name_notes_of_pages(connection, raw, origin=str(path), tenant=tenant)
     entries = parse_golden(
         raw,
         origin=str(path),

@@ -1,6 +1,6 @@
 """Rows of `evaluation_results` and `evaluation_queries`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import (
-    PassageSummary,
+    PlaceSummary,
     QueryOutcome,
     StoredEvaluation,
     Summary,
@@ -64,6 +64,7 @@ def insert_evaluation(
 ) -> UUID:
     """Store an evaluation with its questions, in the caller's transaction. Property 29."""
     evaluation_id = uuid4()
+    figures = _figures(summary)
     queries().insert_evaluation(
         connection,
         id=evaluation_id,
@@ -81,7 +82,7 @@ def insert_evaluation(
         contents=None if context.contents is None else Jsonb(context.contents),
         measured_at=context.measured_at,
         **_judge_columns(summary.judgements),
-        **_figures(summary),
+        **figures | {"page_metrics": _json_of(figures["page_metrics"])},
     )
     queries().insert_evaluation_query(
         connection, [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
@@ -154,10 +155,12 @@ def _figures(summary: Summary) -> dict[str, Any]:
         "gate": summary.verdict.state.value,
         **{name: summary.metrics[name] for name in _SUMMARY_METRICS},
         **_passage_columns(summary.passages),
+        "page_queries": summary.pages.queries,
+        "page_metrics": dict(summary.pages.metrics) if summary.pages.queries else None,
     }
 
 
-def _passage_columns(passages: PassageSummary) -> dict[str, Any]:
+def _passage_columns(passages: PlaceSummary) -> dict[str, Any]:
     """The passage columns; NULL, not 0, if no question names places."""
     return {
         "passage_queries": passages.queries,
@@ -170,7 +173,6 @@ def _passage_columns(passages: PassageSummary) -> dict[str, Any]:
 
 def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> dict[str, Any]:
     judged = outcome.judged
-    passage_metrics = summary.passages.per_query.get(outcome.key)
     return {
         "evaluation_id": evaluation_id,
         "golden_id": outcome.golden.golden_id,
@@ -187,9 +189,14 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "error": Jsonb(to_stored(outcome.error)) if outcome.error else None,
         "places": Jsonb([_place_row(place) for place in outcome.places]),
         "first_relevant_passage_rank": summary.passages.first_ranks.get(outcome.key),
-        "passage_metrics": Jsonb(dict(passage_metrics)) if passage_metrics else None,
+        "passage_metrics": _json_of(summary.passages.per_query.get(outcome.key)),
+        "page_metrics": _json_of(summary.pages.per_query.get(outcome.key)),
         **_answer_columns(summary.judgements, outcome),
     }
+
+
+def _json_of(metrics: Mapping[str, float] | None) -> Jsonb | None:
+    return Jsonb(dict(metrics)) if metrics else None
 
 
 def _place_row(place: LocatedPlace) -> dict[str, Any]:

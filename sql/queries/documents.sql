@@ -379,6 +379,33 @@ INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AN
 INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_number = s.page_number
 ORDER BY f.number, s.start_char;
 
+-- name: find_page_runs
+-- The ranges of notes that a page became, in the order of the page.
+-- params:  tenant text, name text (id, address or title of the document), id uuid or null (that name as an id), page int
+-- returns: note_id uuid, content text, start_char int, end_char int, page_start int
+-- index:   note_spans_page_idx
+SELECT s.note_id, n.content, s.start_char, s.end_char, s.page_start
+FROM documents AS d
+INNER JOIN note_spans AS s ON s.document_id = d.id AND s.page_number = :page
+INNER JOIN notes AS n ON n.id = s.note_id
+WHERE
+    d.tenant_id = :tenant
+    AND (
+        d.id = :id OR d.title = :name
+        OR EXISTS (SELECT FROM document_addresses AS a WHERE a.document_id = d.id AND a.address = :name)
+    )
+ORDER BY s.page_start, s.note_id;
+
+-- name: pages_of_ranges
+-- The pages of documents that the given ranges of notes come from.
+-- params:  note_ids uuid[], starts int[], ends int[] (one range for each position)
+-- returns: number int (of the range, from 1), document_id uuid, page_number int
+-- index:   note_spans_pkey
+SELECT DISTINCT f.number, s.document_id, s.page_number
+FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
+INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AND s.end_char > f.first
+ORDER BY f.number, s.document_id, s.page_number;
+
 -- name: delete_document!
 -- Delete a document with its pages, addresses, failures and notes, and everything derived from the notes.
 -- params:  document_id uuid

@@ -34,12 +34,16 @@ def test_every_place_of_the_golden_questions_is_in_its_section() -> None:
         for name, section in zip(name_sections(path.name, sections, ()), sections, strict=True):
             texts[name] = section.text
     entries = json.loads(GOLDEN.read_text("utf-8"))["entries"]
-    assert len(entries) == 18
-    for entry in entries:
-        for place in entry["places"]:
-            assert texts[place["note"]][place["start"] : place["end"]] == place["text"]
-    asked = {place["note"] for entry in entries for place in entry["places"]}
-    assert asked == set(texts)
+    places = [place for entry in entries for place in entry["places"]]
+    assert len(entries) == len(places) == 20
+    of_notes = [place for place in places if "note" in place]
+    for place in of_notes:
+        assert texts[place["note"]][place["start"] : place["end"]] == place["text"]
+    assert {place["note"] for place in of_notes} == set(texts)
+    for place in places:
+        if "document" in place:
+            text = pages(place["document"])[place["page"] - 1].text
+            assert text.count(place["text"]) == 1
 
 
 def test_the_scanned_page_says_that_it_needs_ocr() -> None:

@@ -1,0 +1,147 @@
+"""Places of golden questions that name a page of a document instead of a note.
+
+A note is a section, whose name a person would have to look up; a page is what they have open.
+Places themselves are in `core.golden_places`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.golden import locate_problem
+from rag_resources.core.golden_places import could_name_a_note, occurrences_of
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.core.text import is_blank
+from rag_resources.database.pool import Connection
+from rag_resources.store.document_pages import PageRun, find_page_runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A text on a page.
+
+    Attributes:
+        start: Offset into the note.
+        page_offset: Offset into the page.
+    """
+
+    note_id: UUID
+    start: int
+    page_offset: int
+
+
+def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant: str) -> Any:
+    """Return the content of a golden file with pages replaced by the notes that were made of them.
+
+    A place such as `{"document": "plan.pdf", "page": 3, "text": "mayo de 2026"}` becomes one in a
+    note, which is added to the entry's relevant notes. If the page has the text several times,
+    `start`, its offset into the page, says which is meant.
+
+    Args:
+        connection: Any.
+        raw: As read from the file; what is wrong otherwise is left to `core.golden`.
+        origin: The file, for messages.
+        tenant: Whose documents are meant.
+
+    Raises:
+        InvalidGoldenDatasetError: A place names a page or a text that is not there; all are named.
+    """
+    rows = raw.get("entries") if isinstance(raw, Mapping) else raw
+    if not isinstance(rows, list):
+        return raw
+    problems: list[str] = []
+    entries = []
+    for position, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping) or not _names_a_page(row):
+            entries.append(row)
+            continue
+        named, reasons = _with_notes(connection, row, tenant)
+        entries.append(named)
+        query = row.get("query")
+        query = query if isinstance(query, str) else shown(query)
+        problems += [locate_problem(position, query, reason) for reason in reasons]
+    if problems:
+        headline = Message.GOLDEN_INVALID.format(origin=origin)
+        raise InvalidGoldenDatasetError(headline, problems, origin=origin)
+    return {**raw, "entries": entries} if isinstance(raw, Mapping) else entries
+
+
+def _names_a_page(row: Mapping[str, Any]) -> bool:
+    places = row.get("places")
+    return isinstance(places, list) and any(map(_is_of_page, places))
+
+
+def _is_of_page(place: Any) -> bool:
+    return isinstance(place, Mapping) and "document" in place
+
+
+def _with_notes(
+    connection: Connection, row: Mapping[str, Any], tenant: str
+) -> tuple[dict[str, Any], list[str]]:
+    field = "relevantNoteIds" if row.get("relevantNoteIds") else "relevantNotes"
+    relevant = row.get(field) or []
+    places: list[Any] = []
+    problems: list[str] = []
+    added: dict[str, None] = {}
+    for position, place in enumerate(row["places"]):
+        if not _is_of_page(place):
+            places.append(place)
+            continue
+        found = _find(connection, place, tenant)
+        if isinstance(found, str):
+            problems.append(Message.GOLDEN_PLACE.format(position=position, problem=found))
+            continue
+        text = place["text"]
+        note = str(found.note_id)
+        places.append(
+            {"note": note, "start": found.start, "end": found.start + len(text), "text": text}
+        )
+        added[note] = None
+    if isinstance(relevant, list):
+        relevant = [*relevant, *added]
+    return {**row, field: relevant, "places": places}, problems
+
+
+def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Found | str:
+    """Return where a text of a page stands in its note, or why that is not known."""
+    document, page, text = place.get("document"), place.get("page"), place.get("text")
+    if (
+        not could_name_a_note(document)
+        or not isinstance(page, int)
+        or isinstance(page, bool)
+        or not isinstance(text, str)
+        or is_blank(text)
+    ):
+        return Message.GOLDEN_PAGE_SHAPE
+    runs = find_page_runs(connection, str(document), page, tenant=tenant)
+    if not runs:
+        return Message.GOLDEN_PAGE_ABSENT.format(document=shown(document), page=page)
+    found = _occurrences(text, runs)
+    if place.get("start") is not None:
+        found = [each for each in found if each.page_offset == place["start"]]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        return Message.GOLDEN_PAGE_REPEATED.format(text=shown(text), count=len(found))
+    return Message.GOLDEN_PLACE_ABSENT.format(text=shown(text))
+
+
+def _occurrences(text: str, runs: Sequence[PageRun]) -> list[_Found]:
+    """Return where a text begins on a page, in the notes that were made of it."""
+    found = []
+    for note_id, content in {run.note_id: run.content for run in runs}.items():
+        for start in occurrences_of(text, content):
+            offset = next(
+                (
+                    run.page_start + start - run.start
+                    for run in runs
+                    if run.note_id == note_id and run.start <= start < run.end
+                ),
+                None,
+            )
+            if offset is not None:
+                found.append(_Found(note_id, start, offset))
+    return found
