@@ -67,7 +67,7 @@ def _reason(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
     if detail["type"] == "value_error":
         reason: str = context["error"].args[0]  # as a text, which `str` of the error is not
         return reason
-    if template is Message.PROBLEM_UNKNOWN_KEY and model:
+    if detail["type"] in _UNKNOWN_KEYS and model:
         return _unknown_key(detail["loc"], model)
     if template:
         return template.format(value=shown(detail["input"]), **context)
@@ -112,6 +112,7 @@ def _choices(listed: str) -> str:
     return Message.PROBLEM_CHOICES.format(others=others, last=last) if separator else listed
 
 
+_UNKNOWN_KEYS = ("extra_forbidden", "invalid_key")
 _PROBLEMS: Mapping[str, Template] = {
     "missing": Message.PROBLEM_MISSING,
     "extra_forbidden": Message.PROBLEM_UNKNOWN_KEY,
