@@ -52,6 +52,7 @@ from rag_assets.schedules import (
 )
 from rag_assets.sensors import (
     automation,
+    build_new_documents_sensor,
     build_new_notes_sensor,
     build_stop_backfills_sensor,
     dead_runs,
@@ -99,6 +100,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         schedules=[nightly_evaluation, nightly_archive, nightly_retrieval_log, hourly_purge],
         sensors=[
             build_new_notes_sensor(settings),
+            build_new_documents_sensor(settings),
             failed_runs,
             dead_runs,
             build_stop_backfills_sensor(settings),

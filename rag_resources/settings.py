@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
@@ -89,10 +90,12 @@ class Settings(BaseSettings):
             sample is read, if `sample_by_default` and the database holds nothing else.
         notes_follow_links: Whether links that lead out of that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
-        documents_source: Folder of documents. None: there are none.
+        documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or the URL of a page
+            or sitemap that lists them. None: there are none.
         documents_source_name: Name of their source, and of their notes'.
         documents_pattern: Takes metadata from paths, as `{partido}_{año}.pdf` does; None takes
             none.
+        download: How documents of the web are downloaded; set `DOWNLOAD__PARALLEL` and so on.
         extraction: Limits for reading documents; set `EXTRACTION__TIMEOUT_S` and so on.
         golden_source: JSON file of golden questions; None if they are imported by hand.
         files_url: Where reports and archives are written: `file:///folder`, `s3://bucket/prefix`,
@@ -137,9 +140,10 @@ class Settings(BaseSettings):
     notes_source: OptionalPath = None
     notes_follow_links: bool = False
     notes_source_name: str = Field("notes", min_length=1, max_length=100)
-    documents_source: OptionalPath = None
+    documents_source: OptionalText = None
     documents_source_name: str = Field("documents", min_length=1, max_length=100)
     documents_pattern: OptionalText = None
+    download: DownloadConfig = DownloadConfig()
     extraction: ExtractionConfig = ExtractionConfig()
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None
@@ -178,7 +182,6 @@ class Settings(BaseSettings):
         "rag_home",
         "dagster_home",
         "notes_source",
-        "documents_source",
         "golden_source",
         "rag_configurations",
     )
@@ -188,6 +191,13 @@ class Settings(BaseSettings):
             return value.expanduser().absolute() if value else None
         except RuntimeError:  # The `~user` of an unknown user.
             raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
+
+    @field_validator("documents_source")
+    @classmethod
+    def _absolute_unless_url(cls, value: str | None) -> str | None:
+        if value is None or value.startswith(("http://", "https://")):
+            return value
+        return str(cls._absolute(Path(value.removeprefix("file://"))))
 
     @property
     def instance_folder(self) -> Path:
@@ -263,6 +273,7 @@ class Settings(BaseSettings):
 
 _GROUPS: Mapping[str, type[BaseModel]] = {
     "chunking": ChunkingConfig,
+    "download": DownloadConfig,
     "extraction": ExtractionConfig,
     "gate": GateConfig,
     "windows": WindowsConfig,

@@ -1,29 +1,33 @@
 """Use cases of the documents: registering, reading, storing, reviewing and deleting them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.extraction_diff import ExtractionDiff
 from rag_resources.core.messages import Message
-from rag_resources.core.types import TimeWindow
+from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.documents.applying import ApplyReport, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
 from rag_resources.documents.deletion import delete_document, restore_document
 from rag_resources.documents.extracting import ExtractReport, extract_window, readers
-from rag_resources.documents.folder import PathPattern, folder_files
+from rag_resources.documents.folder import FoundFile, PathPattern, folder_files
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
+from rag_resources.documents.sources import is_web, web_addresses, web_files
 from rag_resources.documents.verification import (
     Verified,
     picture_of_page,
     verify_document,
     verify_window,
 )
+from rag_resources.documents.web.download import WebAddress
 from rag_resources.files import Files, open_files
 from rag_resources.settings import Settings
+from rag_resources.store.document_files import announce, list_addresses
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
@@ -76,21 +80,52 @@ class Documents:
         """Register the files of the source; without a source there are none.
 
         Raises:
-            InvalidSourceError: The folder cannot be read.
+            InvalidSourceError: The folder, list or page cannot be read.
             InvalidParameterError: The pattern is wrong, or copies cannot be kept.
         """
-        folder = self.settings.documents_source
-        if folder is None:
+        source = self.settings.documents_source
+        if source is None:
             return ArrivalReport()
+        files = self.files
         pattern = self.settings.documents_pattern
-        found = folder_files(folder, pattern=PathPattern(pattern) if pattern else None)
+        found = self._found(source, PathPattern(pattern) if pattern else None)
         return arrive(
             self.database,
-            self.files,
+            files,
             found,
             tenant=self.settings.tenant,
             source=self.settings.documents_source_name,
             config=self.config,
+        )
+
+    def _found(
+        self, source: str, pattern: PathPattern | None
+    ) -> Iterator[FoundFile | RejectedRecord]:
+        if not is_web(source):
+            return folder_files(Path(source), pattern=pattern)
+        addresses = list(web_addresses(source, self.settings.download, pattern=pattern))
+        named = {"tenant": self.settings.tenant, "source": self.settings.documents_source_name}
+        with self.database.transaction() as connection:
+            announce(
+                connection,
+                {
+                    each.url: (each.title, each.fields)
+                    for each in addresses
+                    if isinstance(each, WebAddress)
+                },
+                **named,
+            )
+            known = {
+                address: stored.etag
+                for address, stored in list_addresses(connection, **named).items()
+                if stored.etag and stored.file_sha256
+            }
+        return web_files(
+            addresses,
+            known,
+            self.settings.rag_home / "downloads",
+            self.settings.download,
+            megabytes=self.config.file_mb,
         )
 
     def extract(self, window: TimeWindow) -> ExtractReport:

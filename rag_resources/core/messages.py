@@ -304,6 +304,22 @@ class Message:
     DOCUMENT_NOTHING_HELD: Template
     DOCUMENT_NO_PAGE: Template
     DOCUMENTS_FOLDER: Template
+    URL_SCHEME: Template
+    URL_INVALID: Template
+    URL_PRIVATE: Template
+    URL_HOST_UNKNOWN: Template
+    URL_TIMEOUT: Template
+    URL_CUT: Template
+    URL_REDIRECTS: Template
+    URL_STATUS: Template
+    URL_GIVEN_UP: Template
+    URL_SLOW: Template
+    URL_NO_PDF: Template
+    URL_LIST_LARGE: Template
+    URL_LIST_COLUMN: Template
+    URL_ROBOTS: Template
+    URL_MANY_LINKS: Template
+    URL_SELECTOR: Template
     DOCUMENT_PATTERN: Template
     DOCUMENT_TOO_LARGE: Template
     SIDECAR_INVALID: Template
@@ -454,6 +470,7 @@ class Message:
     GOLDEN_SOUND: Template
     GOLDEN_BROKEN: Template
     SENSOR_NEW_NOTES: Template
+    SENSOR_NEW_DOCUMENTS: Template
     SENSOR_FAILED_RUNS: Template
     SENSOR_DEAD_RUNS: Template
     RUNS_ENDED: Template

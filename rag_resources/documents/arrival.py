@@ -22,6 +22,7 @@ from rag_resources.store.document_files import (
     Arrival,
     ArrivedFile,
     StoredAddress,
+    fail_download,
     find_deleted,
     list_addresses,
     mark_missing,
@@ -79,6 +80,8 @@ def arrive(
         if isinstance(each, RejectedRecord):
             report.rejected.append(each)
             addresses.append(each.location)
+            with database.transaction() as connection:
+                fail_download(connection, each.location, each.reason, tenant=tenant, source=source)
             continue
         addresses.append(each.address)
         try:
@@ -137,7 +140,7 @@ def _take(
         etag=found.etag,
         problem=problem,
     )
-    files.write(arrived.file_url, content)
+    files.write(file_name(tenant, file_sha256), content)
     with database.transaction() as connection:
         _, arrival = register_file(connection, arrived, tenant=tenant, source=source)
     return arrival

@@ -76,9 +76,14 @@ class PathPattern:
         if matched is None:
             return {}
         return {
-            name.strip(): int(value) if _INTEGER.fullmatch(value) else value
-            for name, value in zip(self._names, matched.groups(), strict=True)
+            name.strip(): value_of(text)
+            for name, text in zip(self._names, matched.groups(), strict=True)
         }
+
+
+def value_of(text: str) -> str | int:
+    """Return a value of metadata: whole numbers are numbers, as in filters."""
+    return int(text) if _INTEGER.fullmatch(text) else text
 
 
 def folder_files(

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
-from rag_resources.store.documents import delete_document, write_failure
+from rag_resources.store.documents import DOWNLOADING, delete_document, write_failure
 
 
 class Arrival(StrEnum):
@@ -51,7 +51,7 @@ class StoredAddress:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedFile:
-    """A file whose copy is kept.
+    """A file whose copy is kept; or one that is still to be downloaded, without hash and copy.
 
     Attributes:
         media_type: Empty if no reader knows the file.
@@ -63,9 +63,9 @@ class ArrivedFile:
     title: str
     media_type: str
     metadata: Mapping[str, Any]
-    file_sha256: bytes
-    file_url: str
-    file_bytes: int
+    file_sha256: bytes | None
+    file_url: str | None
+    file_bytes: int | None
     etag: str | None = None
     last_modified: str | None = None
     problem: str = ""
@@ -135,8 +135,11 @@ def register_file(
     elif before is None or _addresses(connection, before.document_id) > 1:
         document_id, arrival = _insert(connection, file, tenant, source), Arrival.NEW
     else:
-        document_id, arrival = before.document_id, Arrival.CHANGED
+        announced = before.file_sha256 is None
+        document_id = before.document_id
+        arrival = Arrival.NEW if announced else Arrival.CHANGED
         queries().replace_document_file(connection, document_id=document_id, **_columns(file))
+    queries().delete_document_failures(connection, document_id=document_id, stage=DOWNLOADING)
     _point(connection, file, document_id, tenant=tenant, source=source)
     if (
         before
@@ -148,6 +151,56 @@ def register_file(
         write_failure(connection, document_id, file.problem)
         set_status(connection, document_id, "failed")
     return document_id, arrival
+
+
+def announce(
+    connection: Connection,
+    addresses: Mapping[str, tuple[str, Mapping[str, Any]]],
+    *,
+    tenant: str,
+    source: str,
+) -> None:
+    """Store that files are about to be downloaded, so that a person sees which are still missing.
+
+    Args:
+        connection: In a transaction.
+        addresses: Title and metadata by address; those whose file is there already stay as they
+            are.
+        tenant: The owner.
+        source: Name of the source.
+    """
+    queries().lock_documents(connection, tenant=tenant)
+    known = list_addresses(connection, tenant=tenant, source=source)
+    for address, (title, metadata) in addresses.items():
+        before = known.get(address)
+        if before and before.file_sha256 is not None:
+            continue
+        expected = ArrivedFile(
+            address=address,
+            title=title,
+            media_type="",
+            metadata=metadata,
+            file_sha256=None,
+            file_url=None,
+            file_bytes=None,
+        )
+        if before is None:
+            document_id = _insert(connection, expected, tenant, source)
+            _point(connection, expected, document_id, tenant=tenant, source=source)
+        else:
+            document_id = before.document_id
+        set_status(connection, document_id, DOWNLOADING)
+
+
+def fail_download(
+    connection: Connection, address: str, reason: str, *, tenant: str, source: str
+) -> None:
+    """Store why an announced file could not be had; a file of before stays what it is."""
+    before = list_addresses(connection, tenant=tenant, source=source).get(address)
+    if before is None or before.file_sha256 is not None:
+        return
+    write_failure(connection, before.document_id, reason, stage=DOWNLOADING)
+    set_status(connection, before.document_id, "failed")
 
 
 def touch_address(

@@ -31,6 +31,8 @@ from rag_resources.database.queries import queries
 
 EXTRACTING = "extracting"
 """The stage stored for pages that could not be read."""
+DOWNLOADING = "downloading"
+"""The stage stored for files that could not be had; also the status of those still to be."""
 
 
 class ReaderName(Protocol):
@@ -298,13 +300,15 @@ def finish_document(
     )
 
 
-def write_failure(connection: Connection, document_id: UUID, failure: str) -> None:
+def write_failure(
+    connection: Connection, document_id: UUID, failure: str, *, stage: str = EXTRACTING
+) -> None:
     """Store why the rest of a document could not be read, or nothing of it."""
     told = to_stored(failure)
     row = {
         "document_id": document_id,
         "page_number": None,
-        "stage": EXTRACTING,
+        "stage": stage,
         "code": told.get("code", ""),
         "details": Jsonb(told.get("values", told)),
     }

@@ -32,21 +32,22 @@ FIRST = "dagster/asset_partition_range_start"
 LAST = "dagster/asset_partition_range_end"
 
 
-class NewNotes:
-    """The sensor, which keeps its cursor from tick to tick as the daemon does."""
+class NewFiles:
+    """A sensor, which keeps its cursor from tick to tick as the daemon does."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, name: str, folder: Path) -> None:
         self._project = project
+        self._name = name
+        self._folder = folder
         self.cursor: str | None = None
 
     def tick(self) -> list[tuple[str, str]] | str:
         """Return the ranges of months of the runs requested, or why none is."""
-        notes = self._project.corpus.notes
-        paths = [notes, *notes.rglob("*")] if notes.exists() else []
+        paths = [self._folder, *self._folder.rglob("*")] if self._folder.exists() else []
         latest = max((path.lstat().st_ctime_ns for path in paths), default=0)
         wait_until(lambda: time.time_ns() - latest > SETTLED_NS)
         location = definitions()
-        sensor = location.resolve_sensor_def("new_notes")
+        sensor = location.resolve_sensor_def(self._name)
         with dg.build_sensor_context(
             instance=self._project.instance, cursor=self.cursor, definitions=location
         ) as context:
@@ -58,9 +59,9 @@ class NewNotes:
 
 
 @pytest.fixture
-def new_notes(project: Project) -> NewNotes:
+def new_notes(project: Project) -> NewFiles:
     """The sensor over a source none of whose files it has seen."""
-    return NewNotes(project)
+    return NewFiles(project, "new_notes", project.corpus.notes)
 
 
 def write(project: Project, name: str, text: str) -> Path:
@@ -82,13 +83,13 @@ def let_time_pass(project: Project) -> None:
         clock.touch()
 
 
-def test_files_are_ingested_once(project: Project, new_notes: NewNotes) -> None:
+def test_files_are_ingested_once(project: Project, new_notes: NewFiles) -> None:
     """The first tick requests the months of all files, the next one none."""
     assert new_notes.tick() == [(MONTHS[0], MONTHS[-1])]
     assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
 
 
-def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: NewNotes) -> None:
+def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: NewFiles) -> None:
     """Its month only, also if it is moved in with an old date; its run ingests it."""
     new_notes.tick()
     write(project, "nueva.md", "---\ncreated_at: 2025-02-10\n---\nAlgo nuevo.")
@@ -107,7 +108,7 @@ def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: N
 
 
 def test_another_source_begins_anew(
-    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+    project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that is older than what was seen, in another place or in the same."""
     other = project.corpus.golden.parent / "otra"
@@ -127,7 +128,7 @@ def test_another_source_begins_anew(
 
 
 def test_much_that_is_new_asks_for_all_months_unread(
-    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+    project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tick has a minute."""
     monkeypatch.setattr(sensors, "READ_BYTES", 100)
@@ -137,7 +138,7 @@ def test_much_that_is_new_asks_for_all_months_unread(
     assert new_notes.tick() == [(MONTHS[1], MONTHS[1])]
 
 
-def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewNotes) -> None:
+def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewFiles) -> None:
     """Its files are older than what was seen; a note written in it later is one note."""
     outside = project.corpus.golden.parent / "enero"
     (outside / "viejas").mkdir(parents=True)
@@ -164,7 +165,7 @@ def test_a_folder_moved_in_is_ingested(project: Project, new_notes: NewNotes) ->
     ids=["old", "future", "header", "empty"],
 )
 def test_what_belongs_to_no_month_goes_to_the_last(
-    project: Project, new_notes: NewNotes, text: str
+    project: Project, new_notes: NewFiles, text: str
 ) -> None:
     """Notes outside the partitions, and bad records, which that month's run names."""
     new_notes.tick()
@@ -173,7 +174,7 @@ def test_what_belongs_to_no_month_goes_to_the_last(
     assert new_notes.tick() == [(last, last)]
 
 
-def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewNotes) -> None:
+def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewFiles) -> None:
     """Not UTF-8, links to nowhere, folders named like notes, hidden files."""
     new_notes.tick()
     (project.corpus.notes / "rota.md").symlink_to("no-existe.md")
@@ -187,7 +188,7 @@ def test_bad_files_do_not_stop_the_sensor(project: Project, new_notes: NewNotes)
 
 
 def test_a_source_that_is_gone_or_not_set_is_skipped(
-    project: Project, new_notes: NewNotes, monkeypatch: pytest.MonkeyPatch
+    project: Project, new_notes: NewFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(project.corpus.notes)
     assert new_notes.tick() == Message.SOURCE_MISSING.format(path=project.corpus.notes)
@@ -236,3 +237,33 @@ def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> 
     # Nothing is indexed with their model: every question is a miss.
     assert not indexed.run(*OTHER_CANDIDATES).success
     assert not promotion_requested()
+
+
+def test_a_new_document_asks_for_the_month_in_which_it_arrives(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "documentos"
+    folder.mkdir()
+    sensor = NewFiles(project, "new_documents", folder)
+    assert sensor.tick() == Message.DOCUMENTS_NOT_SET
+    monkeypatch.setenv("DOCUMENTS_SOURCE", str(folder))
+    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=folder)
+    (folder / "acta.txt").write_text("Se aprueba el acta.", "utf-8")
+    (folder / "foto.jpg").write_bytes(b"")
+    last = monthly(load_settings()).get_partition_keys()[-1]
+    assert sensor.tick() == [(last, last)]
+    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=folder)
+
+
+def test_documents_in_the_web_are_looked_at_by_the_clock(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = tmp_path / "urls.txt"
+    urls.write_text("https://a.example/1.pdf\n", "utf-8")
+    monkeypatch.setenv("DOCUMENTS_SOURCE", str(urls))
+    sensor = NewFiles(project, "new_documents", tmp_path)
+    last = monthly(load_settings()).get_partition_keys()[-1]
+    assert sensor.tick() == [(last, last)]
+    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=urls)
+    monkeypatch.setenv("DOWNLOAD__EVERY_HOURS", "0.000001")
+    assert sensor.tick() == [(last, last)]

@@ -1,0 +1,367 @@
+"""Documents from the web, on real sockets: lists, pages, sitemaps, and servers that fail."""
+
+import gzip
+import ipaddress
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_resources.core.download_config import DownloadConfig
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.types import RejectedRecord
+from rag_resources.documents.arrival import ArrivalReport
+from rag_resources.documents.folder import FoundFile
+from rag_resources.documents.sources import web_files
+from rag_resources.documents.web import download, fetching, public
+from rag_resources.documents.web.download import WebAddress, download_all
+from rag_resources.documents.web.listing import linked_urls, listed_urls
+from tests.command_line import Outcome, call_rag, isolate
+from tests.web_server import Handler, WebServer, cut_after, web_server
+
+CONFIG = DownloadConfig(allow_private=True, timeout_s=5)
+TEXT = "El plan promete cien mil viviendas públicas. ".encode() * 400
+METADATA_SERVICE = "http://169.254.169.254/latest/meta-data"
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    """A server without files."""
+    with web_server() as serving:
+        yield serving
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits between tries, none of which is waited for."""
+    told: list[float] = []
+    for module in (download, fetching):
+        monkeypatch.setattr(module, "sleep", told.append)
+    return told
+
+
+def fetch(
+    folder: Path,
+    *urls: str,
+    known: dict[str, str] | None = None,
+    config: DownloadConfig = CONFIG,
+    megabytes: int = 10,
+) -> list[FoundFile | RejectedRecord]:
+    addresses = [WebAddress(url) for url in urls]
+    return list(download_all(addresses, known or {}, folder, config, megabytes=megabytes))
+
+
+def reason(found: FoundFile | RejectedRecord) -> str:
+    assert isinstance(found, RejectedRecord)
+    return found.reason
+
+
+def test_a_file_that_did_not_change_is_not_sent_again(web: WebServer, tmp_path: Path) -> None:
+    urls = [
+        web.put("/a.txt", TEXT, ETag='"1"'),
+        web.put("/b.txt", TEXT, Last_Modified="Mon, 03 Nov 2025 10:00:00 GMT"),
+        web.put("/c.txt", TEXT),
+    ]
+    found = fetch(tmp_path, *urls)
+    assert [each.path.read_bytes() for each in found if isinstance(each, FoundFile)] == [TEXT] * 3
+    known = {each.address: each.etag for each in found if isinstance(each, FoundFile)}
+    again = fetch(tmp_path, *urls, known=known)
+    assert {each.address: each.etag for each in again if isinstance(each, FoundFile)} == known
+    assert web.asked["/a.txt"][1]["If-None-Match"] == '"1"'
+    assert "If-Modified-Since" in web.asked["/b.txt"][1]
+
+
+def test_a_cut_connection_goes_on_where_it_was_cut(
+    web: WebServer, tmp_path: Path, waits: list[float]
+) -> None:
+    url = web.put("/plan.txt", TEXT, ETag='"7"')
+    web.fail_first("/plan.txt", cut_after(TEXT, 5_000, ETag='"7"'))
+    (found,) = fetch(tmp_path, url)
+    assert isinstance(found, FoundFile)
+    assert found.path.read_bytes() == TEXT
+    assert web.asked["/plan.txt"][1]["Range"] == "bytes=5000-"
+    assert waits == [0.5]
+
+
+def test_a_later_run_goes_on_but_not_with_another_file(
+    web: WebServer, tmp_path: Path, waits: list[float]
+) -> None:
+    url = web.put("/plan.txt", TEXT, ETag='"7"')
+    cut = cut_after(TEXT, 5_000, ETag='"7"')
+    web.fail_first("/plan.txt", *[cut] * 3)
+    (failed,) = fetch(tmp_path, url)
+    assert "se ha cortado la conexión" in reason(failed)
+    web.put("/plan.txt", TEXT.upper(), ETag='"8"')
+    (found,) = fetch(tmp_path, url)
+    assert isinstance(found, FoundFile)
+    assert web.asked["/plan.txt"][3]["If-Range"] == '"7"'
+    assert found.path.read_bytes() == TEXT.upper()
+
+
+def test_a_busy_server_is_asked_again_when_it_says(
+    web: WebServer, tmp_path: Path, waits: list[float]
+) -> None:
+    url = web.put("/a.txt", TEXT)
+    web.fail_first(
+        "/a.txt", lambda h: h.send(429, b"", Retry_After="7"), lambda h: h.send(503, b"")
+    )
+    (found,) = fetch(tmp_path, url)
+    assert isinstance(found, FoundFile)
+    assert waits == [7.0, 1.0]
+
+
+def test_a_failed_file_says_why_and_the_others_go_on(
+    web: WebServer, tmp_path: Path, waits: list[float]
+) -> None:
+    web.answers["/500.txt"] = lambda h: h.send(500, b"")
+    page = b"<!doctype html><html><body>Vuelva a entrar</body></html>"
+    found = fetch(
+        tmp_path,
+        web.url("/gone.txt"),
+        web.url("/500.txt"),
+        web.put("/plan.pdf", page, Content_Type="text/html"),
+        web.put("/large.txt", b"x" * (1024**2 + 1)),
+        web.put("/good.txt", TEXT),
+        megabytes=1,
+    )
+    assert [reason(each).rpartition(" (")[0] or reason(each) for each in found[:2]] == [
+        f"{web.url('/gone.txt')} responde 404",
+        f"{web.url('/500.txt')} responde 500",
+    ]
+    assert "no es un PDF" in reason(found[2])
+    assert "1 MB" in reason(found[3])
+    assert isinstance(found[4], FoundFile)
+    assert len(web.asked["/gone.txt"]) == 1
+    assert len(web.asked["/500.txt"]) == 3
+
+
+def test_what_unpacks_to_too_much_is_stopped(web: WebServer, tmp_path: Path) -> None:
+    bomb = gzip.compress(b"\0" * 50 * 1024**2)
+    url = web.put("/bomb.txt", bomb, Content_Encoding="gzip")
+    (found,) = fetch(tmp_path, url, megabytes=1)
+    assert "1 MB" in reason(found)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_server_that_drips_is_given_up_in_time(web: WebServer, tmp_path: Path) -> None:
+    stop = web.answers  # The handler ends with the server.
+
+    def drip(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        try:
+            while "/drip.txt" in stop:
+                handler.wfile.write(b"x" * 100_000)
+                handler.wfile.flush()
+                handler.connection.settimeout(0.05)
+                try:
+                    handler.connection.recv(1)
+                except TimeoutError:
+                    continue
+                break
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    web.answers["/drip.txt"] = drip
+    config = DownloadConfig(allow_private=True, timeout_s=5, total_s=0.1)
+    (found,) = fetch(tmp_path, web.url("/drip.txt"), config=config)
+    assert "no ha terminado en 0 s" in reason(found)
+    del stop["/drip.txt"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "240.0.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "fc00::1",
+        "::ffff:127.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+        "ff02::1",
+    ],
+)
+def test_addresses_of_the_own_machine_and_network_are_not_public(address: str) -> None:
+    assert not public.is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:4700::1111", "::ffff:93.184.215.14"])
+def test_addresses_of_the_internet_are_public(address: str) -> None:
+    assert public.is_public(ipaddress.ip_address(address))
+
+
+def test_private_addresses_are_refused_before_anything_is_sent(
+    web: WebServer, tmp_path: Path
+) -> None:
+    url = web.put("/a.txt", TEXT)
+    (found,) = fetch(tmp_path, url, config=DownloadConfig())
+    assert "DOWNLOAD__ALLOW_PRIVATE=true" in reason(found)
+    assert not web.asked
+
+
+def test_a_redirect_to_a_private_address_is_refused(
+    web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = public.is_public
+    monkeypatch.setattr(public, "is_public", lambda own: str(own) == "127.0.0.1" or usual(own))
+    web.answers["/a.txt"] = lambda h: h.send(302, b"", Location=METADATA_SERVICE)
+    web.answers["/file.txt"] = lambda h: h.send(302, b"", Location="file:///etc/passwd")
+    web.answers["/loop.txt"] = lambda h: h.send(302, b"", Location="/loop.txt")
+    urls = map(web.url, ("/a.txt", "/file.txt", "/loop.txt"))
+    first, second, third = fetch(tmp_path, *urls, config=DownloadConfig(timeout_s=5))
+    assert "lleva a 169.254.169.254" in reason(first)
+    assert "no es una dirección http" in reason(second)
+    assert "redirige demasiadas veces" in reason(third)
+
+
+def test_a_name_is_resolved_once(
+    web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second answer of a name server would lead elsewhere, and is never asked for."""
+    asked: list[str] = []
+    usual = public.socket.getaddrinfo
+
+    def resolve(host: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(str(host))
+        return usual("127.0.0.1" if host == "plan.example" else host, *arguments, **options)
+
+    monkeypatch.setattr(public.socket, "getaddrinfo", resolve)
+    web.put("/a.txt", TEXT)
+    (found,) = fetch(tmp_path, f"http://plan.example:{web.server_port}/a.txt")
+    assert isinstance(found, FoundFile)
+    assert asked.count("plan.example") == 1
+    assert web.asked["/a.txt"][0]["Host"] == f"plan.example:{web.server_port}"
+
+
+def test_credentials_and_queries_are_in_no_message() -> None:
+    url = "https://ana:secreto@example.com/a.pdf?token=secreto"
+    assert public.without_credentials(url) == "https://example.com/a.pdf"
+
+
+def test_a_text_lists_urls_once_each_and_names_bad_lines(tmp_path: Path) -> None:
+    path = tmp_path / "urls.txt"
+    path.write_text(
+        "# de hoy\nhttps://a.example/1.pdf\n\nhttps://a.example/1.pdf\nftp://x\n", "utf-8"
+    )
+    first, second = listed_urls(path)
+    assert first == WebAddress("https://a.example/1.pdf")
+    assert isinstance(second, RejectedRecord)
+    assert second.location == f"{path}:5"
+
+
+def test_a_csv_lists_urls_with_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "urls.csv"
+    path.write_text("url,partido,año,title\nhttps://a.example/1.pdf,verde,2024,Plan\n", "utf-8")
+    (found,) = listed_urls(path)
+    assert isinstance(found, WebAddress)
+    assert (found.title, found.fields) == ("Plan", {"partido": "verde", "año": 2024})
+    path.write_text("partido\nverde\n", "utf-8")
+    with pytest.raises(InvalidSourceError, match="no tiene la columna «url»"):
+        listed_urls(path)
+
+
+def urls_of(found: Iterator[WebAddress | RejectedRecord]) -> list[str]:
+    return [each.url if isinstance(each, WebAddress) else f"! {each.reason}" for each in found]
+
+
+def test_a_page_gives_the_links_that_robots_allow(web: WebServer) -> None:
+    web.put("/robots.txt", b"User-agent: *\nDisallow: /secret/\n")
+    page = """<a href="1.pdf">uno</a> <a href="/secret/2.pdf">dos</a> <a href="otra">no</a>
+        <a href="1.pdf#page=3">uno</a> <div class="lista"><a href="/ver?id=3">tres</a></div>"""
+    url = web.put("/docs/", page.encode())
+    first, second = urls_of(linked_urls(url, CONFIG))
+    assert first == web.url("/docs/1.pdf")
+    assert "robots.txt" in second
+    chosen = DownloadConfig(allow_private=True, links=".lista a")
+    assert urls_of(linked_urls(url, chosen)) == [web.url("/ver?id=3")]
+    with pytest.raises(Exception, match="no es un selector CSS"):
+        list(linked_urls(url, DownloadConfig(allow_private=True, links="a[")))
+
+
+def test_a_sitemap_of_sitemaps_gives_their_urls_also_compressed(web: WebServer) -> None:
+    inner = f"<urlset><url><loc>{web.url('/1.pdf')}</loc></url></urlset>".encode()
+    web.put("/one.xml.gz", gzip.compress(inner))
+    index = f"<sitemapindex><sitemap><loc>{web.url('/one.xml.gz')}</loc></sitemap></sitemapindex>"
+    url = web.put("/sitemap.xml", index.encode())
+    assert urls_of(linked_urls(url, CONFIG)) == [web.url("/1.pdf")]
+    few = DownloadConfig(allow_private=True, most_links=1)
+    two = inner.replace(b"</urlset>", b"<url><loc>http://127.0.0.1/2.pdf</loc></url></urlset>")
+    web.put("/two.xml", two)
+    assert "más de 1 enlaces" in urls_of(linked_urls(web.url("/two.xml"), few))[1]
+
+
+@pytest.fixture
+def rag(
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Any:
+    """Call `rag` on the test's database, with a list of URLs as the source."""
+    isolate(
+        monkeypatch,
+        tmp_path,
+        DATABASE_URL=database_url,
+        FILES_URL=(tmp_path / "files").as_uri(),
+        DOCUMENTS_SOURCE=str(tmp_path / "urls.csv"),
+        DOWNLOAD__ALLOW_PRIVATE="true",
+    )
+
+    def call(*arguments: str) -> Outcome:
+        return call_rag(monkeypatch, capsys, *arguments)
+
+    return call
+
+
+def arrive(database_url: str) -> ArrivalReport:
+    """What the asset `documents` does."""
+    from rag_resources.application import open_application
+    from rag_resources.settings import load_settings
+
+    with open_application(load_settings()) as application:
+        return application.documents.arrive()
+
+
+def test_what_could_not_be_downloaded_is_listed_with_its_reason_until_it_can(
+    web: WebServer, rag: Any, tmp_path: Path, database_url: str
+) -> None:
+    good, bad = web.put("/good.txt", TEXT, ETag='"1"'), web.url("/late.txt")
+    (tmp_path / "urls.csv").write_text(f"url,partido\n{good},verde\n{bad},azul\n", "utf-8")
+    report = arrive(database_url)
+    assert dict(report.counts) == {"new": 1}
+    assert [each.location for each in report.rejected] == [bad]
+    listed = {each["title"]: each for each in rag("document", "list", "--json").json["documents"]}
+    assert (listed["good"]["status"], listed["late"]["status"]) == ("pending", "failed")
+    assert "responde 404" in rag("document", "show", "late").out
+    assert not list((tmp_path / "home" / "downloads").glob("*.part"))
+    web.put("/late.txt", TEXT.upper())
+    assert dict(arrive(database_url).counts) == {"new": 1, "unchanged": 1}
+    listed = {each["title"]: each for each in rag("document", "list", "--json").json["documents"]}
+    assert listed["late"]["status"] == "pending"
+    assert listed["late"]["metadata"] == {"partido": "azul"}
+    assert dict(arrive(database_url).counts) == {"unchanged": 2}
+
+
+def test_files_are_removed_when_they_were_taken(web: WebServer, tmp_path: Path) -> None:
+    urls = [web.put(f"/{number}.txt", TEXT) for number in range(9)]
+    addresses = [WebAddress(url) for url in urls]
+    seen = 0
+    for found in web_files(addresses, {}, tmp_path, CONFIG, megabytes=1):
+        assert isinstance(found, FoundFile)
+        assert found.path.read_bytes() == TEXT
+        seen += 1
+    assert seen == 9
+    assert not list(tmp_path.iterdir())
