@@ -9,6 +9,7 @@ DOCUMENT_PEERS_READY := $(DOCUMENT_PEERS)/.ready
 CRASHES ?= 50
 KILLS ?= 100
 KILL_LOG ?= build/kills.jsonl
+DOCUMENT_KILLS ?= 50
 EXAMPLES ?= 10000
 RESULTS ?= build/bench
 TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
@@ -49,7 +50,8 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-crash: $(READY)  ## Kill indexing CRASHES times (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+crash: $(READY)  ## Kill indexing CRASHES times and reading documents DOCUMENT_KILLS times (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+	DOCUMENT_KILLS=$(DOCUMENT_KILLS) $(BIN)/python -m pytest --quiet tests/integration/test_document_crash.py
 	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS) --log $(KILL_LOG)
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)

@@ -86,18 +86,26 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 
 def _of_documents(
     context: dg.AssetExecutionContext, rag: RagResource, window: TimeWindow
-) -> dict[str, int]:
-    """Write the sections of the documents that were read, and return the counts."""
+) -> dict[str, float]:
+    """Write the sections of the documents that were read; return counts, and how good pages are."""
     applied = rag.documents.apply(window)
     for title in applied.merged:
         context.log.info(Message.DOCUMENT_MERGED.format(title=title))
-    if not applied.documents:
-        return {}
-    return {
-        "documents": applied.documents,
-        **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
-        "sections_deleted": applied.deleted_notes,
-    }
+    counts: dict[str, float] = {}
+    if applied.documents:
+        counts = {
+            "documents": applied.documents,
+            **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
+            "sections_deleted": applied.deleted_notes,
+        }
+    if quality := rag.documents.quality(window):
+        counts |= {
+            "page_quality_mean": round(quality.mean, 3),
+            "page_quality_median": round(quality.median, 3),
+            "page_quality_p10": round(quality.p10, 3),
+            "pages_of_low_quality": quality.low,
+        }
+    return counts
 
 
 def _ingest(

@@ -38,6 +38,7 @@ from rag_resources.store.document_list import (
     read_details,
     refresh_statuses,
 )
+from rag_resources.store.document_pages import PageQuality, page_quality
 from rag_resources.store.extractions import held_extractions
 
 __all__ = ["ArrivalReport", "Documents", "ExtractReport", "reader_version"]
@@ -148,6 +149,11 @@ class Documents:
         with self.database.transaction() as connection:
             refresh_statuses(connection, window)
             return count_documents(connection, window, tenant=self.settings.tenant)
+
+    def quality(self, window: TimeWindow) -> PageQuality | None:
+        """Return how good the pages are that arrived in a window; None if none was assessed."""
+        with self.database.transaction() as connection:
+            return page_quality(connection, window, tenant=self.settings.tenant)
 
     # --- For a person
 

@@ -379,9 +379,24 @@ INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AN
 INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_number = s.page_number
 ORDER BY f.number, s.start_char;
 
+-- name: page_quality^
+-- How good the pages of a month's documents are, over those that were assessed.
+-- params:  tenant text, first timestamptz, after_last timestamptz, min_quality double precision
+-- returns: pages bigint, mean, median and p10 double precision or null, low bigint (pages under min_quality)
+-- index:   documents_arrival_idx, document_pages_pkey
+SELECT
+    count(p.quality) AS pages, avg(p.quality) AS mean,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY p.quality) AS median,
+    percentile_cont(0.1) WITHIN GROUP (ORDER BY p.quality) AS p10,
+    count(*) FILTER (WHERE p.quality < :min_quality) AS low
+FROM documents AS d
+INNER JOIN document_pages AS p ON p.document_id = d.id
+WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last;
+
 -- name: find_page_runs
 -- The ranges of notes that a page became, in the order of the page.
--- params:  tenant text, name text (id, address or title of the document), id uuid or null (that name as an id), page int
+-- params:  tenant text, name text (id, address or title of the document), id uuid or null (that name as an id),
+--          page int
 -- returns: note_id uuid, content text, start_char int, end_char int, page_start int
 -- index:   note_spans_page_idx
 SELECT s.note_id, n.content, s.start_char, s.end_char, s.page_start

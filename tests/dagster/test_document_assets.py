@@ -82,7 +82,10 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     problems = str(read["problems"])
     assert "cifrado" in problems
     assert "roto" in problems
-    assert metadata(result, "notes")["sections_inserted"] == 1
+    notes = metadata(result, "notes")
+    assert (notes["sections_inserted"], notes["pages_of_low_quality"]) == (1, 0)
+    assert isinstance(notes["page_quality_median"], float)
+    assert 0.7 < notes["page_quality_median"] <= 1
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert checks["extraction_loss"].passed
     assert not checks["document_errors"].passed

@@ -1,5 +1,6 @@
 """A run over documents is killed with SIGKILL at any moment: nothing is lost or doubled."""
 
+import os
 import random
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from tests.corpus import ALWAYS
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
 
 KILLS = 4
+ROUNDS = int(os.environ.get("DOCUMENT_KILLS", "4")) // KILLS
+"""Databases, of `KILLS` each; `make crash` sets more."""
 LIMITS = ExtractionConfig(pages=4)
 RUN = """
 import sys
@@ -85,8 +88,9 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.parametrize("seed", range(ROUNDS))
 def test_killed_runs_leave_every_document_whole_and_once(
-    database: Database, create_database: Callable[..., str], folder: Path
+    database: Database, create_database: Callable[..., str], folder: Path, seed: int
 ) -> None:
     """In the end the database is that of a run that nobody killed."""
     unharmed_url = create_database()
@@ -97,7 +101,7 @@ def test_killed_runs_leave_every_document_whole_and_once(
         duration_s = time.monotonic() - started
         expected = content(unharmed)
     assert len(expected["documents"]) == 4
-    chance = random.Random(20)
+    chance = random.Random(20 + seed)
     url = database._dsn
     for kill in range(KILLS):
         with subprocess.Popen(
