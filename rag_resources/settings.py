@@ -24,6 +24,7 @@ from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.servers import Servers
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.packaged import packaged
@@ -101,7 +102,11 @@ class Settings(BaseSettings):
         legacy_embedding_model: The model that made `notes.embedding` of an adopted database. If it
             is `note_embedding_model`, those vectors are adopted.
         ollama_host: Ollama server, for models named `ollama_…` and the language model.
-        llm_model: Language model, such as `ollama:llama3.2`; if empty, extractive stand-ins.
+        openai_base_url: OpenAI-compatible server, such as `http://127.0.0.1:8080/v1`, for models
+            named `openai_…` and the language model.
+        openai_api_key: Key of that server.
+        llm_model: Language model, such as `ollama:llama3.2` or `openai:<model>`; if empty,
+            extractive stand-ins.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
@@ -146,6 +151,8 @@ class Settings(BaseSettings):
     note_embedding_model: str = "use_multilingual"
     legacy_embedding_model: str | None = None
     ollama_host: str | None = None
+    openai_base_url: OptionalText = None
+    openai_api_key: SecretStr | None = None
     llm_model: str | None = None
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
@@ -186,6 +193,11 @@ class Settings(BaseSettings):
             return value.expanduser().absolute() if value else None
         except RuntimeError:  # The `~user` of an unknown user.
             raise ValueError(Message.SETTINGS_HOME.format(path=value)) from None
+
+    @property
+    def servers(self) -> Servers:
+        """Where the models of servers are."""
+        return Servers(self.ollama_host, self.openai_base_url, self.openai_api_key)
 
     @property
     def instance_folder(self) -> Path:

@@ -140,12 +140,12 @@ class Application:
 
     def embedder(self, model: str) -> Embedder:
         """Return the embedder of a model, one per process."""
-        return build_embedder(model, ollama_host=self.settings.ollama_host)
+        return build_embedder(model, self.settings.servers)
 
     @property
     def language_model(self) -> LanguageModel | None:
         """The language model, one per process; None if none is configured."""
-        return build_language_model(self.settings.llm_model, ollama_host=self.settings.ollama_host)
+        return build_language_model(self.settings.llm_model, self.settings.servers)
 
     def judging(self, judge: str | None = None) -> Judging | None:
         """Build what answers and judges the questions of an evaluation; None for retrieval only.

@@ -100,6 +100,7 @@ class Message:
     EMBEDDING_MODEL_UNKNOWN: Template
     RERANKER_NEEDS_LANGUAGE_MODEL: Template
     OLLAMA_MODEL_MISSING: Template
+    OPENAI_MODEL_MISSING: Template
     RETRIEVED_SUB_QUERY: Template
     PROBLEM_CHOICES: Template
     LANGUAGE_UNKNOWN: Template
@@ -770,6 +771,15 @@ class Message:
     OLLAMA_BROKE_OFF: Template
     OLLAMA_INVALID_ANSWER: Template
     OLLAMA_REFUSED: Template
+    OPENAI_BASE_URL_MISSING: Template
+    OPENAI_BASE_URL_INVALID: Template
+    OPENAI_UNAVAILABLE: Template
+    OPENAI_SERVER_ERROR: Template
+    OPENAI_UNREADABLE_ANSWER: Template
+    OPENAI_BROKE_OFF: Template
+    OPENAI_KEY_REFUSED: Template
+    OPENAI_TOO_LONG: Template
+    OPENAI_REFUSED: Template
 
     # promotion.toml
     NOT_PROMOTED: Template
