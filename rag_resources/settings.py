@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
+from rag_resources.core.answer_context import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
 from rag_resources.core.evidence import SearchSettings
@@ -110,6 +111,9 @@ class Settings(BaseSettings):
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
+        answer_context_tokens: Tokens of the passages that a language model answers from, at most.
+        answer_unsupported: What becomes of a sentence of a language model that its sources do not
+            say: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
         windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
@@ -157,6 +161,8 @@ class Settings(BaseSettings):
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"
+    answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
+    answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
     windows: WindowsConfig = WindowsConfig()

@@ -61,6 +61,19 @@ class Message:
     ANSWER_RANGE: Template
     ANSWER_BY: Template
     ANSWER_WITHOUT_MODEL: Template
+    ANSWER_NOT_SUPPORTED: Template
+    ANSWER_INTERRUPTED: Template
+    ANSWER_CUT: Template
+    ANSWER_UNSUPPORTED_MARK: Template
+    ANSWER_COST: Template
+    ANSWER_TOKENS: Template
+    ORIGIN_DATE: Template
+    ORIGIN_TREND: Template
+    ORIGIN_CHANGE: Template
+    ORIGIN_CELL: Template
+    ORIGIN_CELLS: Template
+    PROMPT_TODAY: Template
+    PROMPT_SOURCE: Template
     RETRIEVED_NOTHING: Template
     RETRIEVED_NOTHING_FILTERED: Template
     INVALID_CONFIGURATION: Template
@@ -461,6 +474,7 @@ class Message:
     JOB_EVALUATE: Template
     JOB_PROMOTE: Template
     JOB_RETRIEVE: Template
+    JOB_ASK: Template
     JOB_ARCHIVE: Template
     ARCHIVE_WITHOUT_FILES: Template
     JOB_PURGE_EXPIRED: Template
@@ -937,6 +951,7 @@ class Message:
     HELP_VERSION: Template
     CLI_VERSION: Template
     HELP_JSON: Template
+    HELP_STREAM: Template
     HELP_UP: Template
     HELP_DOWN: Template
     HELP_STATUS: Template
