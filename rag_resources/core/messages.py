@@ -787,6 +787,7 @@ class Message:
     OLLAMA_REFUSED: Template
     OPENAI_BASE_URL_MISSING: Template
     OPENAI_BASE_URL_INVALID: Template
+    OPENAI_API_KEY_INVALID: Template
     OPENAI_UNAVAILABLE: Template
     OPENAI_SERVER_ERROR: Template
     OPENAI_UNREADABLE_ANSWER: Template

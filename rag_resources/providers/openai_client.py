@@ -62,19 +62,19 @@ class OpenAIClient:
         host: The address without credentials.
 
     Raises:
-        InvalidParameterError: `base_url` is not an HTTP address.
+        InvalidParameterError: `base_url` is not an HTTP address, or the key cannot be sent.
     """
 
     def __init__(
         self, model: str, *, base_url: str, api_key: SecretStr | None, read_timeout_s: float
     ) -> None:
         self.model = model
+        key = _checked(api_key)
         shown = base_url.rpartition("@")[2]
         try:
             parts = urlsplit(base_url.rstrip("/"))
             self.host = without_credentials(parts)
             _check_is_http(parts)
-            key = api_key.get_secret_value() if api_key else ""
             self._client = httpx.Client(
                 base_url=f"{self.host}/",
                 timeout=httpx.Timeout(read_timeout_s, connect=CONNECT_TIMEOUT_S),
@@ -217,6 +217,19 @@ class OpenAIModel:
     def close(self) -> None:
         """Close the connections; the model cannot be used afterwards."""
         self._client.close()
+
+
+def _checked(api_key: SecretStr | None) -> str:
+    """Return a key without surrounding white space; empty if there is none.
+
+    Raises:
+        InvalidParameterError: It has characters that no header can have. HTTP clients quote the
+            whole header when they refuse one.
+    """
+    key = api_key.get_secret_value().strip() if api_key else ""
+    if not (key.isascii() and key.isprintable()):
+        raise InvalidParameterError(Message.OPENAI_API_KEY_INVALID)
+    return key
 
 
 def _check_is_http(address: SplitResult) -> None:

@@ -165,6 +165,14 @@ def test_a_key_is_sent_and_a_wrong_one_is_named_without_being_shown(openai: Open
             assert "sk-mala" not in f"{caught.value}{caught.value.context}{vars(chat)}"
 
 
+@pytest.mark.parametrize("key", ["sk-secreto\ny-más", "sk-secreto\x00", "sk-secretó"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(InvalidParameterError, match="OPENAI_API_KEY") as caught:
+        OpenAIChat(MODEL, base_url="http://a:1/v1", api_key=SecretStr(key))
+    assert "secret" not in f"{caught.value}{caught.value.context}{caught.value.__cause__!r}"
+    OpenAIChat(MODEL, base_url="http://a:1/v1", api_key=SecretStr(" sk-buena\n")).close()
+
+
 @pytest.mark.parametrize("seconds", [0, 1])
 def test_a_server_that_asks_to_wait_is_waited_for(
     openai: OpenAIServer, openai_chat: OpenAIChat, seconds: int
