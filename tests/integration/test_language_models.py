@@ -275,7 +275,7 @@ def test_a_model_that_does_not_chat_is_refused_at_once(
 
 
 @CALLS
-@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_passing_refusal_is_retried_and_a_lasting_one_told(
     server: Server, chat: Chat, call: Callable[..., Any], status: int
 ) -> None:
