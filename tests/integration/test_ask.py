@@ -10,6 +10,7 @@ import pytest
 
 from rag_resources.answers.answerers import ExtractiveAnswerer, Telling, write_answer
 from rag_resources.answers.citing import cite, passages_of
+from rag_resources.application import open_application
 from rag_resources.core.answers import Answer, CitedSentence, Source
 from rag_resources.core.citations import AnswerSentence
 from rag_resources.core.errors import (
@@ -23,11 +24,13 @@ from rag_resources.core.sentence_ranking import ScoredPassage
 from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
 from tests.language_models import ScriptedModel, answerer_of, reply
 from tests.ollama_server import Fault
 from tests.openai_server import OpenAIServer
+from tests.waiting import wait_until
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección 🛠. Cenamos\nsopa caliente."
@@ -273,3 +276,29 @@ def test_the_command_asks_a_model_and_tells_what_goes_wrong(
     dead = ask()
     assert dead.code == 0
     assert "no responde en http://127.0.0.1:9/v1" in dead.out + dead.err
+
+
+def test_who_leaves_an_answer_ends_the_models_work(
+    database_url: str, note: UUID, tmp_path: Path, model_server: OpenAIServer
+) -> None:
+    """The server falls silent after the first sentence, and is left at once."""
+    model_server.inject(Fault.STALL, seconds=60)
+    settings = load_settings(
+        rag_home=tmp_path,
+        database_url=database_url,
+        llm_model="openai:llama3.2",
+        openai_base_url=model_server.base_url,
+        openai_api_key="sk-buena",
+    )
+    with open_application(settings) as application:
+        events = application.answers.stream(
+            QUESTION,
+            configuration="fulltext",
+            overrides={"retrievers": {"semantic": {"weight": 0}}},
+        )
+        first = next(events)
+        assert isinstance(first, AnswerSentence)
+        assert first.text == COST
+        events.close()
+        wait_until(lambda: model_server.open_connections == 0)
+    assert model_server.silences_over == 0
