@@ -58,6 +58,7 @@ from rag_assets.sensors import (
     dead_runs,
     failed_runs,
 )
+from rag_assets.serving.ask import ask_job
 from rag_assets.serving.assets import build_promotion_asset
 from rag_assets.serving.retrieval_log import retrieval_log
 from rag_assets.serving.retrieve import retrieve_job
@@ -88,6 +89,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             evaluate_job,
             promote_job,
             retrieve_job,
+            ask_job,
             purge_expired_job,
             archive_evaluations_job,
             compare_job,

@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
+from rag_resources.core.answer_context import CONTEXT_TOKENS, MAX_CONTEXT_TOKENS
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.errors import InvalidConfigurationError, InvalidParameterError
@@ -26,6 +27,7 @@ from rag_resources.core.evidence import SearchSettings
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.servers import Servers
 from rag_resources.core.similar import nearest
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
@@ -106,10 +108,17 @@ class Settings(BaseSettings):
         legacy_embedding_model: The model that made `notes.embedding` of an adopted database. If it
             is `note_embedding_model`, those vectors are adopted.
         ollama_host: Ollama server, for models named `ollama_…` and the language model.
-        llm_model: Language model, such as `ollama:llama3.2`; if empty, extractive stand-ins.
+        openai_base_url: OpenAI-compatible server, such as `http://127.0.0.1:8080/v1`, for models
+            named `openai_…` and the language model.
+        openai_api_key: Key of that server.
+        llm_model: Language model, such as `ollama:llama3.2` or `openai:<model>`; if empty,
+            extractive stand-ins.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
+        answer_context_tokens: Tokens of the passages that a language model answers from, at most.
+        answer_unsupported: What becomes of a sentence of a language model that its sources do not
+            say: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
         windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
@@ -152,10 +161,14 @@ class Settings(BaseSettings):
     note_embedding_model: str = "use_multilingual"
     legacy_embedding_model: str | None = None
     ollama_host: str | None = None
+    openai_base_url: OptionalText = None
+    openai_api_key: SecretStr | None = None
     llm_model: str | None = None
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"
+    answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
+    answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()
     windows: WindowsConfig = WindowsConfig()
@@ -198,6 +211,11 @@ class Settings(BaseSettings):
         if value is None or value.startswith(("http://", "https://")):
             return value
         return str(cls._absolute(Path(value.removeprefix("file://"))))
+
+    @property
+    def servers(self) -> Servers:
+        """Where the models of servers are."""
+        return Servers(self.ollama_host, self.openai_base_url, self.openai_api_key)
 
     @property
     def instance_folder(self) -> Path:

@@ -1,15 +1,20 @@
-"""A language model that answers from a script."""
+"""Language models that answer from a script, and what makes answers of them."""
 
+import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from rag_resources.answers.checking import SupportChecker
+from rag_resources.answers.language_model import AnswerOptions, LanguageModelAnswerer
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, InvalidAnswerError, RagError
+from rag_resources.providers.protocols import DETERMINISTIC, Ending, LanguageModel, Sampling
+from tests.embedders import HashEmbedder
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
@@ -48,9 +53,22 @@ class ScriptedModel:
         except ValidationError as error:
             raise InvalidAnswerError("La respuesta no tiene la forma pedida.") from error
 
-    def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
+    def stream(
+        self,
+        prompt: str,
+        *,
+        shape: type[BaseModel] | None = None,
+        system: str = "",
+        sampling: Sampling = DETERMINISTIC,
+        on_end: Callable[[Ending], None] = lambda _: None,
+        deadline: Deadline,
+    ) -> Generator[str, None, None]:
         """Answer the next of the script word by word."""
-        yield from str(self._next(Asked(prompt, system, None), deadline)).split(" ")
+        scripted = self._next(Asked(prompt, system, shape), deadline)
+        text = json.dumps(scripted) if isinstance(scripted, Mapping) else scripted
+        for place, word in enumerate(text.split(" ")):
+            yield word if place == 0 else f" {word}"
+        on_end(Ending(len(prompt.split()), len(text.split())))
 
     def _next(self, asked: Asked, deadline: Deadline) -> Mapping[str, Any] | str:
         if deadline.expired:
@@ -61,3 +79,16 @@ class ScriptedModel:
         if isinstance(scripted, RagError):
             raise scripted
         return scripted
+
+
+def reply(*sentences: tuple[str, list[int]]) -> dict[str, Any]:
+    """What a language model answers: sentences with the numbers of the passages."""
+    return {"sentences": [{"text": text, "citations": numbers} for text, numbers in sentences]}
+
+
+def answerer_of(
+    model: LanguageModel, *, language: str = "es", **options: Any
+) -> LanguageModelAnswerer:
+    """An answerer whose check compares words and the vectors of `HashEmbedder`."""
+    checker = SupportChecker(HashEmbedder, language)
+    return LanguageModelAnswerer(model, checker, AnswerOptions(**options), language=language)

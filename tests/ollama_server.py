@@ -25,6 +25,9 @@ _CREATED_AT = "2025-01-01T00:00:00.000000Z"
 _COMPONENTS_PER_WORD = 8
 _LOOK_EVERY_S = 0.01
 
+NOT_JSON = 'Claro, aquí tienes: {"scores": [1,'
+"""What a chat says with `Fault.CONTENT`."""
+
 Json = dict[str, Any]
 
 
@@ -83,7 +86,7 @@ class Request:
     authorization: str | None = None
 
 
-class _BadRequestError(Exception):
+class BadRequestError(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
@@ -141,6 +144,10 @@ class OllamaServer:
     ) -> None:
         self.stop()
 
+    def handler(self) -> "type[Handler]":
+        """What answers a connection."""
+        return Handler
+
     @property
     def host(self) -> str:
         """Address, such as "http://127.0.0.1:40001"."""
@@ -154,7 +161,7 @@ class OllamaServer:
     def start(self) -> None:
         """Listen; after a `stop`, on the same port."""
         self._stopping.clear()
-        self._server = _HttpServer(("127.0.0.1", self._port), self)
+        self._server = _HttpServer(("127.0.0.1", self._port), self, self.handler())
         self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -215,12 +222,12 @@ class OllamaServer:
         """Complete a model's name by its tag.
 
         Raises:
-            _BadRequestError: The server lacks the model (404).
+            BadRequestError: The server lacks the model (404).
         """
         name = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
         if name not in self.embedding_models and name not in self.chat_models:
             message = f'model "{model}" not found, try pulling it first'
-            raise _BadRequestError(message, status=404)
+            raise BadRequestError(message, status=404)
         return name
 
 
@@ -277,8 +284,10 @@ class _HttpServer(ThreadingHTTPServer):
     # A restarted server takes the port of its predecessor.
     allow_reuse_address = True
 
-    def __init__(self, address: tuple[str, int], ollama: OllamaServer) -> None:
-        super().__init__(address, _Handler)
+    def __init__(
+        self, address: tuple[str, int], ollama: OllamaServer, handler: "type[Handler]"
+    ) -> None:
+        super().__init__(address, handler)
         self.ollama = ollama
         self._connections: set[socket.socket] = set()
         self._guard = threading.Lock()
@@ -311,11 +320,12 @@ class _HttpServer(ThreadingHTTPServer):
         """Stay quiet: several tests are about clients that give up."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     server: _HttpServer
     protocol_version = "HTTP/1.1"
     # Headers and body go out in two writes: without this, Nagle adds 40 ms to each answer.
     disable_nagle_algorithm = True
+    STREAM_TYPE = "application/x-ndjson"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - inherited name
         """Stay quiet."""
@@ -330,20 +340,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, routes: dict[str, Any]) -> Any:
         if self.path not in routes:
-            raise _BadRequestError("404 page not found", status=404)
+            raise BadRequestError("404 page not found", status=404)
         return routes[self.path]
 
     def _body(self) -> Json:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._consumed = True
         if "application/json" not in self.headers.get("Content-Type", ""):
-            raise _BadRequestError("Content-Type must be application/json")
+            raise BadRequestError("Content-Type must be application/json")
         try:
             body = json.loads(raw)
         except ValueError as error:
-            raise _BadRequestError(f"invalid JSON: {error}") from error
+            raise BadRequestError(f"invalid JSON: {error}") from error
         if not isinstance(body, dict):
-            raise _BadRequestError("the body must be an object")
+            raise BadRequestError("the body must be an object")
         authorization = self.headers.get("Authorization")
         self.server.ollama.requests.append(Request(self.path, body, authorization))
         return body
@@ -355,8 +365,8 @@ class _Handler(BaseHTTPRequestHandler):
             fault = self.server.ollama.next_fault(self.path)
             if fault is not None:
                 payload = self._spoil(payload, fault)
-        except _BadRequestError as error:
-            self._send(error.status, {"error": str(error)})
+        except BadRequestError as error:
+            self._send(error.status, self._error_body(error))
             return
         if self.path in self.server.ollama.bodies:
             self._send_bytes(200, self.server.ollama.bodies[self.path])
@@ -365,10 +375,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._stream(payload)
 
+    def _error_body(self, error: "BadRequestError") -> Json:
+        return {"error": str(error)}
+
     def _spoil(self, payload: Any, injected: _Injected) -> Any:
         fault = injected.fault
         if fault is Fault.STATUS:
-            raise _BadRequestError("something went wrong", status=injected.status)
+            raise BadRequestError("something went wrong", status=injected.status)
         if fault is Fault.SLOW:
             self._be_silent(injected)
             return payload
@@ -386,29 +399,42 @@ class _Handler(BaseHTTPRequestHandler):
             self._cut(payload)
             raise ConnectionAbortedError
         if fault is Fault.CONTENT:
-            payload["message"]["content"] = 'Claro, aquí tienes: {"scores": [1,'
+            self._message(payload)["content"] = NOT_JSON
             return payload
-        return _spoil_vectors(payload, fault)
+        return self._spoil_vectors(payload, fault)
+
+    def _message(self, payload: Json) -> Json:
+        message: Json = payload["message"]
+        return message
+
+    def _spoil_vectors(self, payload: Json, fault: Fault) -> Json:
+        payload["embeddings"] = spoiled_vectors(payload["embeddings"], fault)
+        return payload
 
     def _spoil_stream(self, parts: list[Json], injected: _Injected) -> Iterator[Json]:
-        half = len(parts) // 2
+        half = 0 if injected.fault is Fault.CONTENT else len(parts) // 2
         yield from parts[:half]
         if injected.fault is Fault.CUT:
             raise ConnectionAbortedError
+        if injected.fault is Fault.CONTENT:
+            yield from self._parts_of_text(NOT_JSON)
         if injected.fault is Fault.BROKEN:
             yield {"error": "llama runner process has terminated"}
         if injected.fault is Fault.STALL:
             self._be_silent(injected)
             yield from parts[half:]
 
+    def _parts_of_text(self, text: str) -> Iterator[Json]:
+        return _chat_parts("test", text, self.server.ollama.done_reason)
+
     def _be_silent(self, injected: _Injected) -> None:
         self.server.ollama.be_silent(injected.seconds, self.connection)
 
     def _trickle(self, payload: Any, injected: _Injected) -> None:
         body = json.dumps(payload if isinstance(payload, dict) else list(payload)).encode()
+        kind = "application/json" if isinstance(payload, dict) else self.STREAM_TYPE
         head = (
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
+            f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         ).encode()
         slow = body
         if injected.fault is Fault.TRICKLE_HEADERS:
@@ -443,7 +469,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, parts: Iterator[Json]) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Content-Type", self.STREAM_TYPE)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for part in parts:
@@ -479,7 +505,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {"models": [_description(name) for name in names]}
 
     def _show(self, body: Json) -> Json:
-        _check(body, self._SHOW, required=("model",))
+        check(body, self._SHOW, required=("model",))
         ollama = self.server.ollama
         name = ollama.full_name(body["model"])
         info: Json = {"general.architecture": "test"}
@@ -492,14 +518,14 @@ class _Handler(BaseHTTPRequestHandler):
         return {"template": "", "details": details, "model_info": info, "capabilities": [kind]}
 
     def _embed(self, body: Json) -> Json:
-        _check(body, self._EMBED, required=("model", "input"))
+        check(body, self._EMBED, required=("model", "input"))
         ollama = self.server.ollama
         name = ollama.full_name(body["model"])
         if name not in ollama.embedding_models:
-            raise _BadRequestError("this model does not support embeddings", status=501)
+            raise BadRequestError("this model does not support embeddings", status=501)
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         if not all(isinstance(text, str) for text in texts):
-            raise _BadRequestError("invalid input type")
+            raise BadRequestError("invalid input type")
         dimension = ollama.embedding_models[name]
         return {
             "model": body["model"],
@@ -510,16 +536,16 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
     def _chat(self, body: Json) -> Json | Iterator[Json]:
-        _check(body, self._CHAT, required=("model", "messages"))
+        check(body, self._CHAT, required=("model", "messages"))
         ollama = self.server.ollama
         if ollama.full_name(body["model"]) not in ollama.chat_models:
-            raise _BadRequestError(f'"{body["model"]}" does not support chat')
+            raise BadRequestError(f'"{body["model"]}" does not support chat')
         messages = body["messages"]
         for message in messages:
             if not isinstance(message, dict) or not isinstance(message.get("content"), str):
-                raise _BadRequestError("a message needs a content")
+                raise BadRequestError("a message needs a content")
             if message.get("role") not in ("system", "user", "assistant", "tool"):
-                raise _BadRequestError("a message needs a known role")
+                raise BadRequestError("a message needs a known role")
         if isinstance(body.get("format"), dict):
             content = json.dumps(ollama.answers(body["format"], messages), ensure_ascii=False)
         elif body.get("format") == "json":
@@ -531,11 +557,11 @@ class _Handler(BaseHTTPRequestHandler):
         return _chat_answer(body["model"], content, ollama.done_reason)
 
 
-def _spoil_vectors(payload: Json, fault: Fault) -> Json:
-    vectors: list[list[float]] = payload["embeddings"]
+def spoiled_vectors(vectors: list[list[float]], fault: Fault) -> list[list[float]]:
+    """Return vectors with a fault."""
     if fault is Fault.DIMENSION:
-        payload["embeddings"] = [vector[:-1] for vector in vectors]
-    elif fault is Fault.RAGGED:
+        return [vector[:-1] for vector in vectors]
+    if fault is Fault.RAGGED:
         vectors[-1].pop()
     elif fault is Fault.COUNT:
         vectors.pop()
@@ -543,18 +569,18 @@ def _spoil_vectors(payload: Json, fault: Fault) -> Json:
         vectors[0][0] = math.nan
     elif fault is Fault.ZERO:
         vectors[0] = [0.0] * len(vectors[0])
-    return payload
+    return vectors
 
 
-def _check(body: Json, allowed: dict[str, Any], required: tuple[str, ...]) -> None:
+def check(body: Json, allowed: dict[str, Any], required: tuple[str, ...]) -> None:
     for name, value in body.items():
         if name not in allowed:
-            raise _BadRequestError(f"unknown field {name}")
+            raise BadRequestError(f"unknown field {name}")
         if not isinstance(value, allowed[name]):
-            raise _BadRequestError(f"wrong type of {name}")
+            raise BadRequestError(f"wrong type of {name}")
     for name in required:
         if name not in body or body[name] == "":
-            raise _BadRequestError(f"{name} is required")
+            raise BadRequestError(f"{name} is required")
 
 
 def _description(name: str) -> Json:

@@ -12,4 +12,4 @@ POOLS = (DATABASE_WRITES, EMBEDDED_MODELS, OLLAMA)
 
 def model_pool(model: str) -> str:
     """Return a model's pool, which stands for its server or for this machine's cores."""
-    return OLLAMA if model.startswith("ollama") else EMBEDDED_MODELS
+    return OLLAMA if model.startswith(("ollama", "openai")) else EMBEDDED_MODELS

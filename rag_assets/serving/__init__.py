@@ -1,1 +1,1 @@
-"""The promoted configuration, and the ad hoc retrieval job."""
+"""The promoted configuration, and the ad hoc jobs that retrieve and answer."""

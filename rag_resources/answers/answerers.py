@@ -1,34 +1,36 @@
 """Answers a question from its passages: with their own sentences, or by a language model.
 
-What an answer is, and how sentences are chosen, is in `core.answers`.
+What an answer is, and how sentences are chosen, is in `core.answers`; how a language model answers,
+in `answers.language_model`.
 """
 
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Protocol
+from typing import Protocol
 
 import structlog
-from pydantic import BaseModel, Field, create_model
 
-from rag_resources.core.answers import NOT_FOUND, Answer, extract_answer
+from rag_resources.answers.checking import SupportChecker
+from rag_resources.answers.language_model import (
+    MAX_ANSWER_TOKENS,
+    AnswerOptions,
+    LanguageModelAnswerer,
+    StoredAnswer,
+    Writing,
+)
+from rag_resources.core.answers import Answer, CitedSentence, extract_answer
 from rag_resources.core.configuration import canonical_hash
-from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.messages import Message
 from rag_resources.core.rules import question_rules, rules, word_rules
 from rag_resources.core.sentence_ranking import ScoredPassage, SentenceModel
-from rag_resources.core.text import is_blank
 from rag_resources.core.texts import Text
 from rag_resources.core.versions import version_of
-from rag_resources.languages.prompts import prompt
-from rag_resources.providers.inputs import as_data, clean
-from rag_resources.providers.protocols import LanguageModel
-
-CALL_MS = 60_000.0
-"""Longest wait for a language model; long, because nobody waits in front of an evaluation."""
+from rag_resources.providers.cache import Cache
+from rag_resources.providers.protocols import Embedder, LanguageModel
 
 _log = structlog.get_logger()
 
@@ -52,11 +54,6 @@ EXTRACTIVE_VERSION = version_of(
     first="211dd98bf91f5d49",
 )
 """Changes whenever the same passages might give another answer."""
-MAX_ANSWER_CHARS = 2_000
-
-# Characters of all passages in a prompt: fits the 4,096 tokens of context that Ollama gives a model
-# by default.
-_PASSAGES_CHARS = 10_240
 
 
 class Answerer(Protocol):
@@ -65,6 +62,24 @@ class Answerer(Protocol):
     @property
     def name(self) -> str:
         """The answerer's name and version, stored with its answers."""
+        ...
+
+    def stream(
+        self,
+        question: str,
+        passages: Sequence[ScoredPassage],
+        *,
+        on_end: Callable[[Writing], None] = lambda _: None,
+    ) -> Generator[CitedSentence, None, None]:
+        """Answer sentence by sentence, in reading order. Same errors as `answer`, also on the way.
+
+        Closing the generator early ends the work.
+
+        Args:
+            question: The question.
+            passages: At least one, best first.
+            on_end: Called after the last sentence.
+        """
         ...
 
     def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
@@ -100,122 +115,117 @@ class ExtractiveAnswerer(Answerer):
         """Answer with the sentences most likely to answer the question. Never fails."""
         return extract_answer(question, passages, sentence_model(), self._language)
 
+    def stream(
+        self,
+        question: str,
+        passages: Sequence[ScoredPassage],
+        *,
+        on_end: Callable[[Writing], None] = lambda _: None,
+    ) -> Generator[CitedSentence, None, None]:
+        """Give the sentences of `answer` in reading order. Never fails."""
+        found = self.answer(question, passages).sentences
+        yield from sorted(found, key=lambda own: (own.rank, own.span.start))
+        on_end(Writing())
 
-class _Reply(BaseModel):
-    found: bool
-    answer: str
-    citations: list[int]
 
-
-class LanguageModelAnswerer(Answerer):
-    """Answers in a language model's words and cites the passages.
+def build_answerer(
+    language_model: LanguageModel | None,
+    checker: Callable[[], Embedder],
+    options: AnswerOptions = AnswerOptions(),  # noqa: B008 - immutable
+    *,
+    language: str = "es",
+    stored: Cache[StoredAnswer] | None = None,
+) -> Answerer:
+    """Return what answers: the language model, if there is one, or sentences of the passages.
 
     Args:
-        language_model: Safe to use from several threads.
-        timeout_ms: Longest wait for an answer.
+        language_model: None if none is configured.
+        checker: Returns the embedder of `checking.CHECK_MODEL`.
+        options: How the language model's answers are made.
         language: Of the questions and of the answers.
+        stored: See `LanguageModelAnswerer`.
     """
-
-    def __init__(
-        self, language_model: LanguageModel, *, timeout_ms: float = CALL_MS, language: str = "es"
-    ) -> None:
-        self._model = language_model
-        self._timeout_ms = timeout_ms
-        self._prompt = prompt("answer", language)
-
-    @property
-    def name(self) -> str:
-        """The answerer's name and version, stored with its answers."""
-        return f"{self._model.name} {self._prompt.version}"
-
-    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
-        """Answer a question. Same errors as `Answerer`.
-
-        Returns:
-            `NOT_FOUND` if the model finds no answer; else at most `MAX_ANSWER_CHARS` characters.
-
-        Raises:
-            InvalidAnswerError: The answer has the wrong form or cites a missing passage.
-        """
-        texts = [passage.text for passage in passages]
-        written = self._model.answer(
-            f"{question_as_data(question)}\n{passages_as_data(texts)}\n{self._prompt.task}",
-            _shape(len(passages)),
-            system=self._prompt.system,
-            deadline=Deadline.after(self._timeout_ms, time.monotonic),
-        )
-        if not written.found or is_blank(written.answer):
-            return NOT_FOUND
-        text = " ".join(clean(written.answer).split())[:MAX_ANSWER_CHARS]
-        return Answer(text, tuple(sorted(set(written.citations))))
+    if language_model is None:
+        return ExtractiveAnswerer(language)
+    return LanguageModelAnswerer(
+        language_model,
+        SupportChecker(checker, language),
+        options,
+        language=language,
+        stored=stored,
+    )
 
 
-def build_answerer(language_model: LanguageModel | None, language: str = "es") -> Answerer:
-    """Return what answers: the language model, if there is one, or sentences of the passages."""
-    if language_model:
-        return LanguageModelAnswerer(language_model, language=language)
-    return ExtractiveAnswerer(language)
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """An answer, and what wrote it.
+@dataclass
+class Telling:
+    """What is found out about an answer while it is written.
 
     Attributes:
-        answerer: Name and version.
+        answerer: Name and version of what wrote it.
+        writing: Known at the end.
         failure: Why the language model did not write it, for people; None if it did, or if none is
             configured.
+        interruption: Why it ends early, and what was kept; None if it is complete.
     """
 
-    answer: Answer
     answerer: str
+    writing: Writing = field(default_factory=Writing)
     failure: Text | None = None
+    interruption: Text | None = None
 
 
 def write_answer(
-    question: str,
-    passages: Sequence[ScoredPassage],
-    *,
-    language_model: LanguageModel | None,
-    language: str = "es",
-) -> Written:
-    """Answer with the language model; with sentences of the passages if there is none or it fails.
+    question: str, passages: Sequence[ScoredPassage], answerer: Answerer, *, language: str = "es"
+) -> tuple[Generator[CitedSentence, None, None], Telling]:
+    """Answer with an answerer; with sentences of the passages if it fails before its first.
 
     Args:
         question: The question.
         passages: Best first; without any, nothing is asked.
-        language_model: None if none is configured.
+        answerer: What answers.
         language: Of the question and of the answer.
+
+    Returns:
+        The sentences, in reading order, and what is found out while they are taken. An answerer
+        that fails later ends them, and its `interruption` says how many were kept.
     """
-    answerer = build_answerer(language_model, language)
+    telling = Telling(answerer.name)
+    return _written(question, passages, answerer, language, telling), telling
+
+
+def _written(
+    question: str,
+    passages: Sequence[ScoredPassage],
+    answerer: Answerer,
+    language: str,
+    telling: Telling,
+) -> Generator[CitedSentence, None, None]:
     if not passages:
-        return Written(NOT_FOUND, answerer.name)
+        return
+    kept = 0
+
+    def ended(writing: Writing) -> None:
+        telling.writing = writing
+
     try:
-        return Written(answerer.answer(question, passages), answerer.name)
+        with closing(answerer.stream(question, passages, on_end=ended)) as sentences:
+            for sentence in sentences:
+                yield sentence
+                kept += 1
     except (ProviderError, DeadlineExceededError) as error:
-        _log.warning("language_model_gave_no_answer", error=type(error).__name__)
-        failure = Message.ANSWER_WITHOUT_MODEL.format(reason=error.message)
+        _log.warning("language_model_gave_no_answer", error=type(error).__name__, kept=kept)
+        if kept:
+            telling.interruption = Message.ANSWER_INTERRUPTED.format(
+                reason=error.message, count=kept
+            )
+            return
+        telling.failure = Message.ANSWER_WITHOUT_MODEL.format(reason=error.message)
+    else:
+        if telling.writing.ending and telling.writing.ending.is_cut and kept:
+            telling.failure = Message.ANSWER_CUT.format(tokens=MAX_ANSWER_TOKENS)
+        if kept or not telling.writing.dropped:
+            return
+        telling.failure = Message.ANSWER_NOT_SUPPORTED
     extractive = ExtractiveAnswerer(language)
-    return Written(extractive.answer(question, passages), extractive.name, failure)
-
-
-def question_as_data(question: str) -> str:
-    """Return a question as it is written in a prompt."""
-    return f"<pregunta>\n{as_data(question)}\n</pregunta>"
-
-
-def passages_as_data(passages: Sequence[str]) -> str:
-    """Return passages as written in a prompt: numbered from 1, each cut to an equal share."""
-    longest = _PASSAGES_CHARS // len(passages)
-    return "\n".join(
-        f'<pasaje n="{number}">\n{as_data(text[:longest])}\n</pasaje>'
-        for number, text in enumerate(passages, start=1)
-    )
-
-
-@cache
-def _shape(count: int) -> type[_Reply]:
-    """Return the schema of an answer that can cite only these passages."""
-    return create_model(
-        "Answer", __base__=_Reply, citations=list[Annotated[int, Field(ge=1, le=count)]]
-    )
+    telling.answerer = extractive.name
+    yield from extractive.stream(question, passages)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from rag_resources.core.answers import NOT_FOUND, Answer
-from rag_resources.core.citations import AnswerSentence, Citation, CitedAnswer
+from rag_resources.answers.origins import origin_of
+from rag_resources.core.answers import CitedSentence
+from rag_resources.core.citations import AnswerSentence, Citation
 from rag_resources.core.places import NoteSpan, places_of
 from rag_resources.core.sentence_ranking import ScoredPassage
 from rag_resources.core.text import Span
@@ -21,42 +22,40 @@ from rag_resources.store.notes import CitedNote, fetch_cited
 _log = structlog.get_logger()
 
 
-def passages_of(results: Sequence[RetrievalResult]) -> list[ScoredPassage]:
-    """Return what an answerer gets of each result: the passage with the sentences around it."""
-    return [ScoredPassage(result.expanded_content, result.score) for result in results]
+def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> list[ScoredPassage]:
+    """Return what an answerer gets of each result: the passage with the sentences around it.
+
+    Args:
+        results: Best first.
+        language: In which a language model is told where they are from.
+    """
+    return [
+        ScoredPassage(own.expanded_content, own.score, origin_of(own, language)) for own in results
+    ]
 
 
 def cite(
-    connection: Connection,
-    question: str,
-    answer: Answer,
-    results: Sequence[RetrievalResult],
-    *,
-    answerer: str,
-) -> CitedAnswer:
-    """Return an answer with the ranges of notes that support it.
+    connection: Connection, sentences: Sequence[CitedSentence], results: Sequence[RetrievalResult]
+) -> list[AnswerSentence]:
+    """Return sentences with the ranges of notes that support them.
 
-    A sentence that was copied cites itself. The text of a language model cites the whole passages
-    that the model names. A range that the note no longer has, because it was edited or deleted
-    after the search, is not cited, and a sentence without a citation is left out.
+    A range that the note no longer has, because it was edited or deleted after the search, is not
+    cited, and a sentence without a citation is left out.
 
     Args:
         connection: In a transaction that sees the present notes.
-        question: The question.
-        answer: From `passages_of` the same results.
+        sentences: From `passages_of` the same results.
         results: Best first.
-        answerer: Name and version of what wrote the answer.
     """
-    written = _sentences(answer, results)
-    ranges = [own for _, quoted in written for own in quoted]
+    quoted = [[_quoted(results[own.rank - 1], own.span) for own in s.sources] for s in sentences]
+    ranges = [own for each in quoted for own in each]
     citations = dict(zip(ranges, _citations(connection, ranges), strict=True))
-    sentences = []
-    for text, quoted in written:
-        held = tuple(found for own in quoted if (found := citations[own]))
+    cited = []
+    for sentence, own in zip(sentences, quoted, strict=True):
+        held = tuple(found for each in own if (found := citations[each]))
         if held:
-            sentences.append(AnswerSentence(text, held))
-    notice = "" if sentences else NOT_FOUND.text
-    return CitedAnswer(question, tuple(sentences), answerer, notice)
+            cited.append(AnswerSentence(sentence.text, held, sentence.is_supported))
+    return cited
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,19 +65,6 @@ class _Quoted:
     result: RetrievalResult
     span: Span
     text: str
-
-
-def _sentences(
-    answer: Answer, results: Sequence[RetrievalResult]
-) -> list[tuple[str, list[_Quoted]]]:
-    """Return the text of each sentence, in reading order, with what it quotes."""
-    if answer.sentences:
-        in_order = sorted(answer.sentences, key=lambda own: (own.rank, own.span.start))
-        return [(own.text, [_quoted(results[own.rank - 1], own.span)]) for own in in_order]
-    if not answer.found:
-        return []
-    passages = [results[rank - 1] for rank in answer.ranks]
-    return [(answer.text, [_quoted(own, Span(*own.matched_bounds)) for own in passages])]
 
 
 def _quoted(result: RetrievalResult, span: Span) -> _Quoted:

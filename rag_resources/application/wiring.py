@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from rag_resources.answers.language_model import (
+    AnswerOptions,
+    StoredAnswer,
+    stored_from_bytes,
+    stored_to_bytes,
+)
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import (
@@ -26,11 +32,11 @@ from rag_resources.database.locate import open_database
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.judging import Judging, build_judging
-from rag_resources.providers.cache import EMBEDDINGS, Cache, MemoryCache
+from rag_resources.providers.cache import EMBEDDINGS, WRITTEN_ANSWERS, Cache, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.providers.registry import build_embedder, build_language_model
-from rag_resources.retrieval.cache import Caches, build_caches
+from rag_resources.retrieval.cache import Caches, build_cache, build_caches
 from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k
@@ -89,7 +95,14 @@ class Application:
         """Answers with citations."""
         from rag_resources.application.answers import Answers
 
-        return Answers(self.database, self.settings, self.retrieve, self.language_model)
+        return Answers(
+            self.database,
+            self.settings,
+            self.retrieve,
+            self.language_model,
+            embedder=self.embedder,
+            stored=self.written_answers,
+        )
 
     @property
     def golden(self) -> "Golden":
@@ -140,12 +153,12 @@ class Application:
 
     def embedder(self, model: str) -> Embedder:
         """Return the embedder of a model, one per process."""
-        return build_embedder(model, ollama_host=self.settings.ollama_host)
+        return build_embedder(model, self.settings.servers)
 
     @property
     def language_model(self) -> LanguageModel | None:
         """The language model, one per process; None if none is configured."""
-        return build_language_model(self.settings.llm_model, ollama_host=self.settings.ollama_host)
+        return build_language_model(self.settings.llm_model, self.settings.servers)
 
     def judging(self, judge: str | None = None) -> Judging | None:
         """Build what answers and judges the questions of an evaluation; None for retrieval only.
@@ -163,6 +176,21 @@ class Application:
             language_model=self.language_model,
             samples=self.settings.judge_samples,
             language=self.settings.answer_language,
+            options=AnswerOptions(
+                self.settings.answer_context_tokens, self.settings.answer_unsupported == "mark"
+            ),
+        )
+
+    @cached_property
+    def written_answers(self) -> Cache[StoredAnswer]:
+        """The language model's answers of this process, in Redis if configured."""
+        url = self.settings.redis_url
+        return build_cache(
+            "written-answers",
+            WRITTEN_ANSWERS,
+            redis_url=url.get_secret_value() if url else None,
+            encode=stored_to_bytes,
+            decode=stored_from_bytes,
         )
 
     @cached_property

@@ -1,11 +1,13 @@
 """`rag ask`: answers a question with sentences of the notes, each with its citation."""
 
-from typing import TYPE_CHECKING
+import sys
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_resources.cli.answer import say_confidence, warn_of
-from rag_resources.cli.output import JsonOption, clean, say, working, write_json
+from rag_resources.cli.output import JsonOption, clean, fail, say, working, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
     ConfigOption,
@@ -28,7 +30,9 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
-    from rag_resources.core.citations import Citation, CitedAnswer
+    from rag_resources.application.answers import Answers, Asked
+    from rag_resources.cli.search_options import Search
+    from rag_resources.core.citations import AnswerSentence, Citation
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -48,6 +52,9 @@ def ask(
     metadata: MetadataOption = None,
     language: LanguageOption = None,
     as_json: JsonOption = False,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--no-stream", help=Message.HELP_STREAM)
+    ] = None,
 ) -> None:
     """Answer a question with cited sentences."""
     search = search_of(
@@ -65,38 +72,89 @@ def ask(
         until=until,
         metadata=metadata,
     )
-    with application() as app, working(Message.CLI_LOADING):
-        asked = app.answers.ask(search.question, **search.arguments)
-    asked = asked.reworded(told)
+    at_once = sys.stdout.isatty() if stream is None else stream
+    with application() as app:
+        page = _Page(at_once and not as_json)
+        asked = page.fill(app.answers, search).reworded(told)
     response = asked.retrieval.response
     if as_json:
         write_json(asked.to_json())
     else:
         warn_of(response)
         if not response.error:
-            _show(asked.answer)
-            if asked.answer.found:
-                say_confidence(response)
-    if response.error:
+            page.finish(asked)
+    if asked.error:
+        if not as_json and asked.interruption:
+            fail(Message.CLI_ERROR.format(message=asked.interruption))
         raise typer.Exit(1)
 
 
-def _show(answer: "CitedAnswer") -> None:
-    """Write the sentences with their numbers, and the sources below."""
-    from rag_resources.core.citations import numbered
+class _Page:
+    """Writes an answer: its sentences with their numbers, and the sources below.
 
-    if not answer.found:
-        say(answer.notice)
-        return
-    numbers = numbered(answer.sentences)
-    for sentence in answer.sentences:
-        marks = " ".join(str(numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations)
-        say(f"{clean(sentence.text)} {marks}")
-    say("")
-    say(f"{told(Message.ANSWER_SOURCES)}:")
-    for citation, number in numbers.items():
-        say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
-    say(Message.ANSWER_BY.format(answerer=answer.answerer))
+    Args:
+        at_once: Whether each sentence is written as soon as it is there.
+    """
+
+    def __init__(self, at_once: bool) -> None:
+        self._at_once = at_once
+        self._numbers: dict[Citation, int] = {}
+
+    def fill(self, answers: "Answers", search: "Search") -> "Asked":
+        """Ask, and return the whole answer."""
+        from rag_resources.core.citations import AnswerSentence
+
+        with ExitStack() as waiting:
+            waiting.enter_context(working(Message.CLI_LOADING))
+            events = answers.stream(search.question, **search.arguments)
+            with closing(events):
+                for event in events:
+                    if not isinstance(event, AnswerSentence):
+                        return event
+                    if self._at_once:
+                        waiting.close()
+                        self._say(event)
+        raise AssertionError("unreachable: the whole answer comes last")
+
+    def finish(self, asked: "Asked") -> None:
+        """Write what has not been written yet."""
+        if not asked.answer.found:
+            say(asked.answer.notice)
+            return
+        if not self._at_once:
+            for sentence in asked.answer.sentences:
+                self._say(sentence)
+        say("")
+        say(f"{told(Message.ANSWER_SOURCES)}:")
+        for citation, number in self._numbers.items():
+            say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
+        say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
+        say(_cost(asked))
+        say_confidence(asked.retrieval.response)
+
+    def _say(self, sentence: "AnswerSentence") -> None:
+        for citation in sentence.citations:
+            self._numbers.setdefault(citation, len(self._numbers) + 1)
+        marks = " ".join(
+            str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
+        )
+        doubt = "" if sentence.is_supported else f" {told(Message.ANSWER_UNSUPPORTED_MARK)}"
+        say(f"{clean(sentence.text)} {marks}{doubt}")
+        sys.stdout.flush()
+
+
+def _cost(asked: "Asked") -> str:
+    """Say how many passages, how long and how many tokens an answer took."""
+    response, metadata = asked.retrieval.response, asked.metadata
+    seconds = (response.latency_ms + metadata.stages.get("answer", 0.0)) / 1_000
+    parts = [Message.ANSWER_COST.format(passages=len(response.results), seconds=seconds)]
+    if metadata.prompt_tokens is not None and metadata.completion_tokens is not None:
+        parts.append(
+            Message.ANSWER_TOKENS.format(
+                prompt=metadata.prompt_tokens, completion=metadata.completion_tokens
+            )
+        )
+    return joined(" · ", parts)
 
 
 def _source(citation: "Citation") -> str:

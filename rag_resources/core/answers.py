@@ -19,18 +19,41 @@ sentences an answer, .738 of them right, and a right one in .829 of the answers.
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A range of a passage that supports a sentence.
+
+    Attributes:
+        rank: Rank of the passage, from 1.
+        span: In the passage.
+    """
+
+    rank: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of an answer that was copied from a passage.
+    """A sentence of an answer with what supports it.
 
     Attributes:
         text: On one line.
         rank: Rank of the passage, from 1.
-        span: Of the sentence in the passage.
+        span: What supports it in the passage; for a copied sentence, the sentence.
+        further: What else supports it.
+        is_supported: Whether its sources were found to say it; if not, they are what the language
+            model named.
     """
 
     text: str
     rank: int
     span: Span
+    further: tuple[Source, ...] = ()
+    is_supported: bool = True
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Everything that supports it."""
+        return (Source(self.rank, self.span), *self.further)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +64,7 @@ class Answer:
         ranks: Ranks of the passages it came from, ascending, from 1.
         found: Whether the passages contain an answer. If not, the text says so and there are no
             ranks.
-        sentences: Those of an extractive answer, the most likely first; a language model's answer
-            has none.
+        sentences: In reading order if a language model wrote them, else the most likely first.
     """
 
     text: str
@@ -53,6 +75,16 @@ class Answer:
 
 NOT_FOUND = Answer(Message.ANSWER_NOT_FOUND, found=False)
 """The passages contain no answer."""
+
+
+def written_answer(sentences: Sequence[CitedSentence]) -> Answer:
+    """Return the answer of a language model's sentences; `NOT_FOUND` if there are none."""
+    if not sentences:
+        return NOT_FOUND
+    ranks = {source.rank for own in sentences for source in own.sources}
+    return Answer(
+        " ".join(own.text for own in sentences), tuple(sorted(ranks)), sentences=tuple(sentences)
+    )
 
 
 def sentence_texts(text: str) -> list[str]:

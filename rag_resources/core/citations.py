@@ -47,14 +47,23 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer with what supports it, at least one citation."""
+    """A sentence of an answer with what supports it, at least one citation.
+
+    Attributes:
+        is_supported: Whether what it cites was found to say it.
+    """
 
     text: str
     citations: tuple[Citation, ...]
+    is_supported: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""
-        return {"text": self.text, "citations": [own.to_json() for own in self.citations]}
+        return {
+            "text": self.text,
+            "citations": [own.to_json() for own in self.citations],
+            "supported": self.is_supported,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,13 @@ labelled answers.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from statistics import fmean, median
 
 from rag_resources.core.answers import Answer, sentence_texts
 from rag_resources.core.rules import rules
+from rag_resources.core.sentences import sentences
+from rag_resources.core.text import Span
 from rag_resources.core.versions import version_of
 from rag_resources.core.wording import (
     content,
@@ -135,21 +138,58 @@ def middle_judgement(samples: Sequence[Judgement], answer_claims: Sequence[str])
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a passage that can support a claim: a sentence, two adjacent ones or a clause.
+
+    Attributes:
+        text: On one line.
+        span: In the passage.
+    """
+
+    text: str
+    span: Span
+
+
+def pieces_of(passage: str) -> list[Piece]:
+    """Return what of a passage can support a claim: sentences, adjacent pairs, clauses."""
+    own = sentences(passage)
+    pairs = [Span(first.start, second.end) for first, second in pairwise(own)]
+    clauses = [clause for span in own for clause in _clauses(passage, span)]
+    return [
+        Piece(" ".join(passage[span.start : span.end].split()), span)
+        for span in (*own, *pairs, *clauses)
+    ]
+
+
+def _clauses(passage: str, sentence: Span) -> list[Span]:
+    borders = list(_CLAUSE_BORDER.finditer(passage, sentence.start, sentence.end))
+    starts = [sentence.start, *(border.end() for border in borders)]
+    ends = [*(border.start() for border in borders), sentence.end]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        text = passage[start:end]
+        left = start + len(text) - len(text.lstrip())
+        if text.strip():
+            found.append(Span(left, left + len(text.strip())))
+    return found
+
+
 def evidence(passages: Sequence[str]) -> list[str]:
-    """Return what can support a claim: sentences, adjacent pairs, clauses; without repeats."""
-    pieces: dict[str, None] = {}
-    for passage in passages:
-        texts = sentence_texts(passage)
-        pairs = (" ".join(texts[place : place + 2]) for place in range(len(texts) - 1))
-        clauses = (part.strip() for text in texts for part in _CLAUSE_BORDER.split(text))
-        pieces.update(dict.fromkeys((*texts, *pairs, *filter(None, clauses))))
-    return list(pieces)
+    """Return the texts of what can support a claim, without repeats."""
+    return list(dict.fromkeys(piece.text for own in passages for piece in pieces_of(own)))
+
+
+def quote_span(claim: str, passage: str) -> Span | None:
+    """Return where a claim stands in a passage word for word, apart from white space."""
+    words = r"\s+".join(map(re.escape, claim.split()))
+    found = re.search(rf"(?<!\w){words}(?!\w)", passage)
+    return Span(*found.span()) if found and words else None
 
 
 def is_quote(claim: str, passages: Sequence[str]) -> bool:
     """Whether a claim occurs in a passage word for word, apart from white space."""
-    quote = re.compile(rf"(?<!\w){re.escape(claim)}(?!\w)")
-    return any(quote.search(" ".join(passage.split())) for passage in passages)
+    return any(quote_span(claim, passage) for passage in passages)
 
 
 def could_support(claim: str, piece: str, question: str) -> bool:
@@ -161,14 +201,22 @@ def could_support(claim: str, piece: str, question: str) -> bool:
     and negation without a "no". A claim that summarises a passage in other words counts as
     unsupported.
     """
-    if not numbers(claim) <= numbers(piece) | numbers(question):
-        return False
-    if not names(claim) <= word_set(piece) | word_set(question):
+    if not has_its_facts(claim, piece, question):
         return False
     if is_negated(claim) != is_negated(piece):
         return False
     said = content(claim)
     return share(said - content(question) or said, content(piece)) >= MIN_SHARE
+
+
+def has_its_facts(claim: str, piece: str, question: str) -> bool:
+    """Whether a piece has every number and name of a claim that the question does not have.
+
+    It is what `could_support` can compare between two languages.
+    """
+    return numbers(claim) <= numbers(piece) | numbers(question) and names(claim) <= word_set(
+        piece
+    ) | word_set(question)
 
 
 def relevance(cosine: float) -> float:

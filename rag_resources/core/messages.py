@@ -62,6 +62,19 @@ class Message:
     ANSWER_RANGE: Template
     ANSWER_BY: Template
     ANSWER_WITHOUT_MODEL: Template
+    ANSWER_NOT_SUPPORTED: Template
+    ANSWER_INTERRUPTED: Template
+    ANSWER_CUT: Template
+    ANSWER_UNSUPPORTED_MARK: Template
+    ANSWER_COST: Template
+    ANSWER_TOKENS: Template
+    ORIGIN_DATE: Template
+    ORIGIN_TREND: Template
+    ORIGIN_CHANGE: Template
+    ORIGIN_CELL: Template
+    ORIGIN_CELLS: Template
+    PROMPT_TODAY: Template
+    PROMPT_SOURCE: Template
     RETRIEVED_NOTHING: Template
     RETRIEVED_NOTHING_FILTERED: Template
     INVALID_CONFIGURATION: Template
@@ -101,6 +114,7 @@ class Message:
     EMBEDDING_MODEL_UNKNOWN: Template
     RERANKER_NEEDS_LANGUAGE_MODEL: Template
     OLLAMA_MODEL_MISSING: Template
+    OPENAI_MODEL_MISSING: Template
     RETRIEVED_SUB_QUERY: Template
     PROBLEM_CHOICES: Template
     LANGUAGE_UNKNOWN: Template
@@ -482,6 +496,7 @@ class Message:
     JOB_EVALUATE: Template
     JOB_PROMOTE: Template
     JOB_RETRIEVE: Template
+    JOB_ASK: Template
     JOB_ARCHIVE: Template
     ARCHIVE_WITHOUT_FILES: Template
     JOB_PURGE_EXPIRED: Template
@@ -792,6 +807,16 @@ class Message:
     OLLAMA_BROKE_OFF: Template
     OLLAMA_INVALID_ANSWER: Template
     OLLAMA_REFUSED: Template
+    OPENAI_BASE_URL_MISSING: Template
+    OPENAI_BASE_URL_INVALID: Template
+    OPENAI_API_KEY_INVALID: Template
+    OPENAI_UNAVAILABLE: Template
+    OPENAI_SERVER_ERROR: Template
+    OPENAI_UNREADABLE_ANSWER: Template
+    OPENAI_BROKE_OFF: Template
+    OPENAI_KEY_REFUSED: Template
+    OPENAI_TOO_LONG: Template
+    OPENAI_REFUSED: Template
 
     # promotion.toml
     NOT_PROMOTED: Template
@@ -950,6 +975,7 @@ class Message:
     HELP_VERSION: Template
     CLI_VERSION: Template
     HELP_JSON: Template
+    HELP_STREAM: Template
     HELP_UP: Template
     HELP_DOWN: Template
     HELP_STATUS: Template

@@ -76,10 +76,12 @@ class ScoredPassage:
 
     Attributes:
         score: Of its retrieval, >= 0; only its ratio to that of the first passage counts.
+        origin: Where it is from and of when, as a language model is told; it does not count here.
     """
 
     text: str
     score: float = 1.0
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

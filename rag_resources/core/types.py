@@ -276,7 +276,7 @@ class ModelInfo:
     Attributes:
         name: Short name; also the asset key `embeddings/<name>`, so letters, digits and `_` only.
         dimension: Dimension of its vectors.
-        provider: Where it runs: `embedded` or `ollama`.
+        provider: Where it runs: `embedded`, `ollama` or `openai`.
         digest: Identifies the weights and the prefixes; if it changes, vectors change.
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.

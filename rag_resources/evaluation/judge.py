@@ -10,11 +10,9 @@ from typing import Annotated, Protocol
 
 from pydantic import BaseModel, Field, create_model
 
-from rag_resources.answers.answerers import (
-    CALL_MS,
-    passages_as_data,
-    question_as_data,
-)
+from rag_resources.answers.language_model import CALL_MS
+from rag_resources.answers.prompting import passages_as_data, question_as_data
+from rag_resources.core.answer_context import MAX_CONTEXT_TOKENS, fitted
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.judging import (
@@ -34,6 +32,8 @@ from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import Embedder, LanguageModel
 
 _BEST_GRADE = 4
+_CONTEXT = "context-2"
+"""Changes when the judge is shown other parts of the same passages."""
 
 
 class Judge(Protocol):
@@ -153,7 +153,7 @@ class LanguageModelJudge(Judge):
     @property
     def version(self) -> str:
         """Version of the prompt, with the number of samples."""
-        return f"{prompt('judge').version} x{self._samples}"
+        return f"{prompt('judge').version}-{_CONTEXT} x{self._samples}"
 
     def judge(self, question: str, answer: str, passages: Sequence[str]) -> Judgement:
         """Judge an answer from the samples that succeed.
@@ -164,6 +164,7 @@ class LanguageModelJudge(Judge):
             DeadlineExceededError: No sample finished in time.
         """
         own = claims(answer)
+        passages = fitted(passages, MAX_CONTEXT_TOKENS)
         samples: list[Judgement] = []
         failure: ProviderError | DeadlineExceededError | None = None
         for shift in range(min(self._samples, len(passages))):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from rag_resources.answers.answerers import Answerer, build_answerer
+from rag_resources.answers.checking import CHECK_MODEL
 from rag_resources.answers.citing import passages_of
+from rag_resources.answers.language_model import AnswerOptions
 from rag_resources.core.answers import Answer
 from rag_resources.core.errors import (
     DeadlineExceededError,
@@ -48,6 +50,7 @@ class Judging:
     answerer: Answerer
     judge: Judge
     concurrency: int = 1
+    language: str = "es"
     breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("judge"))
 
     @property
@@ -63,6 +66,7 @@ def build_judging(
     language_model: LanguageModel | None,
     samples: int = 1,
     language: str = "es",
+    options: AnswerOptions = AnswerOptions(),  # noqa: B008 - immutable
 ) -> Judging | None:
     """Build the judging for a judge's name; None if no name is given.
 
@@ -74,21 +78,24 @@ def build_judging(
         language_model: None if none is configured.
         samples: How often the judge `llm` judges an answer.
         language: Of the questions and of the answers.
+        options: How a language model's answers are made.
 
     Raises:
         InvalidParameterError: The name is unknown, or needs a language model that is missing.
     """
     if not name:
         return None
-    answerer = build_answerer(language_model, language)
+    answerer = build_answerer(
+        language_model, lambda: embedder(CHECK_MODEL), options, language=language
+    )
     concurrency = MAX_CALLS if language_model else 1
     if name == EmbeddedJudge.name:
-        return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency)
+        return Judging(answerer, EmbeddedJudge(embedder(JUDGE_MODEL)), concurrency, language)
     if name != LanguageModelJudge.name:
         raise InvalidParameterError(Message.JUDGE_UNKNOWN.format(name=name), judge=name)
     if language_model is None:
         raise InvalidParameterError(Message.JUDGE_NEEDS_LANGUAGE_MODEL, judge=name)
-    return Judging(answerer, LanguageModelJudge(language_model, samples), concurrency)
+    return Judging(answerer, LanguageModelJudge(language_model, samples), concurrency, language)
 
 
 def judge_outcomes(
@@ -123,7 +130,9 @@ def _judged(judging: Judging, outcome: QueryOutcome) -> JudgedAnswer | None:
     answer: Answer | None = None
     try:
         with judging.breaker.guard(_is_away):
-            answer = judging.answerer.answer(question, passages_of(outcome.context))
+            answer = judging.answerer.answer(
+                question, passages_of(outcome.context, judging.language)
+            )
             if not answer.found:
                 return JudgedAnswer(answer, _NOTHING_CLAIMED)
             return JudgedAnswer(answer, judging.judge.judge(question, answer.text, passages))

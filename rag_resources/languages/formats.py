@@ -9,7 +9,7 @@ from string import Formatter
 from typing import Any
 
 from babel.dates import format_date
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 
 _DECIMALS = re.compile(r"\.(\d+)f")
 
@@ -17,6 +17,21 @@ _DECIMALS = re.compile(r"\.(\d+)f")
 def day(moment: date, language: str) -> str:
     """Return a date, as "29 abr 2025"."""
     return format_date(moment, "medium", locale=language)
+
+
+def long_day(moment: date, language: str) -> str:
+    """Return a date in words, as "22 de noviembre de 2026"."""
+    return format_date(moment, "long", locale=language)
+
+
+def month(moment: date, language: str) -> str:
+    """Return the name of a date's month, as "noviembre"."""
+    return format_date(moment, "LLLL", locale=language)
+
+
+def percent(value: float, language: str) -> str:
+    """Return a change with its sign, as "+25 %"."""
+    return format_percent(value, "+#,##0.## %;-#,##0.## %", locale=language)
 
 
 def number(value: float, decimals: int, language: str) -> str:

@@ -4,13 +4,13 @@ Requests and their errors belong in `ollama_client`; the known models and their 
 `registry`.
 """
 
-import re
 import threading
 from collections.abc import Sequence
 
 import numpy as np
 
 from rag_resources.providers.inputs import batches, clean
+from rag_resources.providers.names import short_name
 from rag_resources.providers.ollama_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HOST,
@@ -97,7 +97,7 @@ class OllamaEmbedder(OllamaModel, Embedder):
             context_tokens = self._context_tokens()
             dimension = self._embed("", [_BLANK_STAND_IN]).shape[1]
             self._info = ModelInfo(
-                name=short_name(self._client.model),
+                name=short_name("ollama", self._client.model),
                 dimension=dimension,
                 provider="ollama",
                 digest=digest_with_prefixes(
@@ -158,18 +158,6 @@ class OllamaEmbedder(OllamaModel, Embedder):
             if key.endswith(".context_length") and isinstance(value, int) and value > 1:
                 return value
         return _DEFAULT_CONTEXT_TOKENS
-
-
-def short_name(model: str) -> str:
-    """Turn a model's name on the server into one that is safe as an asset key.
-
-    Args:
-        model: Such as "bge-m3:567m".
-
-    Returns:
-        Such as "ollama_bge_m3_567m": letters, digits and `_` only; the tag "latest" is left out.
-    """
-    return "ollama_" + re.sub(r"\W+", "_", model.removesuffix(":latest"), flags=re.ASCII).strip("_")
 
 
 def _not_blank(text: str) -> str:

@@ -3,15 +3,14 @@
 Requests and their errors belong in `ollama_client`; prompts in the stages that use the model.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 
 from ollama import Options
-from pydantic import ValidationError
+from pydantic import BaseModel
 
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import InvalidAnswerError
-from rag_resources.core.messages import Message
 from rag_resources.providers.call_limit import call_limit
 from rag_resources.providers.inputs import clean
 from rag_resources.providers.ollama_client import (
@@ -20,12 +19,24 @@ from rag_resources.providers.ollama_client import (
     OllamaClient,
     OllamaModel,
 )
-from rag_resources.providers.protocols import AnswerT, LanguageModel
+from rag_resources.providers.protocols import (
+    DETERMINISTIC,
+    AnswerT,
+    Ending,
+    LanguageModel,
+    Sampling,
+)
+from rag_resources.providers.structured import chat_messages, parsed
 from rag_resources.resilience.deadlines import deadline_scope
 
 # A server may take a minute to load a model before it answers. Callers have deadlines.
 _READ_TIMEOUT_S = 120.0
-_DETERMINISTIC = Options(temperature=0.0, seed=0)
+# Ollama loads a model anew for another context length, so there are few of them.
+_CONTEXT_STEP_TOKENS = 4_096
+_MAX_CONTEXT_TOKENS = 32_768
+# Spanish has about four characters a token; tables and names have fewer.
+_BYTES_PER_TOKEN = 3
+_ROOM_TOKENS = 1_024
 
 
 class OllamaChat(OllamaModel, LanguageModel):
@@ -101,53 +112,69 @@ class OllamaChat(OllamaModel, LanguageModel):
             answer = self._client.ask(
                 lambda client: client.chat(
                     model=model,
-                    messages=_messages(prompt, system),
+                    messages=chat_messages(prompt, system),
                     format=shape.model_json_schema(),
-                    options=_DETERMINISTIC,
+                    options=_options(DETERMINISTIC, prompt, system),
                 )
             )
-        try:
-            return shape.model_validate_json(answer.message.content or "")
-        except ValidationError as error:
-            # The cause is dropped: it holds the answer, which may quote the question.
-            raise InvalidAnswerError(
-                Message.OLLAMA_INVALID_ANSWER.format(model=model),
-                model=model,
-                shape=shape.__name__,
-                problems=sorted({problem["type"] for problem in error.errors()}),
-                done_reason=answer.done_reason,
-            ) from None
+        return parsed(
+            answer.message.content or "", shape, model=model, done_reason=answer.done_reason
+        )
 
     def _admitted(self, deadline: Deadline) -> AbstractContextManager[None]:
         # Not kept: a forked process has other limits.
         return call_limit(self._client.host).admitted(deadline)
 
-    def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
-        """Answer in plain text, piece by piece, deterministically.
+    def stream(
+        self,
+        prompt: str,
+        *,
+        shape: type[BaseModel] | None = None,
+        system: str = "",
+        sampling: Sampling = DETERMINISTIC,
+        on_end: Callable[[Ending], None] = lambda _: None,
+        deadline: Deadline,
+    ) -> Generator[str, None, None]:
+        """Answer piece by piece; see `LanguageModel`.
 
-        The request is sent when the first piece is requested. Closing the iterator early closes
-        the connection, so that the server stops. Same errors as `answer`, also while iterating.
+        The request is sent when the first piece is requested. Same errors as `answer`, also while
+        iterating; an answer that ends too early is a `ProviderUnavailableError`.
         """
         model = self._client.model
         parts = self._client.stream(
             lambda client: client.chat(
                 model=model,
-                messages=_messages(prompt, system),
-                options=_DETERMINISTIC,
+                messages=chat_messages(prompt, system),
+                format=shape.model_json_schema() if shape else None,
+                options=_options(sampling, prompt, system),
                 stream=True,
             ),
             deadline=deadline,
         )
-        done = False
+        ending: Ending | None = None
         with self._admitted(deadline), closing(parts):
             for part in parts:
-                done = bool(part.done)
+                if part.done:
+                    is_cut = part.done_reason == "length"
+                    ending = Ending(part.prompt_eval_count, part.eval_count, is_cut)
                 if part.message.content:
                     yield clean(part.message.content)
-        if not done:
+        if ending is None:
             raise self._client.broke_off()
+        on_end(ending)
 
 
-def _messages(prompt: str, system: str) -> list[dict[str, str]]:
-    instructions = [{"role": "system", "content": clean(system)}] if system else []
-    return [*instructions, {"role": "user", "content": clean(prompt)}]
+def _options(sampling: Sampling, prompt: str, system: str) -> Options:
+    """Return the options of a call, with room for the prompt and the answer.
+
+    Ollama cuts a prompt that is longer than `num_ctx` without a word; its default is 4,096.
+    """
+    characters = len(prompt.encode("utf-8", "replace")) + len(system.encode("utf-8", "replace"))
+    needed = math.ceil(characters / _BYTES_PER_TOKEN) + (sampling.max_tokens or _ROOM_TOKENS)
+    steps = math.ceil((needed + _CONTEXT_STEP_TOKENS // 8) / _CONTEXT_STEP_TOKENS)
+    return Options(
+        temperature=sampling.temperature,
+        seed=None if sampling.temperature else 0,
+        num_predict=sampling.max_tokens,
+        num_ctx=min(steps * _CONTEXT_STEP_TOKENS, _MAX_CONTEXT_TOKENS),
+    )

@@ -6,11 +6,9 @@ The requests themselves belong in `ollama` (embeddings) and `ollama_chat`.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Self, TypeVar, cast
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urlsplit
 
 import httpx
-import stamina
 from ollama import Client, ResponseError
 
 from rag_resources.core.deadline import Deadline
@@ -22,17 +20,21 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.providers.inputs import clean
+from rag_resources.providers.server_calls import (
+    SERVER_ERROR,
+    TOO_MANY_REQUESTS,
+    attempts,
+    credentials,
+    proxy,
+    without_credentials,
+)
 from rag_resources.resilience.deadline_transport import DeadlineTransport
-from rag_resources.resilience.deadlines import current_deadline, deadline_scope
+from rag_resources.resilience.deadlines import deadline_scope
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
 CONNECT_TIMEOUT_S = 2.0
 
-_ATTEMPTS = 3
-_LONGEST_BACKOFF_S = 2.0
-_TOO_MANY_REQUESTS = 429
 _NOT_FOUND = 404
-_SERVER_ERROR = 500
 # The status code that the client gives an error in the middle of a stream.
 _STATUS_IN_STREAM = -1
 
@@ -66,12 +68,12 @@ class OllamaClient:
         self.model = model
         try:
             parts = urlsplit(host if "://" in host else f"http://{host}")
-            self.host = _without_credentials(parts)
+            self.host = without_credentials(parts)
             self._client = Client(
                 host=host,
                 timeout=httpx.Timeout(read_timeout_s, connect=connect_timeout_s),
-                transport=DeadlineTransport(proxy=_proxy(parts)),
-                auth=_credentials(parts),
+                transport=DeadlineTransport(proxy=proxy(parts)),
+                auth=credentials(parts),
             )
         except (ValueError, httpx.InvalidURL) as error:
             shown = host.rpartition("@")[2]
@@ -91,25 +93,8 @@ class OllamaClient:
             ProviderError: The server refuses the request.
             DeadlineExceededError: The ambient deadline passed.
         """
-        # Not a decorator: stamina would log the decorated function's arguments, the texts.
-        deadline = current_deadline()
-        longest_wait_s = _LONGEST_BACKOFF_S
-        if deadline is not None:
-            longest_wait_s = min(longest_wait_s, deadline.remaining_s / _ATTEMPTS)
-
-        def is_worth_another(error: Exception) -> bool:
-            in_time = deadline is None or deadline.remaining_s > longest_wait_s
-            return in_time and _is_transient(error)
-
-        attempts = stamina.retry_context(
-            on=is_worth_another,
-            attempts=_ATTEMPTS,
-            timeout=None,
-            wait_initial=0.1,
-            wait_max=longest_wait_s,
-        )
         with self._translated():
-            for attempt in attempts:
+            for attempt in attempts(_is_transient):
                 with attempt:
                     return request(self._client)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -209,28 +194,5 @@ class OllamaModel:
 def _is_transient(error: Exception) -> bool:
     if isinstance(error, ResponseError):
         status = error.status_code
-        return status >= _SERVER_ERROR or status in (_TOO_MANY_REQUESTS, _STATUS_IN_STREAM)
+        return status >= SERVER_ERROR or status in (TOO_MANY_REQUESTS, _STATUS_IN_STREAM)
     return isinstance(error, (httpx.TransportError, ConnectionError))
-
-
-def _without_credentials(address: SplitResult) -> str:
-    return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
-
-
-def _credentials(address: SplitResult) -> httpx.BasicAuth | None:
-    """Return the credentials of an address, which the `ollama` package's client ignores."""
-    if address.username is None:
-        return None
-    return httpx.BasicAuth(unquote(address.username), unquote(address.password or ""))
-
-
-def _proxy(address: SplitResult) -> str | None:
-    """Return the environment's proxy for an address.
-
-    httpx looks it up only for its own transport, not for `DeadlineTransport`.
-    """
-    if proxy_bypass(address.netloc.rpartition("@")[2]):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(address.scheme) or proxies.get("all")
-    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"

@@ -1,6 +1,7 @@
 """The protocols that providers implement; each implementation is its own file in this folder."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -8,9 +9,49 @@ from pydantic import BaseModel
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.types import ModelInfo, Vectors
 
-__all__ = ["Embedder", "LanguageModel", "ModelInfo", "Reranker", "Vectors"]
+__all__ = [
+    "DETERMINISTIC",
+    "Embedder",
+    "Ending",
+    "LanguageModel",
+    "ModelInfo",
+    "Reranker",
+    "Sampling",
+    "Vectors",
+]
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a language model writes.
+
+    Attributes:
+        temperature: 0 writes the same again for the same prompt; higher values vary.
+        max_tokens: Most tokens of an answer; None is the server's limit.
+    """
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+
+
+DETERMINISTIC = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a server says of an answer at its end.
+
+    Attributes:
+        prompt_tokens: Tokens of the prompt; None if the server does not count them.
+        completion_tokens: Tokens of the answer; None likewise.
+        is_cut: Whether the answer reached its most tokens.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    is_cut: bool = False
 
 
 class Embedder(Protocol):
@@ -62,8 +103,29 @@ class LanguageModel(Protocol):
         """
         ...
 
-    def stream(self, prompt: str, *, system: str = "", deadline: Deadline) -> Iterator[str]:
-        """Answer in plain text, piece by piece. Same errors as `answer`, also while iterating."""
+    def stream(
+        self,
+        prompt: str,
+        *,
+        shape: type[BaseModel] | None = None,
+        system: str = "",
+        sampling: Sampling = DETERMINISTIC,
+        on_end: Callable[[Ending], None] = lambda _: None,
+        deadline: Deadline,
+    ) -> Generator[str, None, None]:
+        """Answer piece by piece. Same errors as `answer`, also while iterating.
+
+        Closing the generator early ends the request, so that the server stops.
+
+        Args:
+            prompt: What is asked.
+            shape: The pieces together are JSON of this shape; the caller validates it. None is
+                plain text.
+            system: Who the model is.
+            sampling: How it writes.
+            on_end: Called after the last piece.
+            deadline: For the whole answer.
+        """
         ...
 
 

@@ -4,80 +4,109 @@ import threading
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.servers import Servers
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.embedded_use import USEEmbedder
-from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from rag_resources.providers.names import short_name
+from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.providers.ollama_chat import OllamaChat
 from rag_resources.providers.ollama_client import DEFAULT_HOST
+from rag_resources.providers.openai_chat import OpenAIChat
+from rag_resources.providers.openai_embeddings import OpenAIEmbedder
+from rag_resources.providers.prefixes import Prefixes
 from rag_resources.providers.protocols import Embedder, LanguageModel
 
 EMBEDDED_MODELS = ("e5_small", "use_multilingual")
 _OLLAMA = "ollama:"
+_OPENAI = "openai:"
+_OPENAI_SHORT = "openai_"
 
-# Prefixes (query, passage) that a model was trained with, according to its model card. Any other
-# model of an Ollama server works too, without prefixes.
-OLLAMA_PREFIXES: dict[str, tuple[str, str]] = {
+# Prefixes (query, passage) that a model was trained with, according to its model card, whatever
+# serves it. Any other model of a server works too, without prefixes.
+PREFIXES: dict[str, tuple[str, str]] = {
     "bge-m3": ("", ""),
     "embeddinggemma": ("task: search result | query: ", "title: none | text: "),
     "mxbai-embed-large": ("Represent this sentence for searching relevant passages: ", ""),
     "nomic-embed-text": ("search_query: ", "search_document: "),
     "snowflake-arctic-embed2": ("query: ", ""),
 }
-_OLLAMA_BY_SHORT_NAME = {short_name(model): model for model in OLLAMA_PREFIXES}
+_OLLAMA_BY_SHORT_NAME = {short_name("ollama", model): model for model in PREFIXES}
+_OPENAI_BY_SHORT_NAME = {
+    short_name("openai", model): model
+    for model in ("text-embedding-3-small", "text-embedding-3-large", *PREFIXES)
+}
 MODEL_NAMES = (*EMBEDDED_MODELS, *_OLLAMA_BY_SHORT_NAME)
 """Names of the embedding models, as used in settings, configurations, assets and tables."""
 
+
+THIS_MACHINE = Servers()
+
 _lock = threading.Lock()
-_embedders: dict[tuple[str, str], Embedder] = {}
-_language_models: dict[tuple[str, str], LanguageModel] = {}
+_embedders: dict[tuple[str, Servers], Embedder] = {}
+_language_models: dict[tuple[str, Servers], LanguageModel] = {}
 
 
-def build_embedder(name: str, *, ollama_host: str | None = None) -> Embedder:
+def build_embedder(name: str, servers: Servers = THIS_MACHINE) -> Embedder:
     """Return the embedder with a name; equal arguments give the same object.
 
     Nothing is loaded or contacted until it is used.
 
     Args:
-        name: "e5_small", "use_multilingual", "ollama:<model>" for any model of an Ollama server,
-            or the short name (`ModelInfo.name`) of an Ollama model listed here, such as
-            "ollama_bge_m3".
-        ollama_host: Address of the Ollama server; `None` is this machine's.
+        name: "e5_small", "use_multilingual"; "ollama:<model>" or "openai:<model>" for any model of
+            a server; or a short name (`ModelInfo.name`): of an Ollama model listed here, such as
+            "ollama_bge_m3", or "openai_<model>" for a model of an OpenAI-compatible server that is
+            listed here or is called <model> there.
+        servers: Where the servers are.
 
     Raises:
-        InvalidParameterError: The name is none of these.
+        InvalidParameterError: The name is none of these, or its server's address is missing.
     """
-    model = _ollama_model(name)
-    host = (ollama_host or DEFAULT_HOST) if model else ""
-    key = (f"{_OLLAMA}{model}" if model else name, host)
+    ollama, openai = _ollama_model(name), _openai_model(name)
+    if ollama:
+        key = (f"{_OLLAMA}{ollama}", Servers(servers.ollama_host))
+    elif openai:
+        key = (f"{_OPENAI}{openai}", servers)
+    else:
+        key = (name, THIS_MACHINE)
     with _lock:
         if key not in _embedders:
-            _embedders[key] = _build_ollama(model, host) if model else _build_embedded(name)
+            if ollama:
+                _embedders[key] = _build_ollama(ollama, servers.ollama_host or DEFAULT_HOST)
+            elif openai:
+                _embedders[key] = _build_openai(openai, servers)
+            else:
+                _embedders[key] = _build_embedded(name)
         return _embedders[key]
 
 
-def build_language_model(
-    name: str | None, *, ollama_host: str | None = None
-) -> LanguageModel | None:
+def build_language_model(name: str | None, servers: Servers = THIS_MACHINE) -> LanguageModel | None:
     """Return the language model with a name; equal arguments give the same object.
 
     Nothing is contacted until it is used.
 
     Args:
-        name: "ollama:<model>" for any model of an Ollama server; `None` or "" for none.
-        ollama_host: Address of the Ollama server; `None` is this machine's.
+        name: "ollama:<model>" or "openai:<model>" for any model of a server; `None` or "" for none.
+        servers: Where the servers are.
 
     Raises:
-        InvalidParameterError: The name is none of these.
+        InvalidParameterError: The name is none of these, or its server's address is missing.
     """
     if not name:
         return None
-    model = name.removeprefix(_OLLAMA).strip()
-    if not name.startswith(_OLLAMA) or not model:
+    provider, _, rest = name.partition(":")
+    model = rest.strip()
+    if f"{provider}:" not in (_OLLAMA, _OPENAI) or not model:
         raise InvalidParameterError(Message.LANGUAGE_MODEL_UNKNOWN.format(name=name), name=name)
-    key = (model, ollama_host or DEFAULT_HOST)
+    key = (f"{provider}:{model}", servers)
     with _lock:
         if key not in _language_models:
-            _language_models[key] = OllamaChat(model, host=key[1])
+            if key[0].startswith(_OLLAMA):
+                host = servers.ollama_host or DEFAULT_HOST
+                _language_models[key] = OllamaChat(model, host=host)
+            else:
+                _language_models[key] = OpenAIChat(
+                    model, base_url=_openai_address(servers), api_key=servers.openai_api_key
+                )
         return _language_models[key]
 
 
@@ -92,9 +121,38 @@ def _ollama_model(name: str) -> str | None:
     return _OLLAMA_BY_SHORT_NAME.get(name)
 
 
+def _openai_model(name: str) -> str | None:
+    if name.startswith(_OPENAI):
+        return name.removeprefix(_OPENAI).strip() or None
+    if name.startswith(_OPENAI_SHORT):
+        return _OPENAI_BY_SHORT_NAME.get(name, name.removeprefix(_OPENAI_SHORT)) or None
+    return None
+
+
+def _openai_address(servers: Servers) -> str:
+    """Return the address of the OpenAI-compatible server.
+
+    Raises:
+        InvalidParameterError: None is set.
+    """
+    if not servers.openai_base_url:
+        raise InvalidParameterError(Message.OPENAI_BASE_URL_MISSING)
+    return servers.openai_base_url
+
+
+def _build_openai(model: str, servers: Servers) -> Embedder:
+    prefixes = Prefixes(*PREFIXES.get(model.rpartition("/")[2].partition(":")[0], ("", "")))
+    return OpenAIEmbedder(
+        model,
+        base_url=_openai_address(servers),
+        api_key=servers.openai_api_key,
+        prefixes=prefixes,
+    )
+
+
 def _build_ollama(model: str, host: str) -> Embedder:
     family = model.rpartition("/")[2].partition(":")[0]
-    query_prefix, passage_prefix = OLLAMA_PREFIXES.get(family, ("", ""))
+    query_prefix, passage_prefix = PREFIXES.get(family, ("", ""))
     return OllamaEmbedder(
         model, host=host, query_prefix=query_prefix, passage_prefix=passage_prefix
     )
@@ -105,7 +163,7 @@ def _build_embedded(name: str) -> Embedder:
         return E5Embedder()
     if name == "use_multilingual":
         return USEEmbedder()
-    known = ", ".join([*MODEL_NAMES, f"{_OLLAMA}<modelo>"])
+    known = ", ".join([*MODEL_NAMES, f"{_OLLAMA}<modelo>", f"{_OPENAI}<modelo>"])
     raise InvalidParameterError(
         Message.EMBEDDING_MODEL_UNKNOWN.format(name=name, known=known), name=name
     )

@@ -136,7 +136,7 @@ def _ask(
         titles = dict(connection.execute("SELECT id, title FROM notes").fetchall())
     pipeline = RetrievalPipeline(
         database,
-        embedder=lambda name: build_embedder(name, ollama_host=settings.ollama_host),
+        embedder=lambda name: build_embedder(name, settings.servers),
         tenant=settings.tenant,
         note_model=model,
     )

@@ -122,7 +122,7 @@ class Bench:
         )
 
     def _embedder(self, model: str) -> Embedder:
-        own = build_embedder(model, ollama_host=self._settings.ollama_host)
+        own = build_embedder(model, self._settings.servers)
         return CachedEmbedder(own, self._vectors)
 
     def _index(self, database: Database, dataset: SquadDataset, title: str) -> None:
@@ -136,7 +136,7 @@ class Bench:
         with database.transaction() as connection:
             refresh_statistics(connection)
         for model in self._models:
-            embedder = build_embedder(model, ollama_host=self._settings.ollama_host)
+            embedder = build_embedder(model, self._settings.servers)
             with database.transaction() as connection:
                 register_model(connection, embedder.info, embeds_chunks=True)
             with progress(f"{title}: {model}", total=2 * len(dataset.notes)) as advance:
@@ -231,7 +231,7 @@ def facts_of(
         text=True,
         check=False,
     ).stdout.strip()
-    infos = [build_embedder(model, ollama_host=settings.ollama_host).info for model in models]
+    infos = [build_embedder(model, settings.servers).info for model in models]
     chunking = settings.chunking
     return {
         "data": f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}…",

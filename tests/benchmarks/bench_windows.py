@@ -142,7 +142,7 @@ class Bench:
     def embedder(self, model: str) -> Embedder:
         """A model that embeds each text once in a run."""
         if model not in self._embedders:
-            own = build_embedder(model, ollama_host=self._settings.ollama_host)
+            own = build_embedder(model, self._settings.servers)
             self._embedders[model] = CachedEmbedder(own, self._vectors)
         return self._embedders[model]
 

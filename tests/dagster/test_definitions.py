@@ -141,6 +141,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         "evaluate",
         "promote",
         "retrieve",
+        "ask",
         "archive_evaluations",
         "compare",
         "purge_expired",

@@ -31,6 +31,36 @@ def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, dg.MetadataV
     return output.step_output_data.metadata
 
 
+def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> None:
+    """The answer is Markdown, with the sources below, and JSON."""
+    result = (
+        definitions()
+        .resolve_job_def("ask")
+        .execute_in_process(
+            instance=indexed.instance,
+            raise_on_error=False,
+            run_config={
+                **QUIET,
+                "ops": {
+                    "answer_question": {
+                        "config": {"question": QUESTION, "configuration": "hybrid_use"}
+                    }
+                },
+            },
+        )
+    )
+    assert result.success, failure_texts(result)
+    metadata = output_metadata(result)
+    assert isinstance(metadata["answer"], dg.MarkdownMetadataValue)
+    answer = str(metadata["answer"].value)
+    assert "[1]" in answer
+    assert f"**{Message.ANSWER_SOURCES}**" in answer
+    whole = metadata["response"].value
+    assert isinstance(whole, dict)
+    assert whole["found"]
+    assert whole["sentences"][0]["citations"]
+
+
 @pytest.mark.parametrize("strategy", ["semantic", "fulltext", "hybrid"])
 def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -> None:
     """As many rows as asked for, best first, as Markdown, and the whole answer as JSON."""

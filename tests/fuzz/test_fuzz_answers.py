@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_resources.answers.answerers import MAX_ANSWER_CHARS, LanguageModelAnswerer
+from rag_resources.answers.language_model import MAX_ANSWER_CHARS
 from rag_resources.core.configuration import TransformationConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import ProviderError, RagError
@@ -27,6 +27,7 @@ from rag_resources.retrieval.transform import HYPOTHETICAL_CHARS, QueryTransform
 from tests.embedders import HashEmbedder
 from tests.fuzz.bounds import outcome
 from tests.fuzz.hostile import any_texts, heaps, json_texts, json_values, mutated
+from tests.language_models import answerer_of
 from tests.ollama_server import OllamaServer
 from tests.property.test_query_properties import NOON
 
@@ -149,7 +150,7 @@ def test_any_answer_of_a_language_model_is_used_or_refused(
         lambda: transformer.refined(by_rules, TransformationConfig(), deadline=soon()),
         lambda: LanguageModelReranker(chat, 2).score(QUESTION, PASSAGES, deadline=soon()),
         lambda: LanguageModelJudge(chat).judge(QUESTION, "El ascensor no funciona.", PASSAGES),
-        lambda: LanguageModelAnswerer(chat).answer(
+        lambda: answerer_of(chat, keep_unsupported=True).answer(
             QUESTION, [ScoredPassage(own) for own in PASSAGES]
         ),
     ]

@@ -1,16 +1,18 @@
 """`rag ask`: sentences with citations that hold in the notes."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from rag_resources.answers.answerers import ExtractiveAnswerer, write_answer
+from rag_resources.answers.answerers import ExtractiveAnswerer, Telling, write_answer
 from rag_resources.answers.citing import cite, passages_of
-from rag_resources.core.answers import NOT_FOUND, Answer
-from rag_resources.core.citations import CitedAnswer
+from rag_resources.application import open_application
+from rag_resources.core.answers import Answer, CitedSentence, Source
+from rag_resources.core.citations import AnswerSentence
 from rag_resources.core.errors import (
     DeadlineExceededError,
     InvalidAnswerError,
@@ -18,11 +20,17 @@ from rag_resources.core.errors import (
     RagError,
 )
 from rag_resources.core.messages import Message
+from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.text import Span
 from rag_resources.core.types import NoteRecord, RetrievalResult
 from rag_resources.database.pool import Database
+from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import Outcome, call_rag, isolate
-from tests.language_models import ScriptedModel
+from tests.language_models import ScriptedModel, answerer_of, reply
+from tests.ollama_server import Fault
+from tests.openai_server import OpenAIServer
+from tests.waiting import wait_until
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección 🛠. Cenamos\nsopa caliente."
@@ -58,9 +66,18 @@ def result_of(note: UUID) -> RetrievalResult:
     )
 
 
-def asked(database: Database, question: str, answer: Answer, note: UUID) -> CitedAnswer:
+def cited(
+    database: Database, sentences: Sequence[CitedSentence], note: UUID
+) -> list[AnswerSentence]:
     with database.transaction() as connection:
-        return cite(connection, question, answer, [result_of(note)], answerer="test")
+        return cite(connection, sentences, [result_of(note)])
+
+
+def written(
+    model: ScriptedModel, passages: Sequence[ScoredPassage]
+) -> tuple[list[CitedSentence], Telling]:
+    sentences, telling = write_answer(QUESTION, passages, answerer_of(model))
+    return list(sentences), telling
 
 
 def extracted(question: str, note: UUID) -> Answer:
@@ -70,8 +87,7 @@ def extracted(question: str, note: UUID) -> Answer:
 def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
     database: Database, note: UUID
 ) -> None:
-    answer = asked(database, QUESTION, extracted(QUESTION, note), note)
-    (sentence,) = answer.sentences
+    (sentence,) = cited(database, extracted(QUESTION, note).sentences, note)
     (citation,) = sentence.citations
     assert sentence.text == COST
     assert CONTENT[citation.start : citation.end].strip() == COST
@@ -82,9 +98,9 @@ def test_property_47_a_citation_is_the_range_of_the_note_that_says_it(
 def test_a_sentence_over_two_lines_is_shown_on_one_and_cited_as_it_stands(
     database: Database, note: UUID
 ) -> None:
-    answer = asked(database, "¿Cenamos sopa?", extracted("¿Cenamos sopa?", note), note)
-    citation = answer.sentences[0].citations[0]
-    assert answer.sentences[0].text == "Cenamos sopa caliente."
+    (sentence,) = cited(database, extracted("¿Cenamos sopa?", note).sentences, note)
+    citation = sentence.citations[0]
+    assert sentence.text == "Cenamos sopa caliente."
     assert CONTENT[citation.start : citation.end] == "Cenamos\nsopa caliente."
 
 
@@ -103,18 +119,16 @@ def test_what_a_note_no_longer_says_is_not_cited(
     answer = extracted(QUESTION, note)
     with database.transaction() as connection:
         connection.execute(change)
-    cited = asked(database, QUESTION, answer, note)
-    assert not cited.found
-    assert cited.notice == "No encontré información relevante en tus notas sobre esta pregunta."
+    assert cited(database, answer.sentences, note) == []
 
 
-def test_a_language_models_text_cites_the_passages_that_it_names(
-    database: Database, note: UUID
-) -> None:
-    answer = asked(database, QUESTION, Answer("Pide 415 euros.", (1,)), note)
-    (sentence,) = answer.sentences
-    assert sentence.text == "Pide 415 euros."
-    assert [CONTENT[own.start : own.end] for own in sentence.citations] == [COST]
+def test_each_range_that_supports_a_sentence_is_cited(database: Database, note: UUID) -> None:
+    first, second = (
+        Span(CONTENT.index(own), CONTENT.index(own) + len(own)) for own in (COST, "Llovió")
+    )
+    sentence = CitedSentence("Pide 415 euros.", 1, first, (Source(1, second),))
+    (shown,) = cited(database, [sentence], note)
+    assert [CONTENT[own.start : own.end] for own in shown.citations] == [COST, "Llovió"]
 
 
 @pytest.mark.parametrize(
@@ -129,24 +143,32 @@ def test_a_language_model_that_fails_is_replaced_by_sentences_and_named(
     note: UUID, failure: RagError
 ) -> None:
     model = ScriptedModel(failure)
-    passages = passages_of([result_of(note)])
-    written = write_answer(QUESTION, passages, language_model=model)
+    sentences, telling = written(model, passages_of([result_of(note)]))
     assert len(model.calls) == 1
-    assert written.answer == extracted(QUESTION, note)
-    assert written.answerer == ExtractiveAnswerer().name
-    assert written.failure is not None
-    assert failure.message in written.failure
+    assert sentences == list(extracted(QUESTION, note).sentences)
+    assert telling.answerer == ExtractiveAnswerer().name
+    assert telling.failure is not None
+    assert failure.message in telling.failure
 
 
 def test_a_language_model_that_answers_is_named_and_nothing_is_asked_without_passages(
     note: UUID,
 ) -> None:
-    model = ScriptedModel({"found": True, "answer": "Pide 415 euros.", "citations": [1]})
-    assert write_answer(QUESTION, [], language_model=model).answer == NOT_FOUND
+    model = ScriptedModel(reply((COST, [1])))
+    assert written(model, [])[0] == []
     assert model.calls == []
-    written = write_answer(QUESTION, passages_of([result_of(note)]), language_model=model)
-    assert (written.answer, written.failure) == (Answer("Pide 415 euros.", (1,)), None)
-    assert written.answerer.startswith("scripted")
+    sentences, telling = written(model, passages_of([result_of(note)]))
+    assert [own.text for own in sentences] == [COST]
+    assert (telling.failure, telling.interruption) == (None, None)
+    assert telling.answerer.startswith("scripted")
+
+
+def test_what_no_passage_says_is_replaced_by_sentences_of_the_notes(note: UUID) -> None:
+    model = ScriptedModel(reply(("El taller pide 900 euros.", [1])))
+    sentences, telling = written(model, passages_of([result_of(note)]))
+    assert [own.text for own in sentences] == [COST]
+    assert telling.failure == Message.ANSWER_NOT_SUPPORTED
+    assert telling.writing.dropped == 1
 
 
 def test_the_command_shows_sentences_numbers_and_sources(
@@ -173,7 +195,15 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert told["confidence"] == {"missing": Message.CONFIDENCE_NONE}
     assert told["found"]
     assert told["sentences"][0]["citations"][0]["noteId"] == str(note)
-    assert told["metadata"]["passages"] == 1
+    metadata = told["metadata"]
+    assert metadata["passages"] == 1
+    assert (metadata["model"], metadata["tokensUsed"]) == (None, None)
+    assert 0 < metadata["meanSimilarity"] <= 1
+    assert {"embed", "fulltext", "first_sentence", "answer"} & metadata["stages"].keys() >= {
+        "first_sentence",
+        "answer",
+    }
+    assert ask(QUESTION, "--stream").out.splitlines()[0] == shown.out.splitlines()[0]
     silent = ask("¿xilófono?")
     assert (silent.code, silent.out.strip()) == (
         0,
@@ -183,3 +213,92 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert (
         english.out.strip() == "I found no relevant information in your notes about this question."
     )
+
+
+@pytest.fixture
+def model_server() -> Iterator[OpenAIServer]:
+    """An OpenAI-compatible server that answers with a sentence of the note and one of its own."""
+    found = reply((COST, [1]), ("Cenamos sopa caliente y después hablamos de todo eso.", [1]))
+    with OpenAIServer(answers=lambda *_: found, key="sk-buena") as running:
+        yield running
+
+
+@pytest.mark.parametrize("option", ["--stream", "--no-stream", "--json"])
+def test_the_command_asks_a_model_and_tells_what_goes_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    database_url: str,
+    note: UUID,
+    model_server: OpenAIServer,
+    option: str,
+) -> None:
+    """One sentence is checked and shown, the other is dropped; each failure says what to do."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, LLM_MODEL="openai:llama3.2")
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-buena")
+
+    def ask(question: str = QUESTION) -> Outcome:
+        options = ("--set", "retrievers.semantic.weight=0", "--config", "fulltext", option)
+        return call_rag(monkeypatch, capsys, "ask", question, *options)
+
+    answered = ask()
+    assert answered.code == 0, answered.err
+    if option == "--json":
+        told = answered.json
+        assert [own["text"] for own in told["sentences"]] == [COST]
+        assert told["metadata"]["model"] == "openai:llama3.2"
+        assert told["metadata"]["droppedSentences"] == 1
+        assert told["metadata"]["tokensUsed"]["prompt"] > 0
+        assert told["answerer"].startswith("openai:llama3.2 answer-")
+    else:
+        assert answered.out.splitlines()[0] == f"{COST} ¹"
+        assert "tokens: " in answered.out
+
+    model_server.inject(Fault.CUT)
+    cut = ask("¿Cuánto pide hoy el taller?")
+    assert cut.code == 1
+    assert COST in cut.out
+    assert "La respuesta se cortó" in (cut.json["error"] if option == "--json" else cut.err)
+
+    model_server.heal()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mala")
+    refused = ask("¿Cuánto pide el taller hoy?")
+    assert refused.code == 0
+    assert COST in refused.out
+    assert "OPENAI_API_KEY" in refused.out + refused.err
+    assert "sk-mala" not in refused.out + refused.err
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-buena")
+    monkeypatch.setenv("LLM_MODEL", "openai:no-existe")
+    assert "no tiene el modelo no-existe" in (missing := ask()).out + missing.err
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    dead = ask()
+    assert dead.code == 0
+    assert "no responde en http://127.0.0.1:9/v1" in dead.out + dead.err
+
+
+def test_who_leaves_an_answer_ends_the_models_work(
+    database_url: str, note: UUID, tmp_path: Path, model_server: OpenAIServer
+) -> None:
+    """The server falls silent after the first sentence, and is left at once."""
+    model_server.inject(Fault.STALL, seconds=60)
+    settings = load_settings(
+        rag_home=tmp_path,
+        database_url=database_url,
+        llm_model="openai:llama3.2",
+        openai_base_url=model_server.base_url,
+        openai_api_key="sk-buena",
+    )
+    with open_application(settings) as application:
+        events = application.answers.stream(
+            QUESTION,
+            configuration="fulltext",
+            overrides={"retrievers": {"semantic": {"weight": 0}}},
+        )
+        first = next(events)
+        assert isinstance(first, AnswerSentence)
+        assert first.text == COST
+        events.close()
+        wait_until(lambda: model_server.open_connections == 0)
+    assert model_server.silences_over == 0

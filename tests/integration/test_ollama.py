@@ -25,7 +25,8 @@ from rag_resources.core.errors import (
     ProviderError,
     ProviderUnavailableError,
 )
-from rag_resources.providers.ollama import OllamaEmbedder, short_name
+from rag_resources.providers.names import short_name
+from rag_resources.providers.ollama import OllamaEmbedder
 from rag_resources.resilience.deadlines import call_within, deadline_scope
 from tests.ollama_server import Fault, OllamaServer, embed_words
 from tests.waiting import wait_until
@@ -109,8 +110,10 @@ def test_brackets_without_end_are_no_answer(ollama: OllamaServer, embedder: Olla
 
 
 def test_short_names_are_safe_asset_keys() -> None:
-    assert short_name("hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
-    assert short_name("bge-m3:latest") == short_name("bge-m3") == "ollama_bge_m3"
+    assert short_name("ollama", "hf.co/Ñandú/bge-m3:Q4_K_M") == "ollama_hf_co_and_bge_m3_Q4_K_M"
+    assert (
+        short_name("ollama", "bge-m3:latest") == short_name("ollama", "bge-m3") == "ollama_bge_m3"
+    )
 
 
 @pytest.mark.parametrize("model", ["no-existe", "no-existe:7b"])

@@ -71,9 +71,14 @@ def test_every_variable_of_the_docs_is_a_setting() -> None:
     assert named <= SETTINGS | {TRACES}
 
 
-def test_the_options_of_the_docs_are_those_of_retrieve() -> None:
+def test_the_options_of_the_docs_are_those_of_retrieve_and_ask() -> None:
     root = get_command(app)
-    options = {name for item in root.commands["retrieve"].params for name in item.opts}  # type: ignore[attr-defined]
+    options = {
+        name
+        for command in ("retrieve", "ask")
+        for item in root.commands[command].params  # type: ignore[attr-defined]
+        for name in (*item.opts, *item.secondary_opts)
+    }
     table, _, _ = ASKING.partition("## In Dagster")
     assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
 

@@ -17,6 +17,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
     ProviderError,
 )
+from rag_resources.core.servers import Servers
 from rag_resources.providers import e5_weights, embedded_e5, embedded_use
 from rag_resources.providers.e5_encoder import gelu
 from rag_resources.providers.embedded_e5 import E5Embedder
@@ -302,11 +303,11 @@ def test_batches_partition_the_texts() -> None:
 def test_registry_builds_each_embedder_once() -> None:
     assert isinstance(build_embedder("e5_small"), E5Embedder)
     assert isinstance(build_embedder("use_multilingual"), USEEmbedder)
-    assert build_embedder("e5_small") is build_embedder("e5_small", ollama_host="http://a:1")
+    assert build_embedder("e5_small") is build_embedder("e5_small", Servers("http://a:1"))
     by_name = build_embedder("ollama:bge-m3")
     assert isinstance(by_name, OllamaEmbedder)
     assert by_name is build_embedder("ollama_bge_m3")
-    assert by_name is not build_embedder("ollama:bge-m3", ollama_host="http://a:1")
+    assert by_name is not build_embedder("ollama:bge-m3", Servers("http://a:1"))
 
 
 def test_registry_gives_ollama_models_their_prefixes() -> None:

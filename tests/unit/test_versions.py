@@ -17,7 +17,7 @@ from rag_resources.core.versions import version_of
 from rag_resources.languages.files import LANGUAGES, names
 from rag_resources.languages.prompts import prompt
 from rag_resources.providers.prefixes import Prefixes, digest_with_prefixes
-from rag_resources.providers.registry import OLLAMA_PREFIXES
+from rag_resources.providers.registry import PREFIXES
 
 PRESENT_ALGORITHM = "0684d2571000eac4"
 """If a test says that this has changed, all chunks and vectors of every user will be made again.
@@ -99,7 +99,7 @@ def test_a_revision_of_the_code_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_prefixes_are_another_model() -> None:
     """A model without prefixes of its own, and with an Ollama tag and registry, too."""
-    for name, prefixes in OLLAMA_PREFIXES.items():
+    for name, prefixes in PREFIXES.items():
         model = f"registry.io/me/{name}:latest"
         assert digest_with_prefixes("d1", model, Prefixes(*prefixes)) == "d1"
     assert digest_with_prefixes("d1", "some-model", Prefixes()) == "d1"
@@ -129,7 +129,7 @@ def test_answers_in_another_language_are_told_apart(language: str) -> None:
 
 def test_a_prompt_is_known_by_its_words() -> None:
     """The prompt versions stored with earlier results still name the same prompts."""
-    assert prompt("answer").version == "answer-5a08c60b"
+    assert prompt("answer").version == "answer-55beab77"
     assert prompt("judge").version == "judge-8b113096"
     assert replace(prompt("judge"), task="").version != "judge-8b113096"
     assert {prompt(name).name for name in ("intent", "hypothetical", "rerank")} == {

@@ -1,0 +1,103 @@
+"""The ad hoc job that answers a question with citations."""
+
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.runs.failures import told_as_failure
+from rag_assets.serving.retrieve import RetrieveConfig
+from rag_resources.application.answers import Asked
+from rag_resources.core.citations import AnswerSentence, Citation, numbered
+from rag_resources.core.filters import parse_filters
+from rag_resources.core.markdown import plain
+from rag_resources.core.messages import Message
+from rag_resources.languages.formats import day
+from rag_resources.languages.messages import check_language, render
+from rag_resources.resources import RagResource
+from rag_resources.retrieval.notices import place_in_words
+
+
+@dg.op(description=Message.JOB_ASK)
+def answer_question(
+    context: dg.OpExecutionContext, config: RetrieveConfig, rag: RagResource
+) -> None:
+    """Answer one question; each sentence is in the log as soon as it is checked."""
+    strategy = {"strategy": config.strategy} if config.strategy else {}
+    language = config.language or rag.settings.answer_language
+    told = partial(render, language=language)
+    asked: Asked | None = None
+    with told_as_failure(language):
+        check_language(language)
+        events = rag.application.answers.stream(
+            config.question,
+            configuration=config.configuration or None,
+            overrides={**config.overrides, **strategy},
+            top_k=config.top_k or None,
+            filters=parse_filters(config.filters),
+            language=language,
+        )
+        with closing(events):
+            for event in events:
+                if isinstance(event, AnswerSentence):
+                    context.log.info(event.text)
+                else:
+                    asked = event.reworded(told)
+    assert asked is not None
+    for message in asked.retrieval.response.messages:
+        context.log.warning(message)
+    metadata = answer_metadata(asked, language)
+    if asked.error:
+        raise dg.Failure(asked.error, metadata=metadata, allow_retries=False)
+    context.add_output_metadata(metadata)
+
+
+@dg.job(
+    name="ask",
+    description=Message.JOB_ASK,
+    config=dg.RunConfig(ops={"answer_question": RetrieveConfig(question=Message.EXAMPLE_QUESTION)}),
+)
+def ask_job() -> None:
+    """Answer one question with citations."""
+    answer_question()
+
+
+def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
+    """Return an answer with its sources for people to read, and what it took."""
+    response, metadata = asked.retrieval.response, asked.metadata
+    return {
+        "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
+        "answerer": asked.answer.answerer,
+        "messages": "\n".join(response.messages) or "–",
+        "passages": len(response.results),
+        **{f"{stage}_ms": elapsed for stage, elapsed in metadata.stages.items()},
+        "response": dg.MetadataValue.json(asked.to_json()),
+    }
+
+
+def answer_markdown(asked: Asked, language: str) -> str:
+    """Return an answer with numbered sources; nothing in it is a link."""
+    answer = asked.answer
+    if not answer.found:
+        return plain(answer.notice)
+    numbers = numbered(answer.sentences)
+    lines = [
+        f"{plain(own.text)} {' '.join(f'[{numbers[each]}]' for each in own.citations)}"
+        + ("" if own.is_supported else f" {render(Message.ANSWER_UNSUPPORTED_MARK, language)}")
+        for own in answer.sentences
+    ]
+    sources = [f"{number}. {_source(citation, language)}" for citation, number in numbers.items()]
+    heading = render(Message.ANSWER_SOURCES, language)
+    return "\n\n".join((*lines, f"**{heading}**", "\n".join(sources)))
+
+
+def _source(citation: Citation, language: str) -> str:
+    """Return which note is cited, of what day, and where in it."""
+    parts = [citation.title or str(citation.note_id)]
+    if citation.created_at:
+        parts.append(day(citation.created_at, language))
+    if citation.place:
+        parts.append(render(place_in_words(citation.place), language))
+    given = Message.ANSWER_RANGE.format(start=citation.start, end=citation.end)
+    return " · ".join(plain(part) for part in (*parts, render(given, language)))

@@ -1,0 +1,288 @@
+"""Answers of a language model, written within a schema; each sentence is checked at once."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import Any, Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+
+from rag_resources.answers.checking import SupportChecker
+from rag_resources.answers.prompting import PROMPT_FORM, answer_prompt
+from rag_resources.core.answer_context import CONTEXT_TOKENS, fitted
+from rag_resources.core.answer_stream import SentenceReader
+from rag_resources.core.answers import Answer, CitedSentence, Source, written_answer
+from rag_resources.core.configuration import canonical_hash
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import InvalidAnswerError
+from rag_resources.core.messages import Message
+from rag_resources.core.sentence_ranking import ScoredPassage
+from rag_resources.core.text import Span
+from rag_resources.languages.prompts import prompt
+from rag_resources.providers.cache import Cache
+from rag_resources.providers.inputs import clean
+from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
+from rag_resources.providers.structured import parsed
+
+CALL_MS = 60_000.0
+"""Longest wait for a language model; long, because nobody waits in front of an evaluation."""
+MAX_ANSWER_CHARS = 2_000
+MAX_ANSWER_TOKENS = 500
+PEOPLE_TEMPERATURE = 0.3
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How a language model's answers are made.
+
+    Attributes:
+        context_tokens: Tokens of the passages that it gets, at most.
+        keep_unsupported: Whether a sentence that its sources do not say is marked, not dropped.
+        temperature: 0 for evaluations.
+    """
+
+    context_tokens: int = CONTEXT_TOKENS
+    keep_unsupported: bool = False
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What is known of an answer once it is written.
+
+    Attributes:
+        ending: What the server says; None if no language model wrote it.
+        dropped: Sentences that were left out, because their sources do not say them.
+        is_cached: Whether it was written before.
+    """
+
+    ending: Ending | None = None
+    dropped: int = 0
+    is_cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A complete answer, as it is cached."""
+
+    sentences: tuple[CitedSentence, ...]
+    writing: Writing
+
+
+_STORED = TypeAdapter(StoredAnswer)
+
+
+def stored_to_bytes(stored: StoredAnswer) -> bytes:
+    """Encode a cached answer as JSON."""
+    return _STORED.dump_json(stored)
+
+
+def stored_from_bytes(data: bytes) -> StoredAnswer:
+    """Decode what `stored_to_bytes` made.
+
+    Raises:
+        ValueError: The bytes are not a cached answer.
+    """
+    return _STORED.validate_json(data)
+
+
+class _Sentence(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    citations: list[int]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    sentences: list[Any]
+
+
+def today() -> date:
+    """Return the current date of this machine."""
+    return datetime.now(tz=UTC).astimezone().date()
+
+
+class LanguageModelAnswerer:
+    """Answers in a language model's words; each sentence cites the ranges that say it.
+
+    Args:
+        language_model: Safe to use from several threads.
+        checker: Finds what of the cited passages says a sentence.
+        options: How answers are made.
+        timeout_ms: Longest wait for an answer.
+        language: Of the questions and of the answers.
+        stored: Complete answers by what they were made from; None asks the model every time.
+        current_day: The date that the model is told.
+    """
+
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        checker: SupportChecker,
+        options: AnswerOptions = AnswerOptions(),
+        *,
+        timeout_ms: float = CALL_MS,
+        language: str = "es",
+        stored: Cache[StoredAnswer] | None = None,
+        current_day: Callable[[], date] = today,
+    ) -> None:
+        self._model = language_model
+        self._checker = checker
+        self._options = options
+        self._timeout_ms = timeout_ms
+        self._language = language
+        self._stored = stored
+        self._current_day = current_day
+        self._prompt = prompt("answer", language)
+
+    @property
+    def name(self) -> str:
+        """The answerer's name and version, stored with its answers."""
+        made_by = [PROMPT_FORM, asdict(self._options), MAX_ANSWER_TOKENS, self._checker.version]
+        return f"{self._model.name} {self._prompt.version}-{canonical_hash(made_by)[:8]}"
+
+    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
+        """Answer a question. Same errors as `stream`.
+
+        Returns:
+            `NOT_FOUND` if the model finds no answer, or none that its sources say.
+        """
+        return written_answer(list(self.stream(question, passages)))
+
+    def stream(
+        self,
+        question: str,
+        passages: Sequence[ScoredPassage],
+        *,
+        on_end: Callable[[Writing], None] = lambda _: None,
+    ) -> Generator[CitedSentence, None, None]:
+        """Answer a question sentence by sentence, each checked, in reading order.
+
+        Closing the generator early ends the request to the model.
+
+        Args:
+            question: The question.
+            passages: At least one, best first.
+            on_end: Called after the last sentence.
+
+        Raises:
+            InvalidAnswerError: The answer has the wrong form or cites a missing passage.
+            ProviderError: The model cannot be used.
+            DeadlineExceededError: The answer came too late.
+        """
+        context = self._context(passages)
+        asked = answer_prompt(
+            question,
+            context,
+            self._prompt,
+            today=self._current_day(),
+            language=self._language,
+        )
+        key = self._key(asked)
+        stored = self._stored.get(key) if self._stored else None
+        if stored:
+            yield from stored.sentences
+            on_end(replace(stored.writing, is_cached=True))
+            return
+        kept: list[CitedSentence] = []
+        found: list[Writing] = []
+        for sentence in self._written(question, asked, context, found.append):
+            kept.append(sentence)
+            yield sentence
+        writing = found[0]
+        if self._stored and not (writing.ending and writing.ending.is_cut):
+            self._stored.put(key, StoredAnswer(tuple(kept), writing))
+        on_end(writing)
+
+    def _context(self, passages: Sequence[ScoredPassage]) -> list[ScoredPassage]:
+        texts = fitted([own.text for own in passages], self._options.context_tokens)
+        return [replace(own, text=text) for own, text in zip(passages, texts, strict=False)]
+
+    def _key(self, asked: str) -> str:
+        parts = [self.name, self._prompt.system, asked]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _written(
+        self,
+        question: str,
+        asked: str,
+        context: Sequence[ScoredPassage],
+        on_end: Callable[[Writing], None],
+    ) -> Generator[CitedSentence, None, None]:
+        shape, sentence_shape = _shapes(len(context))
+        reader, endings = SentenceReader(), list[Ending]()
+        texts: set[str] = set()
+        dropped, room = 0, MAX_ANSWER_CHARS
+        pieces = self._model.stream(
+            asked,
+            shape=shape,
+            system=self._prompt.system,
+            sampling=Sampling(self._options.temperature, MAX_ANSWER_TOKENS),
+            on_end=endings.append,
+            deadline=Deadline.after(self._timeout_ms, time.monotonic),
+        )
+        with closing(pieces):
+            for piece in pieces:
+                for item in reader.add(piece):
+                    written = self._valid(item, sentence_shape)
+                    text = " ".join(clean(written.text).split())[:room]
+                    if not text or text in texts:
+                        continue
+                    texts.add(text)
+                    cited = self._checked(question, text, written.citations, context)
+                    if cited is None:
+                        dropped += 1
+                        continue
+                    room -= len(text)
+                    yield cited
+        (ending,) = endings
+        if not ending.is_cut:
+            parsed(reader.text, shape, model=self._model.name)
+        on_end(Writing(ending, dropped))
+
+    def _valid(self, item: Any, shape: type[_Sentence]) -> _Sentence:
+        try:
+            return shape.model_validate(item)
+        except ValidationError:
+            # The cause is dropped: it holds the answer, which may quote the question.
+            message = Message.OLLAMA_INVALID_ANSWER.format(model=self._model.name)
+            raise InvalidAnswerError(message, model=self._model.name) from None
+
+    def _checked(
+        self, question: str, text: str, ranks: Sequence[int], context: Sequence[ScoredPassage]
+    ) -> CitedSentence | None:
+        """Return a sentence with what supports it; None if it is dropped."""
+        cited = [(rank, context[rank - 1].text) for rank in dict.fromkeys(ranks)]
+        sources = self._checker.support(question, text, cited)
+        if not sources:
+            _log.info(
+                "sentence_not_supported",
+                model=self._model.name,
+                kept=self._options.keep_unsupported,
+            )
+            if not (self._options.keep_unsupported and cited):
+                return None
+        named = sources or tuple(Source(rank, Span(0, len(own))) for rank, own in cited)
+        first, *others = named
+        return CitedSentence(text, first.rank, first.span, tuple(others), bool(sources))
+
+
+@cache
+def _shapes(count: int) -> tuple[type[BaseModel], type[_Sentence]]:
+    """Return the schemas of an answer and of a sentence that can cite only these passages."""
+    numbers: Any = Literal[tuple(range(1, count + 1))]
+    sentence = create_model(
+        "Sentence", __base__=_Sentence, citations=(list[numbers], Field(min_length=1))
+    )
+    answer = create_model("Answer", __base__=_Reply, sentences=(list[sentence], ...))
+    return answer, sentence

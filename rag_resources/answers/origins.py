@@ -1,0 +1,64 @@
+"""Says where a passage is from, for the prompt of a language model: title, place, date, trend."""
+
+from itertools import groupby
+
+from rag_resources.core.messages import Message
+from rag_resources.core.places import Place
+from rag_resources.core.temporal_context import Change
+from rag_resources.core.types import RetrievalResult
+from rag_resources.languages.formats import day, month, percent
+from rag_resources.languages.messages import render
+
+_SHOWN_CHANGES = 3
+_TITLE_CHARS = 120
+
+
+def origin_of(result: RetrievalResult, language: str) -> str:
+    """Return where a passage is from, on one line in the answer's language.
+
+    Such as "ventas.xlsx, hoja Ventas, celda C12, fecha: 15 dic 2025, tendencia: +25 % frente a
+    noviembre".
+    """
+    title = result.document.document if result.document else result.title
+    parts = [" ".join(title.split())[:_TITLE_CHARS]]
+    if result.place:
+        parts += [render(_place(each), language) for each in result.place.places]
+    changes = _latest(result.document.changes) if result.document else []
+    moment = max(own.reading.day for own in changes) if changes else result.created_at
+    if moment:
+        date = day(moment, language)
+        parts.append(render(Message.ORIGIN_DATE.format(date=date), language))
+    if changes:
+        told = "; ".join(_trend(change, language, named=len(changes) > 1) for change in changes)
+        parts.append(render(Message.ORIGIN_TREND.format(trend=told), language))
+    return ", ".join(filter(None, parts))
+
+
+def _place(place: Place) -> str:
+    if place.sheet is None:
+        return Message.PLACE_PAGE.format(page=place.page)
+    first, last = place.cells[0], place.cells[-1]
+    if first == last:
+        return Message.ORIGIN_CELL.format(sheet=place.sheet, cell=first)
+    return Message.ORIGIN_CELLS.format(sheet=place.sheet, first=first, last=last)
+
+
+def _latest(changes: tuple[Change, ...]) -> list[Change]:
+    """Return the last known change of each column, of three columns at most."""
+    known = [own for own in changes if own.change is not None]
+    known.sort(key=lambda own: (own.column, own.reading.day))
+    by_column = groupby(known, key=lambda own: own.column)
+    return [list(own)[-1] for _, own in by_column][:_SHOWN_CHANGES]
+
+
+def _trend(change: Change, language: str, *, named: bool) -> str:
+    assert change.change is not None
+    assert change.previous is not None
+    before, now = change.previous.day, change.reading.day
+    follows = (now.year - before.year) * 12 + now.month - before.month
+    period = month(before, language) if 0 < follows < 12 else day(before, language)
+    told = Message.ORIGIN_CHANGE.format(
+        change=percent(float(change.change), language), period=period
+    )
+    trend = render(told, language)
+    return f"{change.column} {trend}" if named else trend

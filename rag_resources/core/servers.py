@@ -1,0 +1,21 @@
+"""Addresses of the model servers, as the settings name them and providers use them."""
+
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where the models of servers are.
+
+    Attributes:
+        ollama_host: Address of the Ollama server; None is this machine's.
+        openai_base_url: Address of the OpenAI-compatible server, up to the version; None: there is
+            none, so that notes are sent nowhere by mistake.
+        openai_api_key: Its key, if it wants one.
+    """
+
+    ollama_host: str | None = None
+    openai_base_url: str | None = None
+    openai_api_key: SecretStr | None = None

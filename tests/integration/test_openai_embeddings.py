@@ -1,0 +1,115 @@
+"""Embeddings of an OpenAI-compatible server over real HTTP, against all its failures."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from rag_resources.core.errors import (
+    InvalidEmbeddingError,
+    ModelMissingError,
+    ProviderUnavailableError,
+)
+from rag_resources.core.servers import Servers
+from rag_resources.providers.openai_embeddings import OpenAIEmbedder
+from rag_resources.providers.prefixes import Prefixes
+from rag_resources.providers.registry import build_embedder
+from tests.ollama_server import Fault, embed_words
+from tests.openai_server import OpenAIServer
+
+PATH = "/v1/embeddings"
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    """A server with models of different dimensions."""
+    models = {"small:latest": 3, "nomic-embed-text:latest": 768, "x:latest": 1024}
+    with OpenAIServer(embedding_models=models) as running:
+        yield running
+
+
+@pytest.fixture
+def embedder(server: OpenAIServer) -> Iterator[OpenAIEmbedder]:
+    with OpenAIEmbedder("nomic-embed-text", base_url=server.base_url) as built:
+        yield built
+
+
+def test_texts_go_in_batches_of_100_and_vectors_come_in_their_order(
+    server: OpenAIServer, embedder: OpenAIEmbedder
+) -> None:
+    texts = [f"texto número {number}" for number in range(250)]
+    vectors = embedder.embed_passages(texts)
+    assert [len(body["input"]) for body in server.requests_to(PATH)] == [100, 100, 50]
+    assert vectors.shape == (250, 768)
+    expected = np.array([embed_words(text, 768) for text in texts])
+    assert np.allclose(vectors, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("model", "dimension"), [("small", 3), ("x", 1024)])
+def test_any_dimension_is_taken(server: OpenAIServer, model: str, dimension: int) -> None:
+    with OpenAIEmbedder(model, base_url=server.base_url) as embedder:
+        assert embedder.info.dimension == dimension
+        assert embedder.info.name == f"openai_{model}"
+        assert embedder.embed_queries(["uno", " ", "\0"]).shape == (3, dimension)
+        assert embedder.embed_queries([]).shape == (0, dimension)
+
+
+def test_prefixes_are_put_before_texts_and_change_the_digest(server: OpenAIServer) -> None:
+    prefixes = Prefixes("pregunta: ", "pasaje: ")
+    with OpenAIEmbedder("small", base_url=server.base_url, prefixes=prefixes) as embedder:
+        embedder.embed_queries(["uno"])
+        embedder.embed_passages(["dos"])
+        sent = [body["input"] for body in server.requests_to(PATH)]
+        assert sent == [["pregunta: uno"], ["pasaje: dos"]]
+        with OpenAIEmbedder("small", base_url=server.base_url) as plain:
+            assert plain.info.digest != embedder.info.digest
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.DIMENSION, Fault.COUNT, Fault.RAGGED, Fault.NAN, Fault.ZERO]
+)
+def test_invalid_vectors_are_refused(
+    server: OpenAIServer, embedder: OpenAIEmbedder, fault: Fault
+) -> None:
+    embedder.embed_passages(["uno"])
+    server.inject(fault)
+    with pytest.raises((InvalidEmbeddingError, ProviderUnavailableError)):
+        embedder.embed_passages(["uno", "dos"])
+
+
+def test_a_busy_server_is_waited_for(server: OpenAIServer, embedder: OpenAIEmbedder) -> None:
+    server.retry_after = 0
+    server.inject(Fault.STATUS, times=2, status=429)
+    assert embedder.embed_passages(["uno"]).shape == (1, 768)
+    assert len(server.requests) == 3
+
+
+def test_a_missing_model_is_named(server: OpenAIServer) -> None:
+    with (
+        OpenAIEmbedder("nada", base_url=server.base_url) as embedder,
+        pytest.raises(ModelMissingError, match="nada"),
+    ):
+        _ = embedder.info
+
+
+def test_the_registry_builds_it_by_name_and_by_short_name() -> None:
+    servers = Servers(openai_base_url="http://a:1/v1")
+    large = build_embedder("openai_text_embedding_3_large", servers)
+    assert large is build_embedder("openai:text-embedding-3-large", servers)
+    assert build_embedder("openai_mi_modelo", servers) is build_embedder(
+        "openai:mi_modelo", servers
+    )
+
+
+@pytest.mark.ollama
+def test_a_real_server_embeds() -> None:
+    address = os.environ.get("OPENAI_BASE_URL")
+    if not address:
+        pytest.skip("OPENAI_BASE_URL is not set")
+    name = os.environ.get("OPENAI_EMBEDDING_MODEL", "default")
+    key = SecretStr(os.environ.get("OPENAI_API_KEY", ""))
+    with OpenAIEmbedder(name, base_url=address, api_key=key) as embedder:
+        vectors = embedder.embed_passages(["El gato duerme.", "La bolsa sube."])
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
