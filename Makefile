@@ -21,7 +21,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -39,6 +39,9 @@ run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only
 
 ui: $(READY)  ## Serve the Dagster UI with its daemon
 	@$(BIN)/python -m rag_assets ui
+
+serve: $(READY)  ## Serve the HTTP API
+	@$(BIN)/rag serve
 
 test: $(READY)  ## Run all tests
 	$(BIN)/python $(TESTS)

@@ -43,10 +43,11 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
 
 def describe_problems(error: ValidationError) -> list[str]:
     """Return every problem that pydantic found, in Spanish, with the dotted path of its field."""
-    return [_describe(detail) for detail in error.errors(include_url=False)]
+    return [describe_problem(detail) for detail in error.errors(include_url=False)]
 
 
-def _describe(detail: ErrorDetails) -> str:
+def describe_problem(detail: ErrorDetails) -> str:
+    """Return one problem that pydantic found; see `describe_problems`."""
     # If a key itself is invalid, pydantic adds the step "[key]".
     steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."
