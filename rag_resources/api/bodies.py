@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
 from rag_resources.core.filters import RetrievalFilters
@@ -41,9 +41,9 @@ class Search(Body):
     """
 
     query: Question
-    configuration: Annotated[str, Field(max_length=100)] | None = None
+    configuration: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     config: dict[str, Any] = {}
-    top_k: Annotated[int, Field(ge=1, le=50)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=50, strict=True)] | None = None
     filters: FiltersInCamelCase | None = None
     language: Literal["es", "fr", "en"] | None = None
 
@@ -51,17 +51,17 @@ class Search(Body):
 class AnswerRequest(Search):
     """A question to answer; with `stream` sentence by sentence, as server-sent events."""
 
-    stream: bool = False
+    stream: StrictBool = False
 
 
 class QueryRequest(Body):
     """The request of `/api/v1/query`."""
 
     query: Question
-    top_k: Annotated[int, Field(ge=1)] | None = None
+    top_k: Annotated[int, Field(ge=1, strict=True)] | None = None
     source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     tags: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field((), max_length=20)
-    similarity_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    similarity_threshold: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
 
 
 class ChatMessage(BaseModel):
@@ -88,7 +88,7 @@ class ChatRequest(BaseModel):
 
     model: Annotated[str, Field(min_length=1, max_length=100)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=1_000)]
-    stream: bool = False
+    stream: StrictBool = False
 
 
 class GoldenBody(Body):
@@ -99,7 +99,7 @@ class GoldenBody(Body):
     relevant_notes: list[str] | None = None
     expected_answer: str | None = None
     category: str | None = None
-    difficulty: int | None = None
+    difficulty: Annotated[int, Field(strict=True)] | None = None
     tags: list[str] | None = None
     places: list[dict[str, Any]] | None = None
 

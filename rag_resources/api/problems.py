@@ -123,9 +123,25 @@ def _described(detail: Any) -> str:
         return Message.API_JSON_INVALID
     if not path and detail["type"] in {"model_attributes_type", "model_type", "dict_type"}:
         return Message.API_BODY_TYPE
-    kept = path if place in {"body", "query", "path", "header"} else [place, *path]
+    kept = path or [place]
     located: Any = {**detail, "loc": tuple(kept)}
     return describe_problem(located)
+
+
+def _http_problem(request: Request, error: HTTPException) -> ProblemError:
+    """Return the problem of what FastAPI itself refuses."""
+    path, status = shown(request.url.path), HTTPStatus(error.status_code)
+    if status is HTTPStatus.NOT_FOUND:
+        return ProblemError(status, Message.API_NOT_FOUND.format(path=path))
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        # One path may be several routes, each with its own method: the schema has them together.
+        route = getattr(request.scope.get("route"), "path_format", "")
+        methods = (name.upper() for name in request.app.openapi()["paths"].get(route, {}))
+        message = Message.API_METHOD.format(path=path, method=shown(request.method))
+        return ProblemError(status, message, headers={"Allow": ", ".join(sorted(methods))})
+    is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    message = Message.API_INTERNAL if is_ours else Message.API_INVALID_BODY
+    return ProblemError(status, message, headers=error.headers)
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -151,15 +167,7 @@ def add_handlers(app: FastAPI) -> None:
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        path, status = shown(request.url.path), HTTPStatus(error.status_code)
-        message: str = Message.API_INTERNAL
-        if status is HTTPStatus.NOT_FOUND:
-            message = Message.API_NOT_FOUND.format(path=path)
-        elif status is HTTPStatus.METHOD_NOT_ALLOWED:
-            message = Message.API_METHOD.format(path=path, method=shown(request.method))
-        elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            message = Message.API_INVALID_BODY
-        return respond(request, ProblemError(status, message, headers=error.headers))
+        return respond(request, _http_problem(request, error))
 
     app.add_exception_handler(ProblemError, on_problem)
     app.add_exception_handler(RagError, on_rag_error)

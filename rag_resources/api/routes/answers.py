@@ -14,7 +14,7 @@ from rag_resources.application.answers import Asked
 
 router = APIRouter(tags=["answers"])
 
-EVENTS = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+EVENTS: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
 @router.post("/v1/answers", response_model=dict[str, Any], responses={200: EVENTS})

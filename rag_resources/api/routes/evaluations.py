@@ -33,7 +33,7 @@ def list_evaluations(
     return JSONResponse({"evaluations": [_as_json(each) for each in found]})
 
 
-@router.get("/v1/evaluations/{evaluation_id}", response_model=EvaluationRow)
+@router.get("/v1/evaluations/{evaluation_id:uuid}", response_model=EvaluationRow)
 def show(request: Request, caller: Reader, evaluation_id: UUID) -> JSONResponse:
     """Show an evaluation."""
     with request.app.state.tenants.of(caller.tenant) as app:
