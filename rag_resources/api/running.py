@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 
 import uvicorn
@@ -55,8 +56,9 @@ def serve(settings: Settings, port: int) -> None:
     """Serve until SIGTERM or SIGINT; then answer what is in flight, and return."""
     # uvicorn sends itself the signal again once it is done: that is a regular end, with code 0.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with TemporaryDirectory(prefix="rag-metrics-") as folder:
+    with ExitStack() as stack:
         if settings.api_workers > 1:  # read by prometheus_client when it is imported, in a worker
+            folder = stack.enter_context(TemporaryDirectory(prefix="rag-metrics-"))
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         uvicorn.run(
             "rag_resources.api.app:create",
