@@ -11,6 +11,8 @@ KILLS ?= 100
 KILL_LOG ?= build/kills.jsonl
 DOCUMENT_KILLS ?= 50
 EXAMPLES ?= 10000
+API_URL ?= http://127.0.0.1:8000
+CASES ?= 150
 RESULTS ?= build/bench
 TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
@@ -22,7 +24,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui test coverage crash fuzz mutation check bench bench-data bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage crash fuzz api-cases mutation check bench bench-data bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -41,6 +43,9 @@ run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only
 ui: $(READY)  ## Serve the Dagster UI with its daemon
 	@$(BIN)/python -m rag_assets ui
 
+serve: $(READY)  ## Serve the HTTP API
+	@$(BIN)/rag serve
+
 test: $(READY)  ## Run all tests
 	$(BIN)/python $(TESTS)
 
@@ -56,6 +61,9 @@ crash: $(READY)  ## Kill indexing CRASHES times and reading documents DOCUMENT_K
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)
 	HYPOTHESIS_PROFILE=fuzz EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m fuzz tests/fuzz --numprocesses $(WORKERS)
+
+api-cases: $(READY)  ## Ask the API that serves at API_URL thousands of times, as its schema allows and forbids
+	$(BIN)/schemathesis run $(API_URL)/openapi.json --phases coverage,fuzzing --max-examples $(CASES) --exclude-checks positive_data_acceptance
 
 mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (half an hour)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'

@@ -16,6 +16,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
@@ -63,6 +64,12 @@ def _files_url(value: str) -> str:
     return value
 
 
+def _rate(value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,8}/(second|minute|hour|day)", value):
+        raise ValueError(Message.SETTINGS_RATE)
+    return value
+
+
 OptionalPath = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 OptionalUrl = Annotated[
     Annotated[str, AfterValidator(_files_url)] | None, BeforeValidator(lambda value: value or None)
@@ -75,6 +82,13 @@ OptionalJudge = Annotated[
     Literal["embedded", "llm"] | None, BeforeValidator(lambda value: value or None)
 ]
 OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
+OptionalShare = Annotated[
+    Annotated[float, Field(ge=0, le=1)] | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+]
+OptionalRate = Annotated[
+    Annotated[str, AfterValidator(_rate)] | None, BeforeValidator(lambda value: value or None)
+]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
@@ -134,6 +148,18 @@ class Settings(BaseSettings):
         migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
         ui_host: Address of the Dagster webserver, which has no login of its own.
         ui_port: Port of the webserver; None uses a free one.
+        api_host: Address of the HTTP API.
+        api_port: Its port; None uses a free one.
+        api_workers: Its processes; each has the models in memory.
+        api_threads: Questions that each of them works on at once.
+        api_queue: Questions that may wait for that in each; further ones are refused.
+        api_max_body_kb: Longest body of a request.
+        api_rate_limit: Requests of each key, as `600/minute`; None sets no limit.
+        api_tenants: Tenants that each process has open at once.
+        query_topk_default: Passages of `/api/v1/query`, if a request does not say.
+        query_topk_max: Most passages of it.
+        query_similarity_threshold: Lowest cosine there; None uses the model's own.
+        query_mode: How it searches.
     """
 
     model_config = SettingsConfigDict(
@@ -183,6 +209,24 @@ class Settings(BaseSettings):
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None
+    api_host: str = "127.0.0.1"
+    api_port: OptionalPort = 8000
+    api_workers: int = Field(1, ge=1, le=64)
+    api_threads: int = Field(4, ge=1, le=20)
+    api_queue: int = Field(32, ge=0, le=10_000)
+    api_max_body_kb: int = Field(1_024, ge=1, le=1_048_576)
+    api_rate_limit: OptionalRate = None
+    api_tenants: int = Field(16, ge=1, le=1_000)
+    query_topk_default: int = Field(5, ge=1, le=50)
+    query_topk_max: int = Field(50, ge=1, le=50)
+    query_similarity_threshold: OptionalShare = None
+    query_mode: Literal["semantic", "fulltext", "hybrid"] = "hybrid"
+
+    @model_validator(mode="after")
+    def _query_sizes(self) -> "Settings":
+        if self.query_topk_default > self.query_topk_max:
+            raise ValueError(Message.SETTINGS_QUERY_TOPK)
+        return self
 
     @field_validator("notes_source_name", "documents_source_name")
     @classmethod

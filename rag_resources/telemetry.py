@@ -48,6 +48,26 @@ def span(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
     return _NOTHING if provider is None else _traced(provider, name, attributes)
 
 
+@contextmanager
+def continued(traceparent: str | None) -> Iterator[None]:
+    """Make the spans of a block children of a caller's span, if traces are on.
+
+    Args:
+        traceparent: The header of W3C Trace Context; None or an invalid one continues nothing.
+    """
+    if traceparent is None or _provider() is None:
+        yield
+        return
+    from opentelemetry.context import attach, detach
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    token = attach(TraceContextTextMapPropagator().extract({"traceparent": traceparent}))
+    try:
+        yield
+    finally:
+        detach(token)
+
+
 def flush() -> None:
     """Send the recorded traces; waits at most `FLUSH_S` seconds for the collector."""
     provider = _provider()

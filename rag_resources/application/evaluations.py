@@ -44,6 +44,7 @@ from rag_resources.store.evaluations import (
     fetch_evaluation,
     latest_evaluation,
     latest_evaluations,
+    list_evaluations,
 )
 
 
@@ -165,6 +166,16 @@ class Evaluations:
         """Return the newest evaluation of every configuration."""
         with self.database.transaction() as connection:
             return latest_evaluations(connection)
+
+    def find(self, evaluation_id: UUID) -> StoredEvaluation | None:
+        """Return an evaluation by its id; None if there is none."""
+        with self.database.transaction() as connection:
+            return fetch_evaluation(connection, evaluation_id)
+
+    def newest(self, *, config_hash: str | None, limit: int) -> list[StoredEvaluation]:
+        """Return the newest evaluations, of one configuration hash if it is given."""
+        with self.database.transaction() as connection:
+            return list_evaluations(connection, config_hash=config_hash, limit=limit)
 
     def stale(self, configurations: Mapping[str, NamedConfiguration]) -> list[str]:
         """Return the configurations without an undisturbed evaluation of the present state."""

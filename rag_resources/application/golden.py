@@ -14,6 +14,7 @@ from rag_resources.golden.editing import add_entry, delete_entries, find_entry, 
 from rag_resources.golden.files import (
     export_golden,
     import_golden,
+    import_rows,
     import_squad,
     read_golden,
     restore_golden,
@@ -53,6 +54,28 @@ class Golden:
         """
         return import_golden(
             self.database, path, tenant=self.settings.tenant, replace=replace, run_id=run_id
+        )
+
+    def import_rows(self, raw: Any, *, name: str, origin: str, replace: bool) -> GoldenImport:
+        """Import what a file would hold, all of it or nothing.
+
+        Args:
+            raw: A list of entries, or a mapping with one under `entries`.
+            name: What errors call it; the source of its entries too.
+            origin: What the history names as the cause.
+            replace: As `import_file`.
+
+        Raises:
+            InvalidGoldenDatasetError: An entry is not valid; nothing changed.
+        """
+        return import_rows(
+            self.database,
+            raw,
+            name=name,
+            tenant=self.settings.tenant,
+            source=name,
+            origin=origin,
+            replace=replace,
         )
 
     def import_squad(

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
     from rag_resources.application.indexing import Indexing
+    from rag_resources.application.keys import Keys
     from rag_resources.application.migration import Migration
     from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
@@ -123,6 +124,13 @@ class Application:
             measuring_pipeline=lambda: self.measuring_pipeline,
             judging=self.judging,
         )
+
+    @property
+    def keys(self) -> "Keys":
+        """The keys of the HTTP API."""
+        from rag_resources.application.keys import Keys
+
+        return Keys(self.database)
 
     @property
     def serving(self) -> "ServingConfiguration":
@@ -267,6 +275,7 @@ class Application:
         top_k: int | None = None,
         filters: RetrievalFilters | None = None,
         language: str | None = None,
+        deadline_ms: float = DEADLINE_MS,
     ) -> Answered:
         """Answer a question with a named configuration, or with the one that serves.
 
@@ -277,6 +286,7 @@ class Application:
             top_k: Number of passages; None uses the configuration's.
             filters: Conditions the notes must meet.
             language: Of the question; None uses the settings'.
+            deadline_ms: See `RetrievalPipeline.retrieve`.
 
         Raises:
             InvalidInputError: An argument is invalid; the message names it.
@@ -289,7 +299,12 @@ class Application:
         self.pipeline.warm_up(config)
         language = self.settings.answer_language if language is None else language
         response = self.pipeline.retrieve(
-            question, config, top_k=top_k, filters=filters, language=language
+            question,
+            config,
+            top_k=top_k,
+            filters=filters,
+            language=language,
+            deadline_ms=deadline_ms,
         )
         self.retrieval_log.record(config, response)
         confidence = self.confidences.judge(
@@ -298,7 +313,7 @@ class Application:
             response,
             is_filtered=filters is not None and not filters.is_empty,
             top_k=top_k,
-            deadline=Deadline.after(max(0.0, DEADLINE_MS - response.latency_ms), time.monotonic),
+            deadline=Deadline.after(max(0.0, deadline_ms - response.latency_ms), time.monotonic),
         )
         messages = (*chosen.messages, *response.messages)
         return Answered(chosen.label, replace(response, messages=messages, confidence=confidence))

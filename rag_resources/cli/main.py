@@ -22,11 +22,13 @@ from rag_resources.cli import (
     fusion,
     golden,
     ingest,
+    key,
     migration,
     notes,
     promote,
     report,
     retrieve,
+    serve,
     server,
     status,
 )
@@ -70,12 +72,14 @@ command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "calibrate", Message.HELP_CALIBRATE)(calibrate.calibrate)
 command(app, "promote", Message.HELP_PROMOTE)(promote.promote)
 command(app, "compare", Message.HELP_COMPARE)(compare.compare)
+command(app, "serve", Message.HELP_SERVE)(serve.serve)
 command(app, "report", Message.HELP_REPORT)(report.report)
 command(app, "experiment", Message.HELP_EXPERIMENT)(experiment.experiment)
 app.add_typer(fusion.app)
 app.add_typer(notes.app)
 app.add_typer(documents.app)
 app.add_typer(golden.app)
+app.add_typer(key.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
 app.add_typer(content_settings.app)

@@ -14,6 +14,7 @@ from pydantic import (
     StrictInt,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
@@ -64,6 +65,8 @@ MetadataValue = Annotated[
     LongText | LongNumber | Number | StrictBool | None,
     WrapValidator(_in_one_problem),
     AfterValidator(_findable),
+    # The bounds of `LongNumber` are no numbers of JSON Schema's readers.
+    WithJsonSchema({"anyOf": [{"type": name} for name in ("string", "number", "boolean", "null")]}),
 ]
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 """A date, or a date and time; in UTC by default, like the monthly partitions."""
@@ -117,3 +120,44 @@ def parse_filters(raw: Any) -> RetrievalFilters:
         raise InvalidFiltersError(
             Message.INVALID_FILTERS, describe_problems(error, RetrievalFilters)
         ) from error
+
+
+def narrowed(allowed: RetrievalFilters, asked: RetrievalFilters) -> RetrievalFilters | None:
+    """Combine filters that always hold with those of a request.
+
+    Returns:
+        Filters that only notes meet which meet both; None if the request names something that the
+        others exclude by name.
+    """
+    source = allowed.source or asked.source
+    note_ids = allowed.note_ids or asked.note_ids
+    if allowed.note_ids and asked.note_ids:
+        note_ids = tuple(sorted(set(allowed.note_ids) & set(asked.note_ids)))
+    metadata = {**asked.metadata, **allowed.metadata}
+    conflict = (
+        (asked.source and asked.source != source)
+        or (asked.note_ids and not note_ids)
+        or any(_differ(metadata[name], value) for name, value in asked.metadata.items())
+    )
+    if conflict:
+        return None
+    fields = {
+        "source": source,
+        "tags": tuple(dict.fromkeys((*allowed.tags, *asked.tags))),
+        "note_ids": note_ids,
+        "excluded_note_ids": (*allowed.excluded_note_ids, *asked.excluded_note_ids),
+        "created_from": max(filter(None, (allowed.created_from, asked.created_from)), default=None),
+        "created_until": min(
+            filter(None, (allowed.created_until, asked.created_until)), default=None
+        ),
+        "metadata": metadata,
+    }
+    try:
+        return RetrievalFilters.model_validate(fields)
+    except ValidationError:  # No time is in both periods, or there are too many conditions.
+        return None
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two JSON values differ; `1 == True` in Python."""
+    return bool(one != other) or isinstance(one, bool) != isinstance(other, bool)

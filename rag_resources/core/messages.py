@@ -159,6 +159,8 @@ class Message:
     # settings.toml
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
+    SETTINGS_QUERY_TOPK: Template
+    SETTINGS_RATE: Template
     SETTINGS_HOME: Template
     SETTINGS_FILES_URL: Template
     SETTINGS_MISSPELT: Template
@@ -885,6 +887,63 @@ class Message:
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template
     ORIGIN_PROMOTION: Template
+
+    # api.toml
+    API_TITLE: Template
+    API_INTERNAL: Template
+    API_NOT_FOUND: Template
+    API_METHOD: Template
+    API_INVALID_BODY: Template
+    API_JSON_INVALID: Template
+    API_BODY_TYPE: Template
+    API_BODY_TOO_LARGE: Template
+    API_BUSY: Template
+    API_LATE: Template
+    API_UNAVAILABLE: Template
+    API_STARTING: Template
+    API_KEY_MISSING: Template
+    API_KEY_INVALID: Template
+    API_ROLE: Template
+    API_SCOPED: Template
+    API_OUTSIDE_SCOPE: Template
+    API_TOO_MANY: Template
+    API_TENANTS_FULL: Template
+    API_NO_RESULTS: Template
+    API_TOPK_MAX: Template
+    API_CHAT_NO_QUESTION: Template
+    API_CHAT_MODEL: Template
+    API_GOLDEN_UNKNOWN: Template
+    API_EVALUATION_UNKNOWN: Template
+    API_NEEDS_KEYS: Template
+    API_OPEN: Template
+    API_SERVING: Template
+    API_PORT_TAKEN: Template
+    API_DOCS_INTRO: Template
+    KEY_NAME_INVALID: Template
+    KEY_UNKNOWN: Template
+    KEY_ROLE_UNKNOWN: Template
+    KEY_NOT_WHOLE: Template
+    KEY_CREATED: Template
+    KEY_REVOKED: Template
+    KEY_NONE: Template
+    KEY_VALID: Template
+    KEY_IS_REVOKED: Template
+    COLUMN_KEY_ID: Template
+    COLUMN_KEY_NAME: Template
+    COLUMN_KEY_ROLE: Template
+    COLUMN_KEY_STATE: Template
+    COLUMN_KEY_CREATED: Template
+    HELP_KEY: Template
+    HELP_KEY_CREATE: Template
+    HELP_KEY_LIST: Template
+    HELP_KEY_REVOKE: Template
+    HELP_KEY_SCOPE: Template
+    HELP_KEY_NAME: Template
+    HELP_KEY_ROLE: Template
+    HELP_KEY_ID: Template
+    HELP_KEY_WHOLE: Template
+    HELP_KEY_HOURS: Template
+    HELP_SERVE: Template
 
     # server.toml
     SERVER_NOT_INITIALISED: Template

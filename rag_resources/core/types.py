@@ -193,7 +193,10 @@ class RetrievalResult:
             "score": self.score,
             "metadata": {
                 "chunkIndex": self.chunk_index,
-                "matchedChunkBounds": list(self.matched_bounds),
+                "matchedChunkBounds": {
+                    "start": self.matched_bounds[0],
+                    "end": self.matched_bounds[1],
+                },
                 "startChar": self.start_char,
                 "endChar": self.end_char,
                 "retrievalMethod": self.retrieval_method,

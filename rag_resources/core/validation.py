@@ -49,10 +49,11 @@ def describe_problems(error: ValidationError, model: type[BaseModel] | None = No
         error: What pydantic found.
         model: What was validated; with it, the known name nearest to an unknown one is told.
     """
-    return [_describe(detail, model) for detail in error.errors(include_url=False)]
+    return [describe_problem(detail, model) for detail in error.errors(include_url=False)]
 
 
-def _describe(detail: ErrorDetails, model: type[BaseModel] | None) -> str:
+def describe_problem(detail: ErrorDetails, model: type[BaseModel] | None = None) -> str:
+    """Return one problem that pydantic found; see `describe_problems`."""
     # If a key itself is invalid, pydantic adds the step "[key]".
     steps = [shown(step) for step in detail["loc"] if step != "[key]"]
     path = ".".join(steps) or "."

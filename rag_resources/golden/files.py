@@ -44,7 +44,7 @@ def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEn
     """
     raw = load_json(path)
     with database.transaction() as connection:
-        return _parse(connection, raw, path, tenant)
+        return _parse(connection, raw, str(path), tenant)
 
 
 def import_golden(
@@ -67,17 +67,48 @@ def import_golden(
             are kept, as `import_entries` describes.
         run_id: Dagster's run, if any, for the history.
     """
-    raw = load_json(path)
+    return import_rows(
+        database,
+        load_json(path),
+        name=str(path),
+        tenant=tenant,
+        source=str(path.resolve()),
+        origin=f"{path.name} ({run_id})" if run_id else path.name,
+        replace=replace,
+    )
+
+
+def import_rows(
+    database: Database,
+    raw: Any,
+    *,
+    name: str,
+    tenant: str,
+    source: str,
+    origin: str,
+    replace: bool = False,
+) -> GoldenImport:
+    """Import what a file holds; see `import_golden`.
+
+    Args:
+        database: Open.
+        raw: A list of entries, or a mapping with one under `entries`.
+        name: What errors call it.
+        tenant: Whose notes the questions refer to.
+        source: What the entries come from: a later import from there replaces them.
+        origin: What the history names as the cause.
+        replace: As `import_golden`.
+    """
     with database.transaction() as connection:
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
-        entries = _parse(connection, raw, path, tenant, may_be_empty=bool(orphaned))
+        entries = _parse(connection, raw, name, tenant, may_be_empty=bool(orphaned))
         return import_entries(
             connection,
             entries,
-            source=str(path.resolve()),
+            source=source,
             orphaned=orphaned,
             replace=replace,
-            origin=f"{path.name} ({run_id})" if run_id else path.name,
+            origin=origin,
         )
 
 
@@ -207,17 +238,17 @@ def _names(row: Any) -> set[str]:
 
 
 def _parse(
-    connection: Connection, raw: Any, path: Path, tenant: str, *, may_be_empty: bool = False
+    connection: Connection, raw: Any, name: str, tenant: str, *, may_be_empty: bool = False
 ) -> list[GoldenEntry]:
-    raw = name_notes_of_pages(connection, raw, origin=str(path), tenant=tenant)
+    raw = name_notes_of_pages(connection, raw, origin=name, tenant=tenant)
     entries = parse_golden(
         raw,
-        origin=str(path),
+        origin=name,
         resolve_note=lambda name: find_note(connection, name, tenant=tenant),
         content_of=lambda found: note_content(connection, found),
     )
     if not entries and not may_be_empty:  # importing no entries would delete all others
-        raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=path), [])
+        raise InvalidGoldenDatasetError(Message.GOLDEN_FILE_EMPTY.format(path=name), [])
     return entries
 
 

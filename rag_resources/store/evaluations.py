@@ -130,6 +130,14 @@ def latest_evaluations(connection: Connection) -> list[StoredEvaluation]:
     return [stored_evaluation(row) for row in queries().latest_evaluations(connection)]
 
 
+def list_evaluations(
+    connection: Connection, *, config_hash: str | None, limit: int
+) -> list[StoredEvaluation]:
+    """Return the newest evaluations, of one configuration hash if it is given."""
+    rows = queries().list_evaluations(connection, config_hash=config_hash, row_limit=limit)
+    return [stored_evaluation(row) for row in rows]
+
+
 def stored_evaluation(row: Any) -> StoredEvaluation:
     """Return a row of `evaluation_results` as a core object."""
     found = StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))

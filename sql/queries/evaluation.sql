@@ -53,6 +53,14 @@ WHERE e.configuration = :configuration AND e.tenant_id = current_tenant() ORDER 
 -- returns: the columns of evaluation_results
 SELECT e.* FROM evaluation_results AS e WHERE e.id = :evaluation_id AND e.tenant_id = current_tenant();
 
+-- name: list_evaluations
+-- The newest evaluations, of one configuration hash or of all, ties by id.
+-- params:  config_hash text or null, row_limit int
+-- returns: the columns of evaluation_results
+SELECT e.* FROM evaluation_results AS e
+WHERE e.tenant_id = current_tenant() AND (:config_hash::text IS NULL OR e.config_hash = :config_hash)
+ORDER BY e.created_at DESC, e.id LIMIT :row_limit;
+
 -- name: latest_evaluations
 -- The newest evaluation of every configuration.
 -- returns: the columns of evaluation_results

@@ -250,7 +250,8 @@ def test_property_05_every_result_is_complete(
             written_out[key] is not None
             for key in ("chunkId", "noteId", "content", "expandedContent", "score", "createdAt")
         )
-        assert written_out["metadata"]["matchedChunkBounds"] == list(result.matched_bounds)
+        start, end = result.matched_bounds
+        assert written_out["metadata"]["matchedChunkBounds"] == {"start": start, "end": end}
         assert written_out["metadata"]["retrievalMethod"]
     reranked = [result.rerank_score is not None for result in results]
     if not config.reranks or "rerank" in response.degraded:

@@ -38,7 +38,7 @@ def test_a_result_says_all_of_itself_in_json() -> None:
         "score": 0.75,
         "metadata": {
             "chunkIndex": 4,
-            "matchedChunkBounds": [7, 15],
+            "matchedChunkBounds": {"start": 7, "end": 15},
             "startChar": 120,
             "endChar": 128,
             "retrievalMethod": "semantic+fulltext",

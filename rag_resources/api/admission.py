@@ -1,0 +1,68 @@
+"""A bounded queue in front of the models: who cannot be answered in time is refused at once."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from http import HTTPStatus
+from typing import TypeVar
+
+from rag_resources.api.metrics import QUEUED, REFUSED
+from rag_resources.api.problems import later
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.messages import Message
+from rag_resources.retrieval.pipeline import DEADLINE_MS
+
+ResultT = TypeVar("ResultT")
+
+
+class Admission:
+    """The threads that search, and the requests that wait for one.
+
+    Args:
+        threads: Requests worked on at once.
+        waiting: Requests that may wait.
+    """
+
+    def __init__(self, *, threads: int, waiting: int) -> None:
+        self._threads = threads
+        self._limit = threads + waiting
+        self._admitted = 0
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="search")
+
+    async def run(self, arrived_at: float, work: Callable[[float], ResultT]) -> ResultT:
+        """Run work in one of the threads.
+
+        Args:
+            arrived_at: When the request arrived, by `time.monotonic`; its deadline counts from it.
+            work: Called with the milliseconds that are left.
+
+        Raises:
+            ProblemError: 503: the queue is full, or the deadline passed in it.
+        """
+        if self._admitted >= self._limit:
+            REFUSED.inc()
+            raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        deadline = Deadline(arrived_at + DEADLINE_MS / 1000, time.monotonic)
+        context = copy_context()
+
+        def begun() -> ResultT:
+            if deadline.expired:
+                REFUSED.inc()
+                raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
+            return context.run(work, deadline.remaining_ms)
+
+        self._admitted += 1
+        QUEUED.set(max(0, self._admitted - self._threads))
+        future = asyncio.get_running_loop().run_in_executor(self._executor, begun)
+        future.add_done_callback(self._done)
+        return await future
+
+    def _done(self, _: "asyncio.Future[ResultT]") -> None:
+        self._admitted -= 1
+        QUEUED.set(max(0, self._admitted - self._threads))
+
+    def close(self) -> None:
+        """Wait for what runs, and refuse further work."""
+        self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,102 @@
+"""Builds the HTTP application from settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from threading import Event, Thread
+from typing import Any
+
+import anyio.to_thread
+import structlog
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from rag_resources.api import problems
+from rag_resources.api.admission import Admission
+from rag_resources.api.identity import Door
+from rag_resources.api.middleware import EveryRequest
+from rag_resources.api.routes import answers, chat, evaluations, golden, health, retrieve
+from rag_resources.api.tenants import Tenants
+from rag_resources.application import Application
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+from rag_resources.logs import log_to_stderr
+from rag_resources.packaged import product_version
+from rag_resources.settings import Settings, load_settings
+
+_log = structlog.get_logger()
+_PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+_STATUSES = {
+    "400": "Invalid request",
+    "401": "No valid key",
+    "403": "Not allowed with this key",
+    "404": "Not there",
+    "413": "Body too large",
+    "429": "Too many requests with this key",
+    "503": "Busy, or something that is needed is down",
+    "504": "Not answered in time",
+    "default": "Any other problem",
+}
+
+
+def create() -> FastAPI:
+    """Build the application of a worker from the environment."""
+    log_to_stderr()
+    return build_app(load_settings())
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """Build the application; the database is opened when it starts."""
+
+    @asynccontextmanager
+    async def opened(app: FastAPI) -> AsyncIterator[None]:
+        tenants = await anyio.to_thread.run_sync(Tenants, settings)
+        admission = Admission(threads=settings.api_threads, waiting=settings.api_queue)
+        app.state.settings = settings
+        app.state.tenants = tenants
+        app.state.admission = admission
+        app.state.door = Door(settings, tenants.own.application)
+        app.state.warm = Event()
+        _start_warming(tenants.own.application, app.state.warm)
+        try:
+            yield
+        finally:
+            await anyio.to_thread.run_sync(admission.close)
+            await anyio.to_thread.run_sync(tenants.close)
+
+    app = FastAPI(
+        title=Message.API_TITLE,
+        version=product_version(),
+        lifespan=opened,
+        docs_url=None,
+        redoc_url=None,
+        responses={
+            status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()
+        },
+    )
+    for module in (retrieve, answers, chat, golden, evaluations, health):
+        app.include_router(module.router)
+    problems.add_handlers(app)
+    app.add_middleware(EveryRequest, max_body_kb=settings.api_max_body_kb)
+
+    def schema() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = get_openapi(title=app.title, version=app.version, routes=app.routes)
+            made["components"]["schemas"]["Problem"] = dict(problems.SCHEMA)
+            app.openapi_schema = made
+        return app.openapi_schema
+
+    app.openapi = schema  # type: ignore[method-assign]
+    return app
+
+
+def _start_warming(application: Application, warm: Event) -> None:
+    """Load the models of what serves before the first question."""
+
+    def load() -> None:
+        try:
+            application.retrieve("¿?")
+        except RagError as error:  # The first question that needs it says so.
+            _log.warning("not_warm", error=type(error).__name__)
+        warm.set()
+
+    Thread(target=load, name="warm-up", daemon=True).start()

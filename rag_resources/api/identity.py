@@ -1,0 +1,213 @@
+"""Who asks: the key of a request, the tenant and role it stands for, and how often it may ask."""
+
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
+from math import ceil
+from threading import Lock
+from typing import Annotated
+
+import structlog
+from cachetools import TTLCache
+from fastapi import Depends, Request
+from limits import RateLimitItem, parse
+from limits.errors import StorageError
+from limits.storage import MemoryStorage, RedisStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from rag_resources.api.problems import ProblemError, later
+from rag_resources.application import Application
+from rag_resources.application.keys import KEY_CACHE_S
+from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
+from rag_resources.core.errors import InvalidFiltersError
+from rag_resources.core.filters import RetrievalFilters, narrowed, parse_filters
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings
+from rag_resources.store.api_keys import StoredKey
+
+_CACHED_KEYS = 10_000
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        key_id: Of its key; empty for this machine while there are no keys.
+        filters: What a scoped key restricts every search to; None for a whole key.
+    """
+
+    tenant: str
+    role: ApiRole
+    key_id: str = ""
+    filters: RetrievalFilters | None = None
+
+    def within(self, asked: RetrievalFilters | None) -> RetrievalFilters | None:
+        """Return the filters of a search of this caller.
+
+        Raises:
+            ProblemError: 403: the request names what the key does not show.
+        """
+        if self.filters is None:
+            return asked
+        found = narrowed(self.filters, asked or RetrievalFilters())
+        if found is None:
+            raise ProblemError(HTTPStatus.FORBIDDEN, Message.API_OUTSIDE_SCOPE)
+        return found
+
+
+class Door:
+    """Checks keys.
+
+    Args:
+        settings: The environment.
+        application: To look keys up.
+    """
+
+    def __init__(self, settings: Settings, application: Application) -> None:
+        self._settings = settings
+        self._application = application
+        self._known: TTLCache[str, StoredKey | None] = TTLCache(_CACHED_KEYS, KEY_CACHE_S)
+        self._open: TTLCache[str, bool] = TTLCache(1, KEY_CACHE_S)
+        self._lock = Lock()
+        self._limiter = _limiter(settings)
+        self._limit: RateLimitItem | None = (
+            parse(settings.api_rate_limit) if settings.api_rate_limit else None
+        )
+
+    def caller_of(self, request: Request) -> Caller:
+        """Return who sent a request.
+
+        Raises:
+            ProblemError: 401: there is no valid key; 429: it was used too often.
+        """
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if self._is_open(request):  # Some clients always send a key: it is not looked at.
+            caller = Caller(self._settings.tenant, ApiRole.OWNER)
+        elif given.strip() and scheme.lower() == "bearer":
+            caller = self._checked(given.strip())
+        else:
+            raise _unauthorized(Message.API_KEY_MISSING)
+        request.state.key_id = caller.key_id or None
+        self._count(caller)
+        return caller
+
+    def _checked(self, given: str) -> Caller:
+        presented = parse_key(given)
+        stored = self._stored(presented.key_id) if presented else None
+        if presented is None or stored is None:
+            raise _unauthorized(Message.API_KEY_INVALID)
+        if not presented.is_genuine(stored.secret_sha256):
+            raise _unauthorized(Message.API_KEY_INVALID)
+        if presented.scope is None:
+            return Caller(stored.tenant, stored.role, presented.key_id)
+        scope = read_scope(presented.scope)
+        if scope is None or scope.expires_at <= time.time():
+            raise _unauthorized(Message.API_KEY_INVALID)
+        try:
+            filters = parse_filters(scope.filters)
+        except InvalidFiltersError:
+            raise _unauthorized(Message.API_KEY_INVALID) from None
+        return Caller(stored.tenant, ApiRole.READER, presented.key_id, filters)
+
+    def _stored(self, key_id: str) -> StoredKey | None:
+        with self._lock:
+            if key_id in self._known:
+                return self._known[key_id]
+        found = self._application.keys.find(key_id)
+        with self._lock:
+            self._known[key_id] = found
+        return found
+
+    def _is_open(self, request: Request) -> bool:
+        """Whether a request needs no key: there are none, and it comes from this machine.
+
+        The name that it was sent to is checked too, or any web page could reach the API by a name
+        of its own that leads here.
+        """
+        host = request.client.host if request.client else ""
+        if not (is_loopback(host) and is_loopback(request.url.hostname or "")):
+            return False
+        with self._lock:
+            if "" in self._open:
+                return self._open[""]
+        found = not self._application.keys.any()
+        with self._lock:
+            self._open[""] = found
+        return found
+
+    def _count(self, caller: Caller) -> None:
+        if self._limit is None:
+            return
+        try:
+            if self._limiter.hit(self._limit, caller.key_id):
+                return
+        except StorageError as error:  # Without Redis nobody is counted rather than refused.
+            _log.warning("rate_limit_off", error=type(error).__name__)
+            return
+        reset_at = self._limiter.get_window_stats(self._limit, caller.key_id).reset_time
+        seconds = max(1, ceil(reset_at - time.time()))
+        raise later(Message.API_TOO_MANY, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _limiter(settings: Settings) -> MovingWindowRateLimiter:
+    if settings.redis_url is None:
+        return MovingWindowRateLimiter(MemoryStorage())
+    return MovingWindowRateLimiter(
+        RedisStorage(
+            settings.redis_url.get_secret_value(),
+            wrap_exceptions=True,
+            socket_timeout=1.0,
+            socket_connect_timeout=1.0,
+        )
+    )
+
+
+def _unauthorized(message: str) -> ProblemError:
+    return ProblemError(HTTPStatus.UNAUTHORIZED, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _reader(request: Request) -> Caller:
+    caller: Caller = request.app.state.door.caller_of(request)
+    return caller
+
+
+def _needs(role: ApiRole, caller: Caller) -> Caller:
+    if caller.filters is not None:
+        raise ProblemError(HTTPStatus.FORBIDDEN, Message.API_SCOPED)
+    if not caller.role.covers(role):
+        message = Message.API_ROLE.format(role=caller.role.value, needed=role.value)
+        raise ProblemError(HTTPStatus.FORBIDDEN, message)
+    return caller
+
+
+def _whole_reader(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+    return _needs(ApiRole.READER, caller)
+
+
+def _writer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+    return _needs(ApiRole.WRITER, caller)
+
+
+def _owner(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+    return _needs(ApiRole.OWNER, caller)
+
+
+Searcher = Annotated[Caller, Depends(_reader)]
+"""Anyone with a key, scoped ones too."""
+Reader = Annotated[Caller, Depends(_whole_reader)]
+Writer = Annotated[Caller, Depends(_writer)]
+Owner = Annotated[Caller, Depends(_owner)]

@@ -1,0 +1,175 @@
+"""Errors as `application/problem+json` (RFC 9457), in Spanish, with `error` and `details`."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from rag_resources.core.errors import (
+    DatabaseError,
+    DeadlineExceededError,
+    DependencyOpenError,
+    InvalidInputError,
+    ProblemsError,
+    ProviderError,
+    RagError,
+)
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.core.texts import joined
+from rag_resources.core.validation import describe_problem
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "title": "Problem",
+    "required": ["type", "title", "status", "detail", "error", "details"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "error": {"type": "string"},
+        "details": {"type": "array", "items": {"type": "string"}},
+        "requestId": {"type": "string"},
+    },
+}
+
+_log = structlog.get_logger()
+
+
+class ProblemError(Exception):
+    """An answer with an error status.
+
+    Args:
+        status: The HTTP status.
+        message: What the caller is told.
+        details: One line per problem.
+        headers: Of the answer.
+    """
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        details: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.details = details
+        self.headers = headers
+
+
+def later(message: Any, *, seconds: int = RETRY_AFTER_S, status: HTTPStatus) -> ProblemError:
+    """Return the problem that tells a caller to come again; the message may name `{seconds}`."""
+    return ProblemError(
+        status, message.format(seconds=seconds), headers={"Retry-After": str(seconds)}
+    )
+
+
+def problem_of(error: RagError) -> ProblemError:
+    """Return what a caller is told of an error of the product.
+
+    Messages about the database name its address, which is for the operator alone.
+    """
+    if isinstance(error, ProblemsError):
+        return ProblemError(HTTPStatus.BAD_REQUEST, error.headline, error.problems)
+    if isinstance(error, InvalidInputError):
+        return ProblemError(HTTPStatus.BAD_REQUEST, error.message)
+    if isinstance(error, DeadlineExceededError):
+        return ProblemError(HTTPStatus.GATEWAY_TIMEOUT, Message.API_LATE)
+    if isinstance(error, DatabaseError | DependencyOpenError | ProviderError):
+        return later(Message.API_UNAVAILABLE, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, Message.API_INTERNAL)
+
+
+def problem_response(problem: ProblemError, request_id: str | None = None) -> JSONResponse:
+    """Write a problem."""
+    detail = joined("\n  - ", [problem.message, *problem.details])
+    content = {
+        "type": "about:blank",
+        "title": problem.status.phrase,
+        "status": int(problem.status),
+        "detail": detail,
+        "error": problem.message.rstrip(":"),
+        "details": list(problem.details),
+    }
+    if request_id:
+        content["requestId"] = request_id
+    headers = dict(problem.headers or {})
+    return JSONResponse(content, int(problem.status), headers, media_type=MEDIA_TYPE)
+
+
+def invalid_request(details: Sequence[Any]) -> ProblemError:
+    """Return the problem of a body or parameters that do not fit, each field named."""
+    return ProblemError(
+        HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [_described(each) for each in details]
+    )
+
+
+def _described(detail: Any) -> str:
+    place, *path = detail["loc"] or ("body",)
+    if detail["type"] == "json_invalid":
+        return Message.API_JSON_INVALID
+    if not path and detail["type"] in {"model_attributes_type", "model_type", "dict_type"}:
+        return Message.API_BODY_TYPE
+    kept = path or [place]
+    located: Any = {**detail, "loc": tuple(kept)}
+    return describe_problem(located)
+
+
+def _http_problem(request: Request, error: HTTPException) -> ProblemError:
+    """Return the problem of what FastAPI itself refuses."""
+    path, status = shown(request.url.path), HTTPStatus(error.status_code)
+    if status is HTTPStatus.NOT_FOUND:
+        return ProblemError(status, Message.API_NOT_FOUND.format(path=path))
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        # One path may be several routes, each with its own method: the schema has them together.
+        route = getattr(request.scope.get("route"), "path_format", "")
+        methods = (name.upper() for name in request.app.openapi()["paths"].get(route, {}))
+        message = Message.API_METHOD.format(path=path, method=shown(request.method))
+        return ProblemError(status, message, headers={"Allow": ", ".join(sorted(methods))})
+    is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    message = Message.API_INTERNAL if is_ours else Message.API_INVALID_BODY
+    return ProblemError(status, message, headers=error.headers)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error of an application with a problem."""
+
+    def respond(request: Request, problem: ProblemError) -> JSONResponse:
+        return problem_response(problem, getattr(request.state, "request_id", None))
+
+    async def on_problem(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ProblemError)
+        return respond(request, error)
+
+    async def on_rag_error(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RagError)
+        problem = problem_of(error)
+        if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            _log.warning("request_failed", error=type(error).__name__, code=error.code)
+        return respond(request, problem)
+
+    async def on_invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError | ValidationError)
+        return respond(request, invalid_request(error.errors()))
+
+    async def on_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return respond(request, _http_problem(request, error))
+
+    app.add_exception_handler(ProblemError, on_problem)
+    app.add_exception_handler(RagError, on_rag_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)

@@ -1,0 +1,115 @@
+"""OpenAI's form: `/v1/chat/completions` answers the last question; `/v1/models` configurations."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from rag_resources.api.bodies import ChatRequest, Search
+from rag_resources.api.identity import Searcher
+from rag_resources.api.problems import ProblemError
+from rag_resources.api.routes.answers import EVENTS, event
+from rag_resources.api.searching import asked_as_json, now, searched, streamed
+from rag_resources.application.answers import Asked
+from rag_resources.core.citations import CitedAnswer, numbered
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.languages.messages import render
+
+router = APIRouter(tags=["openai"])
+
+SERVING = "rag"
+"""The model that is whatever configuration serves."""
+
+
+@router.get("/v1/models", response_model=dict[str, Any])
+def models(request: Request, caller: Searcher) -> JSONResponse:
+    """List the models to chat with: `rag` is what serves, the others are configurations."""
+    listed = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "brain-sync-rag"}
+        for name in _names(request)
+    ]
+    return JSONResponse({"object": "list", "data": listed})
+
+
+@router.post("/v1/chat/completions", response_model=dict[str, Any], responses={200: EVENTS})
+async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Response:
+    """Answer the last message with sentences of the notes and their numbered sources.
+
+    Beside OpenAI's fields an answer has `citations`.
+    """
+    if body.model not in _names(request):
+        known = ", ".join(_names(request))
+        problem = Message.API_CHAT_MODEL.format(model=shown(body.model), known=known)
+        raise ProblemError(HTTPStatus.NOT_FOUND, Message.API_INVALID_BODY, [problem])
+    last = body.messages[-1]
+    if last.role != "user" or not last.text.strip():
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [Message.API_CHAT_NO_QUESTION]
+        )
+    named = None if body.model == SERVING else body.model
+    search = Search.model_validate({"query": last.text, "configuration": named})
+    language = request.app.state.settings.answer_language
+
+    def work(asked: Asked) -> tuple[Asked, dict[str, Any]]:
+        return asked, asked_as_json(asked, language)
+
+    asked, _ = await searched(
+        request,
+        caller,
+        search,
+        lambda app, arguments: work(app.answers.ask(search.query, **arguments)),
+    )
+    head = {"id": f"chatcmpl-{uuid4().hex}", "created": now(), "model": body.model}
+    if body.stream:
+        return StreamingResponse(_chunks(asked, head, language), media_type="text/event-stream")
+    citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
+    message = {"role": "assistant", "content": "".join(_pieces(asked, language)), "refusal": None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    return JSONResponse(
+        {
+            **head,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": usage,
+            "citations": citations,
+        }
+    )
+
+
+def _chunks(asked: Asked, head: dict[str, Any], language: str) -> Iterator[str]:
+    def chunk(delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return event({**head, "object": "chat.completion.chunk", "choices": [choice], **more})
+
+    yield chunk({"role": "assistant", "content": ""})
+    for piece in _pieces(asked, language):
+        yield chunk({"content": piece})
+    citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
+    yield chunk({}, "stop", citations=citations)
+    yield "data: [DONE]\n\n"
+
+
+def _pieces(asked: Asked, language: str) -> Iterator[str]:
+    """Return the text of an answer, a sentence at a time, then its sources."""
+    answer: CitedAnswer = asked.answer
+    if not answer.found:
+        yield render(answer.notice, language)
+        return
+    numbers = numbered(answer.sentences)
+    for position, sentence in enumerate(streamed(asked)):
+        marks = "".join(f"[{numbers[own]}]" for own in dict.fromkeys(sentence.citations))
+        yield f"{' ' if position else ''}{sentence.text} {marks}"
+    for citation, number in numbers.items():
+        day = f", {citation.created_at:%Y-%m-%d}" if citation.created_at else ""
+        start = "\n\n" if number == 1 else "\n"
+        yield f"{start}[{number}] {citation.title or citation.note_id}{day}"
+
+
+def _names(request: Request) -> tuple[str, ...]:
+    configurations = request.app.state.tenants.own.application.configurations
+    return (SERVING, *(name for name in configurations if name != SERVING))

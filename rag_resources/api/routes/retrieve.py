@@ -1,0 +1,58 @@
+"""`/v1/retrieve` and the adapter `/api/v1/query`: passages that answer a question."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from rag_resources.api.bodies import Found, QueryRequest, Search
+from rag_resources.api.identity import Caller, Searcher
+from rag_resources.api.problems import ProblemError
+from rag_resources.api.searching import found_as_json, searched
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings
+
+router = APIRouter(tags=["search"])
+
+
+@router.post("/v1/retrieve", response_model=Found, summary="Passages that answer a question")
+@router.post("/api/retrieve", response_model=Found, summary="As /v1/retrieve")
+async def retrieve(request: Request, caller: Searcher, body: Search) -> JSONResponse:
+    """Search with a named configuration, any field of it changed, or with the one that serves."""
+    return JSONResponse(await _found(request, caller, body))
+
+
+@router.post("/api/v1/query", response_model=Found, summary="As /v1/retrieve, with fewer choices")
+async def query(request: Request, caller: Searcher, body: QueryRequest) -> JSONResponse:
+    """Search as `QUERY_MODE` and the other settings say; an empty result has a message."""
+    settings: Settings = request.app.state.settings
+    top_k = settings.query_topk_default if body.top_k is None else body.top_k
+    if top_k > settings.query_topk_max:
+        problem = Message.API_TOPK_MAX.format(value=top_k, maximum=settings.query_topk_max)
+        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [problem])
+    threshold = body.similarity_threshold
+    if threshold is None:
+        threshold = settings.query_similarity_threshold
+    search = Search.model_validate(
+        {
+            "query": body.query,
+            "topK": top_k,
+            "config": {"strategy": settings.query_mode, "similarity_threshold": threshold},
+            "filters": {"source": body.source, "tags": body.tags},
+        }
+    )
+    found = await _found(request, caller, search)
+    if not found["results"]:
+        found["message"] = Message.API_NO_RESULTS
+    return JSONResponse(found)
+
+
+async def _found(request: Request, caller: Caller, body: Search) -> dict[str, Any]:
+    language = body.language or request.app.state.settings.answer_language
+    return await searched(
+        request,
+        caller,
+        body,
+        lambda app, arguments: found_as_json(app.retrieve(body.query, **arguments), language),
+    )

@@ -1,0 +1,74 @@
+"""Serves the API with uvicorn."""
+
+import os
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+
+import uvicorn
+
+from rag_resources.application import Application
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.settings import Settings
+
+KEEP_ALIVE_S = 75
+"""Longer than clients and proxies keep an idle connection, which else is cut under a request."""
+
+DRAIN_S = 30
+"""How long requests in flight may take after SIGTERM."""
+
+
+def check_exposure(settings: Settings, application: Application) -> bool:
+    """Return whether the API answers without keys, as it does on loopback while there are none.
+
+    Raises:
+        InvalidParameterError: It would be reachable from elsewhere, and nobody has a key.
+    """
+    from rag_resources.api.identity import is_loopback
+
+    has_keys = application.keys.any()
+    if not has_keys and not is_loopback(settings.api_host):
+        raise InvalidParameterError(Message.API_NEEDS_KEYS.format(host=settings.api_host))
+    return not has_keys
+
+
+def free_port(settings: Settings) -> int:
+    """Return the port to listen on.
+
+    Raises:
+        InvalidParameterError: It is taken.
+    """
+    family = socket.AF_INET6 if ":" in settings.api_host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.api_host, settings.api_port or 0))
+        except OSError as error:
+            port = settings.api_port
+            raise InvalidParameterError(Message.API_PORT_TAKEN.format(port=port)) from error
+        return int(probe.getsockname()[1])
+
+
+def serve(settings: Settings, port: int) -> None:
+    """Serve until SIGTERM or SIGINT; then answer what is in flight, and return."""
+    # uvicorn sends itself the signal again once it is done: that is a regular end, with code 0.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with ExitStack() as stack:
+        if settings.api_workers > 1:  # read by prometheus_client when it is imported, in a worker
+            folder = stack.enter_context(TemporaryDirectory(prefix="rag-metrics-"))
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        uvicorn.run(
+            "rag_resources.api.app:create",
+            factory=True,
+            host=settings.api_host,
+            port=port,
+            workers=settings.api_workers,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=DRAIN_S,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+        )

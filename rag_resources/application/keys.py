@@ -1,0 +1,77 @@
+"""Use cases of the keys of the HTTP API."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_resources.core.api_keys import ApiRole, hash_secret, whole_key
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.database.pool import Database
+from rag_resources.store.api_keys import (
+    ListedKey,
+    StoredKey,
+    fetch_key,
+    has_any_key,
+    insert_key,
+    list_keys,
+    revoke_key,
+)
+
+KEY_CACHE_S = 5
+"""How long a process of the API may still accept a key that was revoked."""
+
+_MAX_NAME_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one tenant; looking up a presented key is the exception."""
+
+    database: Database
+
+    def create(self, name: str, role: ApiRole) -> tuple[str, ListedKey]:
+        """Create a key.
+
+        Returns:
+            The whole key, which is not stored and cannot be shown again, and what is stored.
+
+        Raises:
+            InvalidParameterError: The name is blank, too long or cannot be stored.
+        """
+        if not name.strip() or len(name) > _MAX_NAME_CHARS or "\0" in name:
+            raise InvalidParameterError(
+                Message.KEY_NAME_INVALID.format(maximum=_MAX_NAME_CHARS), name=name
+            )
+        key_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+        with self.database.transaction() as connection:
+            stored = insert_key(
+                connection, key_id, name=name, role=role, secret_sha256=hash_secret(secret)
+            )
+        return whole_key(key_id, secret), stored
+
+    def list(self) -> Sequence[ListedKey]:
+        """Return the keys, revoked ones too, oldest first."""
+        with self.database.transaction() as connection:
+            return list_keys(connection)
+
+    def revoke(self, key_id: str) -> None:
+        """Revoke a key.
+
+        Raises:
+            InvalidParameterError: There is no such key, or it is revoked already.
+        """
+        with self.database.transaction() as connection:
+            if not revoke_key(connection, key_id):
+                raise InvalidParameterError(Message.KEY_UNKNOWN.format(key_id=shown(key_id)))
+
+    def find(self, key_id: str) -> StoredKey | None:
+        """Return a valid key of any tenant, to check a presented one against."""
+        with self.database.transaction() as connection:
+            return fetch_key(connection, key_id)
+
+    def any(self) -> bool:
+        """Return whether any tenant has ever had a key."""
+        with self.database.transaction() as connection:
+            return has_any_key(connection)

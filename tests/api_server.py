@@ -1,0 +1,73 @@
+"""The API as its users reach it: `rag serve` in a process of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from rag_resources.settings import Settings
+from tests.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """A process that serves, and a client of it."""
+
+    url: str
+    client: httpx.Client
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def stop(self) -> int:
+        """Send SIGTERM, and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@contextmanager
+def serving(folder: Path, database_url: str, **variables: str) -> Iterator[ApiServer]:
+    """Run `rag serve` on a database until the block ends; ready when the block begins."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    kept = {k: v for k, v in os.environ.items() if k.lower() not in Settings.model_fields}
+    environment = {
+        **kept,
+        "RAG_HOME": str(folder / "home"),
+        "DATABASE_URL": database_url,
+        "API_PORT": str(port),
+        **variables,
+    }
+    log = folder / "serve.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_resources.cli", "serve"],
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    url = f"http://127.0.0.1:{port}"
+    with httpx.Client(base_url=url, timeout=60) as client:
+        try:
+            wait_until(lambda: process.poll() is not None or is_ready(client), 120)
+            assert process.poll() is None, log.read_text("utf-8")
+            yield ApiServer(url, client, process, log)
+        finally:
+            process.kill()
+            process.wait(30)
+
+
+def is_ready(client: httpx.Client) -> bool:
+    """Whether the process answers that it is ready."""
+    try:
+        return client.get("/readyz").status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
