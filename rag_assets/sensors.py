@@ -18,6 +18,7 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
+from rag_assets.file_changes import SETTLED_NS, change_times, identity
 from rag_assets.indexing.gate import describe_closed
 from rag_assets.jobs import index_job, ingest_job
 from rag_assets.keys import CHUNKS, embeddings_key, holds_vectors, windows_key
@@ -32,9 +33,6 @@ from rag_resources.ingestion.content_settings import NOTES_SETTINGS
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
-
-SETTLED_NS = 100_000_000
-"""Age at which a change is read, because file system clocks advance in steps."""
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
 """Most that a tick, which has a minute, reads to find the months of new notes."""
@@ -64,17 +62,17 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         if not source.exists():
             return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
         latest, _, which = (context.cursor or "").partition(" ")
-        seen = int(latest) if which == _identity(source) else 0
+        seen = int(latest) if which == identity(source) else 0
         # Changes made while the folders are being read may be missed; the next tick gets them.
         now = time.time_ns() - SETTLED_NS
-        changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
+        changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
         if not changed:
             return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
         refusal = _refusal(settings)
         if refusal:
             return dg.SkipReason(refusal)
         latest = str(max(changed.values()))
-        cursor = f"{latest} {_identity(source)}"
+        cursor = f"{latest} {identity(source)}"
         keys = _months(list(changed), settings)
         if not keys:
             return dg.SensorResult(cursor=cursor)
@@ -98,29 +96,6 @@ def _refusal(settings: Settings) -> str:
     except SettingsChangedError as error:
         return error.message
     return source.notice
-
-
-def _identity(source: Path) -> str:
-    """Return an identity that changes if another folder takes the place of the source."""
-    return f"{source.stat().st_ino if source.is_dir() else 0} {source}"
-
-
-def _change_times(source: Path, seen: int) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a source with the time each was changed, or moved there since `seen`."""
-    moved: dict[Path, int] = {}
-    paths = sorted(source.rglob("*")) if source.is_dir() else [source]
-    for path in paths:
-        if any(part.startswith(".") for part in path.relative_to(source).parts):
-            continue
-        # A file may be deleted while the folder is read.
-        with suppress(FileNotFoundError):
-            changed, came = path.stat().st_ctime_ns, moved.get(path.parent, 0)
-            if path.is_dir():
-                # Moving a folder changes it and its parent; a new note changes only its folder.
-                both = (changed, path.parent.stat().st_ctime_ns)
-                moved[path] = max(came, max(both) if min(both) > seen else 0)
-            elif path.is_file() and path.suffix.lower() in READERS:
-                yield path, max(changed, came)
 
 
 def _months(paths: Sequence[Path], settings: Settings) -> set[str]:

@@ -12,11 +12,15 @@ MOST_ERRORS = 0.01
 """Largest share of documents, and of pages, that may be without text because of errors."""
 
 
-@dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
+@dg.asset_check(asset=DOCUMENT_PAGES, description=Message.CHECK_EXTRACTION_LOSS)
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Stop before a new reading that loses too much replaces anything."""
+    """Name the new readings that lose too much.
+
+    They replace nothing until a person accepts them. The check does not stop the run, which also
+    writes the notes of everything else.
+    """
     held = rag.documents.held(run_window(context.run.tags, rag.settings))
     shown = "; ".join(
         f"{title}: "

@@ -1,7 +1,8 @@
 """Use cases of the documents: registering, reading, storing, reviewing and deleting them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
@@ -23,7 +24,9 @@ from rag_resources.documents.verification import (
     verify_window,
 )
 from rag_resources.files import Files, open_files
+from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
 from rag_resources.settings import Settings
+from rag_resources.store.document_files import list_arrivals
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
@@ -78,10 +81,12 @@ class Documents:
         Raises:
             InvalidSourceError: The folder cannot be read.
             InvalidParameterError: The pattern is wrong, or copies cannot be kept.
+            SettingsChangedError: The source is another one than before.
         """
         folder = self.settings.documents_source
         if folder is None:
             return ArrivalReport()
+        self.require_settings()
         pattern = self.settings.documents_pattern
         found = folder_files(folder, pattern=PathPattern(pattern) if pattern else None)
         return arrive(
@@ -92,6 +97,24 @@ class Documents:
             source=self.settings.documents_source_name,
             config=self.config,
         )
+
+    def require_settings(self) -> None:
+        """Refuse another source than the one whose documents the database holds.
+
+        Raises:
+            SettingsChangedError: It is another one; a person may accept it.
+        """
+        require_settings(self.database, self.settings, DOCUMENTS_SETTINGS)
+
+    def arrivals(self, addresses: Collection[str]) -> Sequence[datetime]:
+        """Return when the documents at these addresses of the source arrived, if they did."""
+        with self.database.transaction() as connection:
+            return list_arrivals(
+                connection,
+                addresses,
+                tenant=self.settings.tenant,
+                source=self.settings.documents_source_name,
+            )
 
     def extract(self, window: TimeWindow) -> ExtractReport:
         """Read the documents that arrived in a window and were not read by the present readers."""

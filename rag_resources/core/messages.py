@@ -183,8 +183,6 @@ class Message:
     RECORD_TOO_LARGE: Template
     RECORD_BLANK: Template
     SECTION_SPAN: Template
-    PDF_ENCRYPTED: Template
-    PDF_DAMAGED: Template
     PDF_EMPTY: Template
     PDF_PAGE_UNREADABLE: Template
     PAGE_NEEDS_OCR: Template
@@ -355,12 +353,9 @@ class Message:
     GOLDEN_EMPTY: Template
 
     # document_formats.toml
-    READER_DAMAGED: Template
-    READER_ENCRYPTED: Template
     READER_ENTITIES: Template
     READER_TOO_LARGE: Template
     READER_PART_NAME: Template
-    READER_NESTED: Template
 
     # evaluation.toml
     PERCENTILE: Template
@@ -449,6 +444,7 @@ class Message:
     GOLDEN_SOUND: Template
     GOLDEN_BROKEN: Template
     SENSOR_NEW_NOTES: Template
+    SENSOR_NEW_DOCUMENTS: Template
     SENSOR_FAILED_RUNS: Template
     SENSOR_DEAD_RUNS: Template
     RUNS_ENDED: Template

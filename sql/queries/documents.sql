@@ -22,7 +22,8 @@ ON CONFLICT (tenant_id, source, address) DO UPDATE SET
     file_sha256 = excluded.file_sha256, checked_at = now(), missing_since = NULL;
 
 -- name: lock_documents!
--- One run at a time registers the files of a tenant, until commit.
+-- One transaction at a time registers or deletes documents of a tenant, until commit: a file whose document is deleted
+-- while it is registered would come back.
 -- params:  tenant text
 SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
 
@@ -37,6 +38,17 @@ FROM document_addresses AS a
 INNER JOIN documents AS d ON d.id = a.document_id
 WHERE a.tenant_id = :tenant AND a.source = :source
 ORDER BY a.address;
+
+-- name: list_arrivals
+-- When the documents at some addresses of a source arrived.
+-- params:  tenant text, source text, addresses text[]
+-- returns: arrived_at timestamptz
+-- index:   document_addresses_pkey
+SELECT DISTINCT d.arrived_at
+FROM document_addresses AS a
+INNER JOIN documents AS d ON d.id = a.document_id
+WHERE a.tenant_id = :tenant AND a.source = :source AND a.address = ANY(:addresses)
+ORDER BY d.arrived_at;
 
 -- name: mark_missing_addresses
 -- Note which addresses a source has lost, and which it has again.
@@ -278,6 +290,25 @@ UNION
 SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
 UNION
 SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id AND d.file_sha256 IS NOT NULL;
+
+-- name: list_earlier_files
+-- Files that a document had before its present one, and that are no document's now.
+-- params:  document_id uuid, file_sha256 bytea or null (another one that it had, read or not)
+-- returns: file_sha256 bytea
+-- index:   document_extractions_document_idx, document_addresses_file_idx
+SELECT x.file_sha256
+FROM (
+    SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
+    UNION
+    SELECT :file_sha256::bytea AS file_sha256
+) AS x
+INNER JOIN documents AS d ON d.id = :document_id
+WHERE
+    x.file_sha256 IS NOT NULL AND x.file_sha256 <> d.file_sha256
+    AND NOT EXISTS (
+        SELECT FROM document_addresses AS a WHERE a.tenant_id = d.tenant_id AND a.file_sha256 = x.file_sha256
+    )
+    AND NOT EXISTS (SELECT FROM documents AS o WHERE o.tenant_id = d.tenant_id AND o.file_sha256 = x.file_sha256);
 
 -- name: bury_document!
 -- Remember that a person deleted a document, by hashes alone.
