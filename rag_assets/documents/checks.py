@@ -47,8 +47,9 @@ def document_errors(
         "documents": failed / counted.documents if counted.documents else 0.0,
         "pages": counted.failed_pages / counted.pages if counted.pages else 0.0,
     }
+    stages = counted.stages_over(MOST_ERRORS)
     return dg.AssetCheckResult(
-        passed=all(share <= MOST_ERRORS for share in shares.values()),
+        passed=not stages and all(share <= MOST_ERRORS for share in shares.values()),
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
             "documents": counted.documents,
@@ -56,8 +57,14 @@ def document_errors(
             "failed_pages": counted.failed_pages,
             "failed_documents_share": shares["documents"],
             "failed_pages_share": shares["pages"],
+            **{
+                f"failed_{what}_{stage}": count
+                for stage, counts in counted.failures.items()
+                for what, count in zip(("documents", "pages"), counts, strict=True)
+            },
         },
-        description=Message.DOCUMENT_ERRORS.format(**shares),
+        description=Message.DOCUMENT_ERRORS.format(**shares)
+        + (Message.DOCUMENT_ERROR_STAGES.format(stages=", ".join(stages)) if stages else ""),
     )
 
 

@@ -86,17 +86,33 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 
 def _of_documents(
     context: dg.AssetExecutionContext, rag: RagResource, window: TimeWindow
-) -> dict[str, int]:
-    """Write the sections of the documents that were read, and return the counts."""
+) -> dict[str, float]:
+    """Write the sections of the documents that were read; return counts and quality to plot."""
     applied = rag.documents.apply(window)
     for title in applied.merged:
         context.log.info(Message.DOCUMENT_MERGED.format(title=title))
     if not applied.documents:
         return {}
     return {
+        **_quality(rag, window),
         "documents": applied.documents,
         **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
         "sections_deleted": applied.deleted_notes,
+    }
+
+
+def _quality(rag: RagResource, window: TimeWindow) -> dict[str, float]:
+    """Return the distribution of the quality of a month's pages, which the UI plots by month."""
+    quality = rag.documents.quality(window)
+    if quality is None:
+        return {}
+    low, middle, high = quality.quantiles
+    return {
+        "page_quality_mean": quality.mean,
+        "page_quality_p10": low,
+        "page_quality_p50": middle,
+        "page_quality_p90": high,
+        "pages_of_low_quality": quality.low,
     }
 
 

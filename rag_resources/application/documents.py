@@ -31,9 +31,11 @@ from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
     MonthCount,
+    PageQuality,
     count_documents,
     find_document,
     list_documents,
+    page_quality,
     read_details,
     refresh_statuses,
 )
@@ -136,6 +138,11 @@ class Documents:
         with self.database.transaction() as connection:
             refresh_statuses(connection, window)
             return count_documents(connection, window, tenant=self.settings.tenant)
+
+    def quality(self, window: TimeWindow) -> PageQuality | None:
+        """Return how good the pages of a window are; None if none was assessed."""
+        with self.database.transaction() as connection:
+            return page_quality(connection, window, tenant=self.settings.tenant)
 
     # --- For a person
 

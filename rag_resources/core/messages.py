@@ -291,6 +291,7 @@ class Message:
     READINGS_HELD: Template
     READINGS_GOOD: Template
     DOCUMENT_ERRORS: Template
+    DOCUMENT_ERROR_STAGES: Template
     CITATIONS_VERIFIED: Template
     TABLE_DOCUMENT_PROBLEMS: Template
     DOCUMENTS_NEED_FILES: Template

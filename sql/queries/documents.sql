@@ -269,6 +269,36 @@ LEFT JOIN LATERAL (
 WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
 GROUP BY d.status ORDER BY d.status;
 
+-- name: count_document_failures
+-- What failed of the documents of a month, by stage. A document whose status is not failed has earlier pages, or some.
+-- params:  tenant text, first timestamptz, after_last timestamptz
+-- returns: stage text, documents bigint (none of whose pages could be read), pages bigint
+-- index:   documents_arrival_idx
+SELECT
+    f.stage,
+    count(DISTINCT d.id) FILTER (WHERE f.page_number IS NULL AND d.status = 'failed') AS documents,
+    count(*) FILTER (WHERE f.page_number IS NOT NULL) AS pages
+FROM documents AS d
+INNER JOIN document_failures AS f ON f.document_id = d.id
+WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+GROUP BY f.stage ORDER BY f.stage;
+
+-- name: page_quality
+-- How good the stored pages of a month are; no row if none was assessed.
+-- params:  tenant text, first timestamptz, after_last timestamptz, min_quality double precision
+-- returns: mean double precision, quantiles double precision[] (.1, .5 and .9), low bigint (pages under min_quality)
+-- index:   documents_arrival_idx
+SELECT
+    avg(p.quality) AS mean,
+    percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY p.quality) AS quantiles,
+    count(*) FILTER (WHERE p.quality < :min_quality) AS low
+FROM documents AS d
+INNER JOIN document_pages AS p ON p.document_id = d.id
+WHERE
+    d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+    AND p.quality IS NOT NULL
+HAVING count(*) > 0;
+
 -- name: list_document_ids
 -- The read documents of a window.
 -- params:  tenant text, first timestamptz, after_last timestamptz

@@ -83,10 +83,20 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     assert "cifrado" in problems
     assert "roto" in problems
     assert metadata(result, "notes")["sections_inserted"] == 1
+    # Both pages of the plan are the same.
+    plotted = metadata(result, "notes")
+    quality = plotted["page_quality_mean"]
+    assert isinstance(quality, float)
+    assert 0.3 < quality <= 1
+    for quantile in ("p10", "p50", "p90"):
+        assert plotted[f"page_quality_{quantile}"] == pytest.approx(quality)
+    assert plotted["pages_of_low_quality"] == 0
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert checks["extraction_loss"].passed
     assert not checks["document_errors"].passed
     assert checks["document_errors"].metadata["failed_documents"].value == 2
+    assert checks["document_errors"].metadata["failed_documents_extracting"].value == 2
+    assert "falla en: extracting" in str(checks["document_errors"].description)
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0
     assert "sections_inserted" not in metadata(again, "notes")
