@@ -49,7 +49,8 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-crash: $(READY)  ## Kill indexing CRASHES times (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+crash: $(READY)  ## Kill runs over documents and indexing CRASHES times each (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+	$(BIN)/python -m tests.crash.documents --kills $(CRASHES)
 	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS) --log $(KILL_LOG)
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)
