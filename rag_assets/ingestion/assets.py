@@ -92,7 +92,7 @@ def _of_documents(
     for title in applied.merged:
         context.log.info(Message.DOCUMENT_MERGED.format(title=title))
     if not applied.documents:
-        return {}
+        return _quality(rag, window)
     return {
         **_quality(rag, window),
         "documents": applied.documents,

@@ -100,6 +100,7 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0
     assert "sections_inserted" not in metadata(again, "notes")
+    assert metadata(again, "notes")["page_quality_mean"] == quality
 
     # A later reader that gets one page only.
     monkeypatch.setattr(reader_of("application/pdf"), "reader_hash", "later")
