@@ -9,7 +9,6 @@ DOCUMENT_PEERS_READY := $(DOCUMENT_PEERS)/.ready
 CRASHES ?= 50
 KILLS ?= 100
 KILL_LOG ?= build/kills.jsonl
-DOCUMENT_KILLS ?= 50
 EXAMPLES ?= 10000
 API_URL ?= http://127.0.0.1:8000
 CASES ?= 150
@@ -55,8 +54,8 @@ coverage: $(READY)  ## Run all tests, and see which lines and branches they reac
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-crash: $(READY)  ## Kill indexing CRASHES times and reading documents DOCUMENT_KILLS times (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
-	DOCUMENT_KILLS=$(DOCUMENT_KILLS) $(BIN)/python -m pytest --quiet tests/integration/test_document_crash.py
+crash: $(READY)  ## Kill runs over documents and indexing CRASHES times each (minutes), then every part of the product KILLS times (hours; goes on after those in KILL_LOG)
+	$(BIN)/python -m tests.crash.documents --kills $(CRASHES)
 	$(BIN)/python -m tests.crash --crashes $(CRASHES) --kills $(KILLS) --log $(KILL_LOG)
 
 fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an hour)

@@ -8,6 +8,7 @@ import dagster as dg
 from rag_assets.configured import Configured, read_configured
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import citations_verified, document_errors, extraction_loss
+from rag_assets.documents.sensor import build_new_documents_sensor
 from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.evaluation.assets import (
     build_evaluation_asset,
@@ -52,7 +53,6 @@ from rag_assets.schedules import (
 )
 from rag_assets.sensors import (
     automation,
-    build_new_documents_sensor,
     build_new_notes_sensor,
     build_stop_backfills_sensor,
     dead_runs,

@@ -1,7 +1,7 @@
-"""The sensors: new notes and documents, failed runs, closed gates, and automation conditions."""
+"""The sensors: new note files, failed runs, closed gates, and automation conditions."""
 
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from dagster._core.execution.backfill import (
     PartitionBackfill,
 )
 
+from rag_assets.file_changes import SETTLED_NS, change_times, identity
 from rag_assets.indexing.gate import describe_closed
 from rag_assets.jobs import index_job, ingest_job
 from rag_assets.keys import CHUNKS, embeddings_key, holds_vectors, windows_key
@@ -28,19 +29,10 @@ from rag_resources.application import open_application
 from rag_resources.core.errors import InvalidSourceError, SettingsChangedError
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
-from rag_resources.documents.folder import SIDECARS
-from rag_resources.documents.media_types import SUFFIXES
-from rag_resources.documents.sources import is_web
 from rag_resources.ingestion.content_settings import NOTES_SETTINGS
 from rag_resources.ingestion.content_source import SAMPLE_NOTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
-
-SETTLED_NS = 100_000_000
-"""Age at which a change is read, because file system clocks advance in steps."""
-
-_HOUR_NS = 3_600 * 10**9
-_DOCUMENT_SUFFIXES = {*SUFFIXES, *SIDECARS}
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
 """Most that a tick, which has a minute, reads to find the months of new notes."""
@@ -70,17 +62,17 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         if not source.exists():
             return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
         latest, _, which = (context.cursor or "").partition(" ")
-        seen = int(latest) if which == _identity(source) else 0
+        seen = int(latest) if which == identity(source) else 0
         # Changes made while the folders are being read may be missed; the next tick gets them.
         now = time.time_ns() - SETTLED_NS
-        changed = {path: at for path, at in _change_times(source, seen) if seen < at <= now}
+        changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
         if not changed:
             return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
         refusal = _refusal(settings)
         if refusal:
             return dg.SkipReason(refusal)
         latest = str(max(changed.values()))
-        cursor = f"{latest} {_identity(source)}"
+        cursor = f"{latest} {identity(source)}"
         keys = _months(list(changed), settings)
         if not keys:
             return dg.SensorResult(cursor=cursor)
@@ -96,54 +88,6 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
     return new_notes
 
 
-def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Build the sensor that registers and reads new and changed documents."""
-
-    @dg.sensor(
-        job=ingest_job,
-        minimum_interval_seconds=30,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description=Message.SENSOR_NEW_DOCUMENTS,
-    )
-    def new_documents(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        """Look at the documents of a folder when one was written, at those in the web by the clock.
-
-        Documents belong to the month in which they arrive, so a run has the last partition. The
-        cursor holds the latest change time of a file, or the time of the last look, in nanoseconds,
-        and the source.
-        """
-        source = settings.documents_source
-        if source is None:
-            return dg.SkipReason(Message.DOCUMENTS_NOT_SET)
-        latest, _, which = (context.cursor or "").partition(" ")
-        seen = int(latest) if which == source else 0
-        now = time.time_ns() - SETTLED_NS
-        found = [at for at in _document_times(source, seen, now, settings) if seen < at <= now]
-        if not found:
-            return dg.SkipReason(Message.SOURCE_UNCHANGED.format(path=source))
-        refusal = _refusal(settings)
-        if refusal:
-            return dg.SkipReason(refusal)
-        cursor, month = f"{max(found)} {source}", monthly(settings).get_partition_keys()[-1]
-        tags = {
-            "dagster/asset_partition_range_start": month,
-            "dagster/asset_partition_range_end": month,
-        }
-        request = dg.RunRequest(run_key=f"documents {max(found)}", tags=tags)
-        return dg.SensorResult(run_requests=[request], cursor=cursor)
-
-    return new_documents
-
-
-def _document_times(source: str, seen: int, now: int, settings: Settings) -> Iterator[int]:
-    """Yield when something of a source of documents changed, as far as that can be seen."""
-    if is_web(source) and now - seen >= settings.download.every_hours * _HOUR_NS:
-        yield now
-    path = Path(source)
-    if not ("://" in source or not path.exists()):
-        yield from (at for _, at in _change_times(path, seen, suffixes=_DOCUMENT_SUFFIXES))
-
-
 def _refusal(settings: Settings) -> str:
     """Return why a run would refuse the source; empty if it would read it."""
     try:
@@ -152,31 +96,6 @@ def _refusal(settings: Settings) -> str:
     except SettingsChangedError as error:
         return error.message
     return source.notice
-
-
-def _identity(source: Path) -> str:
-    """Return an identity that changes if another folder takes the place of the source."""
-    return f"{source.stat().st_ino if source.is_dir() else 0} {source}"
-
-
-def _change_times(
-    source: Path, seen: int, *, suffixes: Container[str] = READERS
-) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a source with the time each was changed, or moved there since `seen`."""
-    moved: dict[Path, int] = {}
-    paths = sorted(source.rglob("*")) if source.is_dir() else [source]
-    for path in paths:
-        if any(part.startswith(".") for part in path.relative_to(source).parts):
-            continue
-        # A file may be deleted while the folder is read.
-        with suppress(FileNotFoundError):
-            changed, came = path.stat().st_ctime_ns, moved.get(path.parent, 0)
-            if path.is_dir():
-                # Moving a folder changes it and its parent; a new note changes only its folder.
-                both = (changed, path.parent.stat().st_ctime_ns)
-                moved[path] = max(came, max(both) if min(both) > seen else 0)
-            elif path.is_file() and path.suffix.lower() in suffixes:
-                yield path, max(changed, came)
 
 
 def _months(paths: Sequence[Path], settings: Settings) -> set[str]:

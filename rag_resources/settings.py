@@ -252,7 +252,11 @@ class Settings(BaseSettings):
     @field_validator("documents_source")
     @classmethod
     def _absolute_unless_url(cls, value: str | None) -> str | None:
-        if value is None or value.startswith(("http://", "https://")):
+        if value is None:
+            return value
+        if value.startswith(("http://", "https://")):
+            if "@" in value.partition("://")[2].partition("/")[0]:
+                raise ValueError(Message.SETTINGS_SOURCE_CREDENTIALS)
             return value
         return str(cls._absolute(Path(value.removeprefix("file://"))))
 

@@ -12,11 +12,15 @@ MOST_ERRORS = 0.01
 """Largest share of documents, and of pages, that may be without text because of errors."""
 
 
-@dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
+@dg.asset_check(asset=DOCUMENT_PAGES, description=Message.CHECK_EXTRACTION_LOSS)
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Stop before a new reading that loses too much replaces anything."""
+    """Name the new readings that lose too much.
+
+    They replace nothing until a person accepts them. The check does not stop the run, which also
+    writes the notes of everything else.
+    """
     held = rag.documents.held(run_window(context.run.tags, rag.settings))
     shown = "; ".join(
         f"{title}: "
@@ -43,8 +47,9 @@ def document_errors(
         "documents": failed / counted.documents if counted.documents else 0.0,
         "pages": counted.failed_pages / counted.pages if counted.pages else 0.0,
     }
+    stages = counted.stages_over(MOST_ERRORS)
     return dg.AssetCheckResult(
-        passed=all(share <= MOST_ERRORS for share in shares.values()),
+        passed=not stages and all(share <= MOST_ERRORS for share in shares.values()),
         severity=dg.AssetCheckSeverity.WARN,
         metadata={
             "documents": counted.documents,
@@ -52,8 +57,14 @@ def document_errors(
             "failed_pages": counted.failed_pages,
             "failed_documents_share": shares["documents"],
             "failed_pages_share": shares["pages"],
+            **{
+                f"failed_{what}_{stage}": count
+                for stage, counts in counted.failures.items()
+                for what, count in zip(("documents", "pages"), counts, strict=True)
+            },
         },
-        description=Message.DOCUMENT_ERRORS.format(**shares),
+        description=Message.DOCUMENT_ERRORS.format(**shares)
+        + (Message.DOCUMENT_ERROR_STAGES.format(stages=", ".join(stages)) if stages else ""),
     )
 
 

@@ -87,25 +87,33 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 def _of_documents(
     context: dg.AssetExecutionContext, rag: RagResource, window: TimeWindow
 ) -> dict[str, float]:
-    """Write the sections of the documents that were read; return counts, and how good pages are."""
+    """Write the sections of the documents that were read; return counts and quality to plot."""
     applied = rag.documents.apply(window)
     for title in applied.merged:
         context.log.info(Message.DOCUMENT_MERGED.format(title=title))
-    counts: dict[str, float] = {}
-    if applied.documents:
-        counts = {
-            "documents": applied.documents,
-            **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
-            "sections_deleted": applied.deleted_notes,
-        }
-    if quality := rag.documents.quality(window):
-        counts |= {
-            "page_quality_mean": round(quality.mean, 3),
-            "page_quality_median": round(quality.median, 3),
-            "page_quality_p10": round(quality.p10, 3),
-            "pages_of_low_quality": quality.low,
-        }
-    return counts
+    if not applied.documents:
+        return _quality(rag, window)
+    return {
+        **_quality(rag, window),
+        "documents": applied.documents,
+        **{f"sections_{outcome.value}": count for outcome, count in applied.notes.items()},
+        "sections_deleted": applied.deleted_notes,
+    }
+
+
+def _quality(rag: RagResource, window: TimeWindow) -> dict[str, float]:
+    """Return the distribution of the quality of a month's pages, which the UI plots by month."""
+    quality = rag.documents.quality(window)
+    if quality is None:
+        return {}
+    low, middle, high = quality.quantiles
+    return {
+        "page_quality_mean": quality.mean,
+        "page_quality_p10": low,
+        "page_quality_p50": middle,
+        "page_quality_p90": high,
+        "pages_of_low_quality": quality.low,
+    }
 
 
 def _ingest(

@@ -1,7 +1,8 @@
 """Use cases of the documents: registering, reading, storing, reviewing and deleting them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rag_resources.core.configuration import canonical_hash
@@ -26,19 +27,21 @@ from rag_resources.documents.verification import (
 )
 from rag_resources.documents.web.download import WebAddress
 from rag_resources.files import Files, open_files
+from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
 from rag_resources.settings import Settings
-from rag_resources.store.document_files import announce, list_addresses
+from rag_resources.store.document_files import announce, list_addresses, list_arrivals
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
     MonthCount,
+    PageQuality,
     count_documents,
     find_document,
     list_documents,
+    page_quality,
     read_details,
     refresh_statuses,
 )
-from rag_resources.store.document_pages import PageQuality, page_quality
 from rag_resources.store.extractions import held_extractions
 
 __all__ = ["ArrivalReport", "Documents", "ExtractReport", "reader_version"]
@@ -83,10 +86,12 @@ class Documents:
         Raises:
             InvalidSourceError: The folder, list or page cannot be read.
             InvalidParameterError: The pattern is wrong, or copies cannot be kept.
+            SettingsChangedError: The source is another one than before.
         """
         source = self.settings.documents_source
         if source is None:
             return ArrivalReport()
+        self.require_settings()
         files = self.files
         pattern = self.settings.documents_pattern
         found = self._found(source, PathPattern(pattern) if pattern else None)
@@ -129,6 +134,35 @@ class Documents:
             megabytes=self.config.file_mb,
         )
 
+    def require_settings(self) -> None:
+        """Refuse another source than the one whose documents the database holds.
+
+        Raises:
+            SettingsChangedError: It is another one; a person may accept it.
+        """
+        require_settings(self.database, self.settings, DOCUMENTS_SETTINGS)
+
+    def addresses(self) -> Sequence[str]:
+        """Return the addresses of the source that are known."""
+        with self.database.transaction() as connection:
+            return list(
+                list_addresses(
+                    connection,
+                    tenant=self.settings.tenant,
+                    source=self.settings.documents_source_name,
+                )
+            )
+
+    def arrivals(self, addresses: Collection[str]) -> Sequence[datetime]:
+        """Return when the documents at these addresses of the source arrived, if they did."""
+        with self.database.transaction() as connection:
+            return list_arrivals(
+                connection,
+                addresses,
+                tenant=self.settings.tenant,
+                source=self.settings.documents_source_name,
+            )
+
     def extract(self, window: TimeWindow) -> ExtractReport:
         """Read the documents that arrived in a window and were not read by the present readers."""
         return extract_window(
@@ -151,7 +185,7 @@ class Documents:
             return count_documents(connection, window, tenant=self.settings.tenant)
 
     def quality(self, window: TimeWindow) -> PageQuality | None:
-        """Return how good the pages are that arrived in a window; None if none was assessed."""
+        """Return how good the pages of a window are; None if none was assessed."""
         with self.database.transaction() as connection:
             return page_quality(connection, window, tenant=self.settings.tenant)
 

@@ -163,6 +163,7 @@ class Message:
     SETTINGS_RATE: Template
     SETTINGS_HOME: Template
     SETTINGS_FILES_URL: Template
+    SETTINGS_SOURCE_CREDENTIALS: Template
     SETTINGS_MISSPELT: Template
     FILES_UNUSABLE: Template
     FILE_NOT_KEPT: Template
@@ -201,8 +202,6 @@ class Message:
     RECORD_TOO_LARGE: Template
     RECORD_BLANK: Template
     SECTION_SPAN: Template
-    PDF_ENCRYPTED: Template
-    PDF_DAMAGED: Template
     PDF_EMPTY: Template
     PDF_PAGE_UNREADABLE: Template
     PAGE_NEEDS_OCR: Template
@@ -311,6 +310,7 @@ class Message:
     READINGS_HELD: Template
     READINGS_GOOD: Template
     DOCUMENT_ERRORS: Template
+    DOCUMENT_ERROR_STAGES: Template
     CITATIONS_VERIFIED: Template
     TABLE_DOCUMENT_PROBLEMS: Template
     DOCUMENTS_NEED_FILES: Template
@@ -392,12 +392,9 @@ class Message:
     GOLDEN_EMPTY: Template
 
     # document_formats.toml
-    READER_DAMAGED: Template
-    READER_ENCRYPTED: Template
     READER_ENTITIES: Template
     READER_TOO_LARGE: Template
     READER_PART_NAME: Template
-    READER_NESTED: Template
 
     # evaluation.toml
     PERCENTILE: Template

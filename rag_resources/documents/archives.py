@@ -42,13 +42,13 @@ def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
     except (*_BROKEN, KeyError, expat.ExpatError) as error:
         raise damaged(kind, error) from error
     except RuntimeError as error:  # A part that needs a password.
-        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=kind)) from error
+        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED) from error
 
 
 def damaged(kind: str, error: Exception) -> InvalidSourceError:
     """Return the error for a file that cannot be read because of another error."""
     reason = shown(str(error) or type(error).__name__)
-    return InvalidSourceError(Message.READER_DAMAGED.format(kind=kind, reason=reason))
+    return InvalidSourceError(Message.DOCUMENT_DAMAGED.format(kind=kind, reason=reason))
 
 
 def _check(archive: zipfile.ZipFile, kind: str) -> None:
@@ -63,7 +63,7 @@ def _check(archive: zipfile.ZipFile, kind: str) -> None:
         if ".." in path.parts or path.is_absolute():
             raise InvalidSourceError(Message.READER_PART_NAME.format(part=shown(part.filename)))
         if part.flag_bits & _ENCRYPTED_FLAG:
-            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=kind))
+            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
 
 
 def _most_bytes() -> int:
@@ -113,7 +113,7 @@ def parse_xml(
         nonlocal depth
         depth += 1
         if depth > MAX_LEVELS:
-            raise InvalidSourceError(Message.READER_NESTED.format(levels=MAX_LEVELS))
+            raise InvalidSourceError(Message.DOCUMENT_NESTED.format(levels=MAX_LEVELS))
         if start:
             start(local(tag), {local(key): value for key, value in attributes.items()})
 

@@ -21,6 +21,7 @@ from rag_resources.files import Files
 from rag_resources.store.document_files import (
     Arrival,
     ArrivedFile,
+    DeletedDocument,
     StoredAddress,
     fail_download,
     find_deleted,
@@ -119,15 +120,6 @@ def _take(
                 connection, found.address, before, tenant=tenant, source=source, etag=found.etag
             )
         return _unchanged(database, found, before, known)
-    with database.transaction() as connection:
-        deleted = find_deleted(connection, tenant=tenant, file_sha256=file_sha256)
-    if deleted is not None:
-        # The deletion may have found the text in another file, whose copy is still there.
-        files.delete(file_name(tenant, file_sha256))
-        reason = Message.DOCUMENT_LEFT_OUT.format(date=deleted.deleted_at.astimezone(UTC))
-        if deleted.reason:
-            reason += Message.LEFT_OUT_REASON.format(reason=deleted.reason)
-        return RejectedRecord(found.address, reason)
     media_type, problem = _kind(content, found.address)
     arrived = ArrivedFile(
         address=found.address,
@@ -140,10 +132,28 @@ def _take(
         etag=found.etag,
         problem=problem,
     )
-    files.write(file_name(tenant, file_sha256), content)
     with database.transaction() as connection:
-        _, arrival = register_file(connection, arrived, tenant=tenant, source=source)
-    return arrival
+        deleted = find_deleted(connection, tenant=tenant, file_sha256=file_sha256)
+    if deleted is None:
+        files.write(file_name(tenant, file_sha256), content)
+        with database.transaction() as connection:
+            registered = register_file(connection, arrived, tenant=tenant, source=source)
+            if not isinstance(registered, DeletedDocument):
+                # Before the commit: if the process is killed here, the next run does it again.
+                for sha256 in registered.earlier_files:
+                    files.delete(file_name(tenant, sha256))
+                return registered.arrival
+        deleted = registered
+    # The deletion may have found the text in another file, whose copy is still there.
+    files.delete(file_name(tenant, file_sha256))
+    return RejectedRecord(found.address, _why_left_out(deleted))
+
+
+def _why_left_out(deleted: DeletedDocument) -> str:
+    reason: str = Message.DOCUMENT_LEFT_OUT.format(date=deleted.deleted_at.astimezone(UTC))
+    if deleted.reason:
+        reason += Message.LEFT_OUT_REASON.format(reason=deleted.reason)
+    return reason
 
 
 def file_name(tenant: str, file_sha256: bytes) -> str:

@@ -60,9 +60,10 @@ def _do(
     except MemoryError:
         return {"error": to_stored(Message.DOCUMENT_MEMORY.format(megabytes=_megabytes(limits)))}
     except RecursionError:
-        return {"error": to_stored(Message.DOCUMENT_NESTED)}
+        return {"error": to_stored(Message.DOCUMENT_NESTED.format(levels=RECURSION))}
     except Exception as error:  # noqa: BLE001 - a defect of a reader costs this file, no other
-        return {"error": to_stored(Message.DOCUMENT_DAMAGED.format(kind=type(error).__name__))}
+        reason = type(error).__name__
+        return {"error": to_stored(Message.DOCUMENT_DAMAGED.format(kind=media_type, reason=reason))}
     return {"end": True}
 
 

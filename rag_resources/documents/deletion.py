@@ -23,10 +23,9 @@ def delete_document(
         The number of notes deleted.
     """
     with database.transaction() as connection:
-        hashes = store.list_file_hashes(connection, document_id)
-    for sha256 in hashes:
-        files.delete(file_name(tenant, sha256))
-    with database.transaction() as connection:
+        store.lock_documents(connection, tenant=tenant)
+        for sha256 in store.list_file_hashes(connection, document_id):
+            files.delete(file_name(tenant, sha256))
         lock_deletions(connection)
         notes = [row.id for row in list_section_notes(connection, document_id)]
         deleted = bury_notes(connection, notes, kind=Deletion.DELETED)

@@ -57,7 +57,7 @@ class DocxReader:
             InvalidSourceError: It is damaged, protected by a password or made to do harm.
         """
         if file.read(len(_OLE)) == _OLE:
-            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=KIND))
+            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
         file.seek(0)
         with archive_of(file, KIND) as archive:
             check_parts(archive)
@@ -76,7 +76,7 @@ def _html(archive: zipfile.ZipFile) -> str:
             external_file_access=False,
         )
     except RecursionError as error:
-        raise InvalidSourceError(Message.READER_NESTED.format(levels=MAX_LEVELS)) from error
+        raise InvalidSourceError(Message.DOCUMENT_NESTED.format(levels=MAX_LEVELS)) from error
     except Exception as error:  # mammoth has no errors of its own.
         raise damaged(KIND, error) from error
     return str(made.value)

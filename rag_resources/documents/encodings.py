@@ -43,4 +43,4 @@ def decoded(content: bytes, kind: str) -> str:
 
 
 def _not_text(kind: str) -> InvalidSourceError:
-    return InvalidSourceError(Message.READER_DAMAGED.format(kind=kind, reason="NUL"))
+    return InvalidSourceError(Message.DOCUMENT_DAMAGED.format(kind=kind, reason="NUL"))

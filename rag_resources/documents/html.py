@@ -103,7 +103,7 @@ def refuse_deep(content: bytes) -> None:
             continue
         depth = max(0, depth - 1) if closes else depth + 1
         if depth > MAX_LEVELS:
-            raise InvalidSourceError(Message.READER_NESTED.format(levels=MAX_LEVELS))
+            raise InvalidSourceError(Message.DOCUMENT_NESTED.format(levels=MAX_LEVELS))
 
 
 def content_of(tree: LexborHTMLParser, *, main_only: bool) -> PageText:

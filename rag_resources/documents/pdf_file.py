@@ -7,6 +7,7 @@ import pypdfium2.raw as pdfium_c
 
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
+from rag_resources.documents.archives import damaged
 
 
 def open_pdf(file: BinaryIO) -> pdfium.PdfDocument:
@@ -18,9 +19,9 @@ def open_pdf(file: BinaryIO) -> pdfium.PdfDocument:
     try:
         document = pdfium.PdfDocument(file)
     except pdfium.PdfiumError as error:
-        encrypted = getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD
-        message = Message.PDF_ENCRYPTED if encrypted else Message.PDF_DAMAGED
-        raise InvalidSourceError(message) from error
+        if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
+            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED) from error
+        raise damaged("PDF", error) from error
     if not len(document):
         document.close()
         raise InvalidSourceError(Message.PDF_EMPTY)

@@ -5,10 +5,12 @@ calamine gives values without their number formats, which is why XLSX is not lef
 
 import io
 import math
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
-from tempfile import NamedTemporaryFile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from python_calamine import (
@@ -66,7 +68,7 @@ def _refuse_encrypted(archive: zipfile.ZipFile) -> None:
 
     def start(tag: str, _: Mapping[str, str]) -> None:
         if tag == "encryption-data":
-            raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=_OLD_KIND))
+            raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
 
     if _MANIFEST in archive.namelist():
         parse_xml(archive, _MANIFEST, start=start)
@@ -76,7 +78,7 @@ def _read_by_calamine(file: BinaryIO) -> Iterator[Page | PageFailure]:
     file.seek(0)
     content = file.read()
     if content.startswith(_OLE) and _ENCRYPTED in content:
-        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=KIND))
+        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
     workbook = _opened(content)
     sheets = [each for each in workbook.sheets_metadata if each.typ is SheetTypeEnum.WorkSheet]
     for number, about in enumerate(sheets, start=1):
@@ -96,15 +98,24 @@ def _opened(content: bytes) -> CalamineWorkbook:
         except CalamineError:
             if not content.startswith(_OLE):
                 raise
-            # Told the kind, by the name of a file, calamine says what is wrong with it.
-            with NamedTemporaryFile(suffix=".xls") as copy:
-                copy.write(content)
-                copy.flush()
-                return CalamineWorkbook.from_path(copy.name)
+            return _opened_as_xls(content)
     except PasswordError as error:
-        raise InvalidSourceError(Message.READER_ENCRYPTED.format(kind=_OLD_KIND)) from error
+        raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED) from error
     except (CalamineError, ZipError, OSError, ValueError) as error:
         raise damaged(_OLD_KIND, error) from error
+
+
+def _opened_as_xls(content: bytes) -> CalamineWorkbook:
+    """Open a file whose kind the name says, so that calamine tells what is wrong with it.
+
+    The file is in memory: a process that is killed leaves at most a link to nothing.
+    """
+    with open(os.memfd_create("workbook"), "wb") as copy, TemporaryDirectory() as folder:  # noqa: PTH123 - a descriptor
+        copy.write(content)
+        copy.flush()
+        link = Path(folder, "workbook.xls")
+        link.symlink_to(f"/proc/self/fd/{copy.fileno()}")
+        return CalamineWorkbook.from_path(link)
 
 
 def _rows(sheet: CalamineSheet) -> Iterator[Row]:

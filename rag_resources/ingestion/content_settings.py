@@ -29,6 +29,7 @@ from rag_resources.store.content_settings import (
 )
 
 NOTES_SETTINGS = ("TENANT", "NOTES_SOURCE", "NOTES_SOURCE_NAME")
+DOCUMENTS_SETTINGS = ("TENANT", "DOCUMENTS_SOURCE", "DOCUMENTS_SOURCE_NAME")
 GOLDEN_SETTINGS = ("TENANT", "NOTES_SOURCE", "GOLDEN_SOURCE")
 CHUNKING_SETTINGS = ("CHUNKING",)
 NOTE_MODEL_SETTINGS = ("NOTE_EMBEDDING_MODEL",)
@@ -36,6 +37,7 @@ MODEL_SETTINGS = ("EMBEDDING_MODELS",)
 ALL_SETTINGS = (
     *NOTES_SETTINGS,
     "GOLDEN_SOURCE",
+    *DOCUMENTS_SETTINGS[1:],
     *CHUNKING_SETTINGS,
     *MODEL_SETTINGS,
     *NOTE_MODEL_SETTINGS,
@@ -198,6 +200,9 @@ def _values(
     if source.golden and not source.asked_for:
         of_sample = source.golden == SAMPLE_GOLDEN
         own["GOLDEN_SOURCE"] = SAMPLE_SOURCE if of_sample else str(source.golden)
+    if settings.documents_source and not source.asked_for:
+        own["DOCUMENTS_SOURCE"] = str(settings.documents_source)
+        own["DOCUMENTS_SOURCE_NAME"] = settings.documents_source_name
     shared = {
         "CHUNKING": settings.chunking.hashed,
         "EMBEDDING_MODELS": sorted(settings.embedding_models),

@@ -5,6 +5,7 @@ Pages and sections are in `store.documents`, readings in `store.extractions`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -72,6 +73,19 @@ class ArrivedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Registered:
+    """What a file was registered as.
+
+    Attributes:
+        earlier_files: SHA-256 of the files that the document had before and that nothing needs.
+    """
+
+    document_id: UUID
+    arrival: Arrival
+    earlier_files: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DeletedDocument:
     """A document that a person deleted, and why."""
 
@@ -96,6 +110,16 @@ def list_addresses(connection: Connection, *, tenant: str, source: str) -> dict[
     }
 
 
+def list_arrivals(
+    connection: Connection, addresses: Collection[str], *, tenant: str, source: str
+) -> list[datetime]:
+    """Return when the documents at these addresses of a source arrived, each time once."""
+    rows = queries().list_arrivals(
+        connection, tenant=tenant, source=source, addresses=list(addresses)
+    )
+    return [row.arrived_at for row in rows]
+
+
 def find_deleted(
     connection: Connection,
     *,
@@ -114,19 +138,22 @@ def find_deleted(
 
 def register_file(
     connection: Connection, file: ArrivedFile, *, tenant: str, source: str
-) -> tuple[UUID, Arrival]:
-    """Store that a file was found at an address.
+) -> Registered | DeletedDocument:
+    """Store that a file was found at an address, unless a person has deleted its document.
 
     A file that is known under another address becomes an address of that document. If the file at
     a known address changed, its document is read anew, unless it has other addresses, too.
 
     Args:
-        connection: In a transaction, which no other registers files in meanwhile.
+        connection: In a transaction; until it ends, nobody else registers or deletes documents.
         file: What was found.
         tenant: The owner.
         source: Name of the source.
     """
-    queries().lock_documents(connection, tenant=tenant)
+    lock_documents(connection, tenant=tenant)
+    deleted = find_deleted(connection, tenant=tenant, file_sha256=file.file_sha256)
+    if deleted is not None:
+        return deleted
     before = list_addresses(connection, tenant=tenant, source=source).get(file.address)
     known = queries().find_document_of_file(connection, tenant=tenant, file_sha256=file.file_sha256)
     if known is not None:
@@ -150,7 +177,13 @@ def register_file(
     if arrival in (Arrival.NEW, Arrival.CHANGED) and file.problem:
         write_failure(connection, document_id, file.problem)
         set_status(connection, document_id, "failed")
-    return document_id, arrival
+    earlier = _earlier_files(connection, document_id, before) if before else []
+    return Registered(document_id, arrival, earlier)
+
+
+def lock_documents(connection: Connection, *, tenant: str) -> None:
+    """Let nobody else register or delete documents of a tenant until commit."""
+    queries().lock_documents(connection, tenant=tenant)
 
 
 def announce(
@@ -284,6 +317,13 @@ def bury_document(
 def forget_deleted(connection: Connection, address: str, *, tenant: str) -> bool:
     """Forget the deletion of the documents at an address; False if there was none."""
     return bool(list(queries().forget_deleted_document(connection, tenant=tenant, address=address)))
+
+
+def _earlier_files(connection: Connection, document_id: UUID, before: StoredAddress) -> list[bytes]:
+    rows = queries().list_earlier_files(
+        connection, document_id=document_id, file_sha256=before.file_sha256
+    )
+    return [bytes(row.file_sha256) for row in rows]
 
 
 def _addresses(connection: Connection, document_id: UUID) -> int:

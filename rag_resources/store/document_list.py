@@ -91,16 +91,40 @@ class MonthCount:
         statuses: Number of documents by status.
         pages: Of all files.
         failed_pages: Those that could not be read.
+        failures: Documents and pages that failed, by stage.
     """
 
     statuses: Mapping[str, int]
     pages: int
     failed_pages: int
+    failures: Mapping[str, tuple[int, int]]
 
     @property
     def documents(self) -> int:
         """Number of documents."""
         return sum(self.statuses.values())
+
+    def stages_over(self, most: float) -> list[str]:
+        """Return the stages in which a larger share of the documents, or of the pages, failed."""
+        return [
+            stage
+            for stage, (documents, pages) in self.failures.items()
+            if documents > most * self.documents or pages > most * self.pages
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuality:
+    """The distribution of the quality of pages, each value in [0, 1].
+
+    Attributes:
+        quantiles: The tenth, fiftieth and ninetieth percentile.
+        low: Number of pages under the quality of search.
+    """
+
+    mean: float
+    quantiles: tuple[float, float, float]
+    low: int
 
 
 def refresh_statuses(connection: Connection, window: TimeWindow = ALWAYS) -> None:
@@ -180,11 +204,28 @@ def count_documents(connection: Connection, window: TimeWindow, *, tenant: str) 
             connection, tenant=tenant, first=window.start, after_last=window.end
         )
     )
+    failures = queries().count_document_failures(
+        connection, tenant=tenant, first=window.start, after_last=window.end
+    )
     return MonthCount(
         {row.status: row.documents for row in rows},
         int(sum(row.pages for row in rows)),
         int(sum(row.failed_pages for row in rows)),
+        {row.stage: (row.documents, row.pages) for row in failures},
     )
+
+
+def page_quality(connection: Connection, window: TimeWindow, *, tenant: str) -> PageQuality | None:
+    """Return how good the stored pages of a window are; None if none was assessed."""
+    for row in queries().page_quality(
+        connection,
+        tenant=tenant,
+        first=window.start,
+        after_last=window.end,
+        min_quality=MIN_QUALITY,
+    ):
+        return PageQuality(row.mean, tuple(row.quantiles), row.low)
+    return None
 
 
 def _summary(row: Any) -> DocumentSummary:

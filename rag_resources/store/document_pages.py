@@ -1,10 +1,8 @@
-"""Pages of documents: how good they are, and which range of a page became which of a note."""
+"""Which range of a page became which range of a note."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag_resources.core.sections import MIN_QUALITY
-from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.notes import uuid_or_none
@@ -26,37 +24,6 @@ class PageRun:
     start: int
     end: int
     page_start: int
-
-
-@dataclass(frozen=True, slots=True)
-class PageQuality:
-    """How good pages are, in [0, 1].
-
-    Attributes:
-        pages: How many were assessed, at least one.
-        p10: A tenth of them is worse.
-        low: How many are kept out of search until a person accepts them.
-    """
-
-    pages: int
-    mean: float
-    median: float
-    p10: float
-    low: int
-
-
-def page_quality(connection: Connection, window: TimeWindow, *, tenant: str) -> PageQuality | None:
-    """Return how good the pages are that arrived in a window; None if none was assessed."""
-    row = queries().page_quality(
-        connection,
-        tenant=tenant,
-        first=window.start,
-        after_last=window.end,
-        min_quality=MIN_QUALITY,
-    )
-    if not row.pages:
-        return None
-    return PageQuality(row.pages, row.mean, row.median, row.p10, row.low)
 
 
 def find_page_runs(

@@ -22,7 +22,8 @@ ON CONFLICT (tenant_id, source, address) DO UPDATE SET
     file_sha256 = excluded.file_sha256, checked_at = now(), missing_since = NULL;
 
 -- name: lock_documents!
--- One run at a time registers the files of a tenant, until commit.
+-- One transaction at a time registers or deletes documents of a tenant, until commit: a file whose document is deleted
+-- while it is registered would come back.
 -- params:  tenant text
 SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
 
@@ -37,6 +38,17 @@ FROM document_addresses AS a
 INNER JOIN documents AS d ON d.id = a.document_id
 WHERE a.tenant_id = :tenant AND a.source = :source
 ORDER BY a.address;
+
+-- name: list_arrivals
+-- When the documents at some addresses of a source arrived.
+-- params:  tenant text, source text, addresses text[]
+-- returns: arrived_at timestamptz
+-- index:   document_addresses_pkey
+SELECT DISTINCT d.arrived_at
+FROM document_addresses AS a
+INNER JOIN documents AS d ON d.id = a.document_id
+WHERE a.tenant_id = :tenant AND a.source = :source AND a.address = ANY(:addresses)
+ORDER BY d.arrived_at;
 
 -- name: mark_missing_addresses
 -- Note which addresses a source has lost, and which it has again.
@@ -257,6 +269,36 @@ LEFT JOIN LATERAL (
 WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
 GROUP BY d.status ORDER BY d.status;
 
+-- name: count_document_failures
+-- What failed of the documents of a month, by stage. A document whose status is not failed has earlier pages, or some.
+-- params:  tenant text, first timestamptz, after_last timestamptz
+-- returns: stage text, documents bigint (none of whose pages could be read), pages bigint
+-- index:   documents_arrival_idx
+SELECT
+    f.stage,
+    count(DISTINCT d.id) FILTER (WHERE f.page_number IS NULL AND d.status = 'failed') AS documents,
+    count(*) FILTER (WHERE f.page_number IS NOT NULL) AS pages
+FROM documents AS d
+INNER JOIN document_failures AS f ON f.document_id = d.id
+WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+GROUP BY f.stage ORDER BY f.stage;
+
+-- name: page_quality
+-- How good the stored pages of a month are; no row if none was assessed.
+-- params:  tenant text, first timestamptz, after_last timestamptz, min_quality double precision
+-- returns: mean double precision, quantiles double precision[] (.1, .5 and .9), low bigint (pages under min_quality)
+-- index:   documents_arrival_idx
+SELECT
+    avg(p.quality) AS mean,
+    percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY p.quality) AS quantiles,
+    count(*) FILTER (WHERE p.quality < :min_quality) AS low
+FROM documents AS d
+INNER JOIN document_pages AS p ON p.document_id = d.id
+WHERE
+    d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
+    AND p.quality IS NOT NULL
+HAVING count(*) > 0;
+
 -- name: list_document_ids
 -- The read documents of a window.
 -- params:  tenant text, first timestamptz, after_last timestamptz
@@ -278,6 +320,25 @@ UNION
 SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
 UNION
 SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id AND d.file_sha256 IS NOT NULL;
+
+-- name: list_earlier_files
+-- Files that a document had before its present one, and that are no document's now.
+-- params:  document_id uuid, file_sha256 bytea or null (another one that it had, read or not)
+-- returns: file_sha256 bytea
+-- index:   document_extractions_document_idx, document_addresses_file_idx
+SELECT x.file_sha256
+FROM (
+    SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
+    UNION
+    SELECT :file_sha256::bytea AS file_sha256
+) AS x
+INNER JOIN documents AS d ON d.id = :document_id
+WHERE
+    x.file_sha256 IS NOT NULL AND x.file_sha256 <> d.file_sha256
+    AND NOT EXISTS (
+        SELECT FROM document_addresses AS a WHERE a.tenant_id = d.tenant_id AND a.file_sha256 = x.file_sha256
+    )
+    AND NOT EXISTS (SELECT FROM documents AS o WHERE o.tenant_id = d.tenant_id AND o.file_sha256 = x.file_sha256);
 
 -- name: bury_document!
 -- Remember that a person deleted a document, by hashes alone.
@@ -378,20 +439,6 @@ FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINA
 INNER JOIN note_spans AS s ON s.note_id = f.note_id AND s.start_char < f.last AND s.end_char > f.first
 INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_number = s.page_number
 ORDER BY f.number, s.start_char;
-
--- name: page_quality^
--- How good the pages of a month's documents are, over those that were assessed.
--- params:  tenant text, first timestamptz, after_last timestamptz, min_quality double precision
--- returns: pages bigint, mean, median and p10 double precision or null, low bigint (pages under min_quality)
--- index:   documents_arrival_idx, document_pages_pkey
-SELECT
-    count(p.quality) AS pages, avg(p.quality) AS mean,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY p.quality) AS median,
-    percentile_cont(0.1) WITHIN GROUP (ORDER BY p.quality) AS p10,
-    count(*) FILTER (WHERE p.quality < :min_quality) AS low
-FROM documents AS d
-INNER JOIN document_pages AS p ON p.document_id = d.id
-WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last;
 
 -- name: find_page_runs
 -- The ranges of notes that a page became, in the order of the page.

@@ -72,7 +72,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]
 
 
 def test_bad_files_are_told_and_the_good_one_becomes_notes(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = materialize(settings)
     assert result.success
@@ -82,28 +82,42 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     problems = str(read["problems"])
     assert "cifrado" in problems
     assert "roto" in problems
-    notes = metadata(result, "notes")
-    assert (notes["sections_inserted"], notes["pages_of_low_quality"]) == (1, 0)
-    assert isinstance(notes["page_quality_median"], float)
-    assert 0.7 < notes["page_quality_median"] <= 1
+    assert metadata(result, "notes")["sections_inserted"] == 1
+    # Both pages of the plan are the same.
+    plotted = metadata(result, "notes")
+    quality = plotted["page_quality_mean"]
+    assert isinstance(quality, float)
+    assert 0.3 < quality <= 1
+    for quantile in ("p10", "p50", "p90"):
+        assert plotted[f"page_quality_{quantile}"] == pytest.approx(quality)
+    assert plotted["pages_of_low_quality"] == 0
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert checks["extraction_loss"].passed
     assert not checks["document_errors"].passed
     assert checks["document_errors"].metadata["failed_documents"].value == 2
+    assert checks["document_errors"].metadata["failed_documents_extracting"].value == 2
+    assert "falla en: extracting" in str(checks["document_errors"].description)
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0
     assert "sections_inserted" not in metadata(again, "notes")
+    assert metadata(again, "notes")["page_quality_mean"] == quality
 
     # A later reader that gets one page only.
     monkeypatch.setattr(reader_of("application/pdf"), "reader_hash", "later")
     monkeypatch.setenv("EXTRACTION__PAGES", "1")
+    notes = tmp_path / "notas"
+    notes.mkdir()
+    (notes / "diario.md").write_text("Una nota que no es de ningún documento.", "utf-8")
+    monkeypatch.setenv("NOTES_SOURCE", str(notes))
     held = materialize(load_settings())
-    assert not held.success
+    assert held.success  # The notes of the month are written all the same.
     assert metadata(held, "document_pages")["held"] == 1
-    assert held.asset_materializations_for_node("notes") == []
+    assert metadata(held, "notes")["inserted"] == 1
+    assert metadata(held, "notes")["sections_deleted"] == 0
     (loss,) = (
         each for each in held.get_asset_check_evaluations() if each.check_name == "extraction_loss"
     )
+    assert not loss.passed
     assert "plan" in str(loss.description)
 
 

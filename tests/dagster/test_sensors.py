@@ -239,22 +239,6 @@ def test_automation_waits_for_the_gates_of_every_candidate(indexed: Project) -> 
     assert not promotion_requested()
 
 
-def test_a_new_document_asks_for_the_month_in_which_it_arrives(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "documentos"
-    folder.mkdir()
-    sensor = NewFiles(project, "new_documents", folder)
-    assert sensor.tick() == Message.DOCUMENTS_NOT_SET
-    monkeypatch.setenv("DOCUMENTS_SOURCE", str(folder))
-    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=folder)
-    (folder / "acta.txt").write_text("Se aprueba el acta.", "utf-8")
-    (folder / "foto.jpg").write_bytes(b"")
-    last = monthly(load_settings()).get_partition_keys()[-1]
-    assert sensor.tick() == [(last, last)]
-    assert sensor.tick() == Message.SOURCE_UNCHANGED.format(path=folder)
-
-
 def test_documents_in_the_web_are_looked_at_by_the_clock(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """A folder of documents on its way into notes: what arrives, what is read, what is kept."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from rag_resources.documents.review import Concern, Decision, list_reviews, revi
 from rag_resources.documents.verification import picture_of_page, verify_document
 from rag_resources.files import LocalFiles
 from rag_resources.ingestion.deletion import delete_notes, restore_notes
-from rag_resources.store.document_files import Arrival
+from rag_resources.store.document_files import Arrival, lock_documents
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
@@ -94,6 +95,10 @@ class Stand:
         """All documents."""
         with self.database.transaction() as connection:
             return list_documents(connection, tenant="ana")[0]
+
+    def copies(self) -> list[Path]:
+        """The copies of files that are kept."""
+        return [path for path in self.folder.parent.glob("files/**/*") if path.is_file()]
 
     def notes(self) -> list[Any]:
         """All notes."""
@@ -290,6 +295,68 @@ def test_a_deleted_document_leaves_no_text_and_does_not_come_back(stand: Stand) 
         "copia.md",
         "plan.txt",
     ]
+
+
+def test_a_document_deleted_while_another_copy_of_its_file_arrives_stays_deleted(
+    stand: Stand,
+) -> None:
+    stand.write("plan.txt", HOUSING)
+    stand.run()
+    document_id = stand.find("plan.txt").document_id
+
+    class Interrupted(LocalFiles):
+        """A person deletes the document between the look for deletions and the registration."""
+
+        def write(self, name: str, data: bytes) -> None:
+            """Write, and delete."""
+            super().write(name, data)
+            delete_document(stand.database, stand.files, document_id, tenant="ana")
+
+    stand.write("copia.txt", HOUSING)
+    stand.files = Interrupted(stand.folder.parent / "files")
+    assert [each.location for each in stand.arrive().left_out] == ["copia.txt"]
+    assert stand.documents() == []
+    assert stand.copies() == []
+
+
+def test_a_deletion_waits_for_a_file_of_its_document_that_is_being_registered(
+    stand: Stand,
+) -> None:
+    stand.write("plan.txt", HOUSING)
+    stand.run()
+    document_id = stand.find("plan.txt").document_id
+    with ThreadPoolExecutor(1) as pool, stand.database.transaction() as connection:
+        lock_documents(connection, tenant="ana")
+        deletion = pool.submit(
+            delete_document, stand.database, stand.files, document_id, tenant="ana"
+        )
+        waiting = (
+            "SELECT FROM pg_locks AS l INNER JOIN pg_database AS d ON d.oid = l.database "
+            "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted"
+        )
+        while not deletion.done() and not stand.corpus.fetch(waiting):
+            pass
+        assert not deletion.done()
+        assert len(stand.copies()) == 1
+    assert deletion.result() == 1
+    assert stand.copies() == []
+
+
+def test_the_copy_of_an_earlier_version_goes_when_the_file_changes(stand: Stand) -> None:
+    stand.write("plan.txt", HOUSING)
+    stand.write("otro.txt", TRANSPORT)
+    stand.run()
+    stand.write("plan.txt", "Ya no hay plan.")
+    stand.arrive()
+    stand.write("plan.txt", "Hay otro plan.")  # The version before was never read.
+    stand.run()
+    assert sorted(path.read_text("utf-8") for path in stand.copies()) == [
+        "Hay otro plan.",
+        TRANSPORT,
+    ]
+    stand.write("plan.txt", TRANSPORT)  # Now both are one document.
+    stand.run()
+    assert [path.read_text("utf-8") for path in stand.copies()] == [TRANSPORT]
 
 
 def test_metadata_outside_the_folder_are_not_read(stand: Stand) -> None:

@@ -63,7 +63,7 @@ def test_what_a_file_is(content: bytes, name: str, expected: str) -> None:
         (b"PK\x03\x04nothing", "plan.docx", "extensión .docx"),
         (b"\x89PNG\r\n\x1a\n\0", "foto.png", ".png"),
         (b"nada\0nada", "plan.txt", "(.txt)"),
-        (OLE + bytes(504) + "EncryptedPackage".encode("utf-16-le"), "plan.xlsx", "cifrado"),
+        (OLE + bytes(504) + "EncryptedPackage".encode("utf-16-le"), "plan.xlsx", "contraseña"),
     ],
 )
 def test_what_no_reader_knows_is_refused_in_words(content: bytes, name: str, words: str) -> None:

@@ -248,11 +248,11 @@ def test_encrypted_damaged_and_foreign_files_are_refused() -> None:
     encrypted = pdf_of(lambda canvas: canvas.drawString(1, 1, "a"), encrypt="clave")
     with pytest.raises(InvalidSourceError) as refused:
         read(encrypted)
-    assert refused.value.code == Message.PDF_ENCRYPTED.code
+    assert refused.value.code == Message.DOCUMENT_ENCRYPTED.code
     for damaged in (b"", b"%PDF-1.7\n%%EOF", b"hola " * 100):
         with pytest.raises(InvalidSourceError) as refused:
             read(BytesIO(damaged))
-        assert refused.value.code == Message.PDF_DAMAGED.code
+        assert refused.value.code == Message.DOCUMENT_DAMAGED.code
 
 
 def test_a_damaged_page_fails_alone() -> None:

@@ -157,7 +157,7 @@ def test_the_encoding_of_a_web_page_is_found(encoding: str) -> None:
 
 
 def test_a_web_page_nested_too_deeply_is_refused() -> None:
-    assert refusal(HtmlReader(), b"<div>" * (MAX_LEVELS + 1)) == "READER_NESTED"
+    assert refusal(HtmlReader(), b"<div>" * (MAX_LEVELS + 1)) == "DOCUMENT_NESTED"
     assert len(read_one(HtmlReader(), b"<p>a<li>b" * (MAX_LEVELS + 1)).blocks) > MAX_LEVELS
     assert read_one(HtmlReader(), b"<div>" * MAX_LEVELS + b"x").text == "x"
 
@@ -198,12 +198,12 @@ def test_a_word_document_has_headings_lists_tables_and_equations() -> None:
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        (b"hola", "READER_DAMAGED"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "READER_ENCRYPTED"),
-        (archive({"word/otro.xml": "<a/>"}), "READER_DAMAGED"),
-        (archive(docx_parts("") | {"word/document.xml": "<w:document"}), "READER_DAMAGED"),
+        (b"hola", "DOCUMENT_DAMAGED"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "DOCUMENT_ENCRYPTED"),
+        (archive({"word/otro.xml": "<a/>"}), "DOCUMENT_DAMAGED"),
+        (archive(docx_parts("") | {"word/document.xml": "<w:document"}), "DOCUMENT_DAMAGED"),
         (archive(docx_parts("") | {"word/x.xml": "<!DOCTYPE x []><x/>"}), "READER_ENTITIES"),
-        (archive(docx_parts("<w:p>" * 500)), "READER_NESTED"),
+        (archive(docx_parts("<w:p>" * 500)), "DOCUMENT_NESTED"),
         (archive(docx_parts("") | {"../x.xml": ""}), "READER_PART_NAME"),
     ],
 )
@@ -271,7 +271,7 @@ def test_text_has_pages_and_paragraphs() -> None:
 def test_text_in_another_encoding_is_read_and_bytes_are_refused() -> None:
     text = "El año pasado, mañana y la información de España. ¿Cómo está?"
     assert read_one(TextReader(), text.encode("cp1252")).text == text
-    assert refusal(TextReader(), b"a\0b") == "READER_DAMAGED"
+    assert refusal(TextReader(), b"a\0b") == "DOCUMENT_DAMAGED"
 
 
 FILES: list[tuple[Callable[[], DocumentReader], bytes]] = [

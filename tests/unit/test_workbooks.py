@@ -148,7 +148,7 @@ def test_a_hidden_sheet_is_removed_and_a_damaged_one_fails_alone() -> None:
     parts["xl/worksheets/sheet2.xml"] = "<worksheet>"
     first, second, third = WorkbookReader().read(archive(parts))
     assert isinstance(second, PageFailure)
-    assert (second.number, second.code) == (2, "READER_DAMAGED")
+    assert (second.number, second.code) == (2, "DOCUMENT_DAMAGED")
     assert isinstance(first, Page)
     assert isinstance(third, Page)
     assert [(r.reason, third.text[r.start : r.end]) for r in third.removed] == [("hidden", "c")]
@@ -179,10 +179,10 @@ LAUGHS = '<!DOCTYPE x [<!ENTITY a "ja"><!ENTITY b "&a;&a;">]>'
     [
         ({"xl/sharedStrings.xml": f"{LAUGHS}<sst>&b;</sst>"}, "READER_ENTITIES"),
         ({"xl/worksheets/sheet1.xml": f"{LAUGHS}<worksheet/>"}, "READER_ENTITIES"),
-        ({"xl/styles.xml": "<a>" * 500}, "READER_NESTED"),
+        ({"xl/styles.xml": "<a>" * 500}, "DOCUMENT_NESTED"),
         ({"../../etc/passwd": "x"}, "READER_PART_NAME"),
         ({"/etc/passwd": "x"}, "READER_PART_NAME"),
-        ({"xl/workbook.xml": "<workbook"}, "READER_DAMAGED"),
+        ({"xl/workbook.xml": "<workbook"}, "DOCUMENT_DAMAGED"),
     ],
 )
 def test_a_workbook_made_to_do_harm_is_refused(parts: dict[str, str], code: str) -> None:
@@ -198,13 +198,13 @@ def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_no_workbook_is_refused() -> None:
-    assert refusal(WorkbookReader(), io.BytesIO(b"hola")) == "READER_DAMAGED"
+    assert refusal(WorkbookReader(), io.BytesIO(b"hola")) == "DOCUMENT_DAMAGED"
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    assert refusal(WorkbookReader(), io.BytesIO(ole + bytes(4096))) == "READER_DAMAGED"
+    assert refusal(WorkbookReader(), io.BytesIO(ole + bytes(4096))) == "DOCUMENT_DAMAGED"
     encrypted = ole + "EncryptedPackage".encode("utf-16-le")
-    assert refusal(WorkbookReader(), io.BytesIO(encrypted)) == "READER_ENCRYPTED"
+    assert refusal(WorkbookReader(), io.BytesIO(encrypted)) == "DOCUMENT_ENCRYPTED"
     manifest = {"META-INF/manifest.xml": "<m><encryption-data/></m>"}
-    assert refusal(WorkbookReader(), archive(manifest)) == "READER_ENCRYPTED"
+    assert refusal(WorkbookReader(), archive(manifest)) == "DOCUMENT_ENCRYPTED"
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_csv_is_read_whatever_its_delimiter_and_encoding(content: str, encoding:
 
 
 def test_bytes_that_are_no_text_are_refused_as_csv() -> None:
-    assert refusal(CsvReader(), io.BytesIO(b"a,b\n\0,\xff")) == "READER_DAMAGED"
+    assert refusal(CsvReader(), io.BytesIO(b"a,b\n\0,\xff")) == "DOCUMENT_DAMAGED"

@@ -1,0 +1,128 @@
+"""The sensor of documents, tick by tick."""
+
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from rag_assets.documents.sensor import build_new_documents_sensor
+from rag_assets.file_changes import SETTLED_NS
+from rag_resources.application import open_application
+from rag_resources.core.errors import SettingsChangedError
+from rag_resources.core.messages import Message
+from rag_resources.settings import load_settings
+from tests.command_line import isolate
+from tests.waiting import wait_until
+
+TODAY = datetime.now(tz=UTC)
+THIS_MONTH = f"{TODAY:%Y-%m-01}"
+EARLIER = TODAY.replace(day=1) - timedelta(days=40)
+"""In a month that is past."""
+FIRST = "dagster/asset_partition_range_start"
+LAST = "dagster/asset_partition_range_end"
+
+
+class NewDocuments:
+    """The sensor over a folder; it keeps its cursor as the daemon does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cursor: str | None = None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the folder."""
+        (self.folder / name).write_text(text, "utf-8")
+
+    def tick(self) -> tuple[str, str] | str:
+        """Return the range of months of the run requested, or why there is none."""
+        paths = [self.folder, *self.folder.rglob("*")] if self.folder.exists() else []
+        latest = max((path.stat().st_ctime_ns for path in paths), default=0)
+        wait_until(lambda: time.time_ns() - latest > SETTLED_NS)
+        sensor = build_new_documents_sensor(load_settings())
+        with dg.build_sensor_context(cursor=self.cursor) as context:
+            data = sensor.evaluate_tick(context)
+        self.cursor = data.cursor or self.cursor
+        if data.skip_message:
+            return data.skip_message
+        (request,) = data.run_requests
+        return request.tags[FIRST], request.tags[LAST]
+
+
+@pytest.fixture
+def new_documents(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> NewDocuments:
+    """The sensor over a folder of two documents, none of which it has seen."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    isolate(
+        monkeypatch,
+        tmp_path,
+        DATABASE_URL=database_url,
+        FILES_URL=(tmp_path / "files").as_uri(),
+        DOCUMENTS_SOURCE=str(folder),
+        FIRST_MONTH=f"{EARLIER - timedelta(days=40):%Y-%m}",
+    )
+    made = NewDocuments(folder)
+    made.write("plan.txt", "El plan promete cien mil viviendas.")
+    made.write("acta.txt", "Acta de la sesión ordinaria.")
+    return made
+
+
+def test_a_new_file_asks_for_this_month_and_a_changed_one_for_that_of_its_arrival(
+    new_documents: NewDocuments,
+) -> None:
+    unchanged = Message.SOURCE_UNCHANGED.format(path=new_documents.folder)
+    assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
+    assert new_documents.tick() == unchanged
+    with open_application(load_settings()) as application:
+        application.documents.arrive()
+        with application.database.transaction() as connection:
+            connection.execute(
+                "UPDATE documents SET arrived_at = %s WHERE title = 'plan'", (EARLIER,)
+            )
+    new_documents.write("acta.txt", "Acta de la sesión extraordinaria.")
+    assert new_documents.tick() == (THIS_MONTH, THIS_MONTH)
+    new_documents.write("plan.txt.yaml", "partido: verde")
+    assert new_documents.tick() == (f"{EARLIER:%Y-%m-01}", THIS_MONTH)
+    new_documents.write("foto.png", "No es un documento.")
+    assert new_documents.tick() == unchanged
+
+
+def test_a_folder_that_is_gone_or_not_set_is_skipped(
+    new_documents: NewDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(new_documents.folder)
+    assert new_documents.tick() == Message.DOCUMENTS_FOLDER.format(path=new_documents.folder)
+    monkeypatch.delenv("DOCUMENTS_SOURCE")
+    assert new_documents.tick() == Message.DOCUMENTS_NOT_SET
+
+
+def test_another_folder_is_told_and_nothing_is_read_until_a_person_accepts(
+    new_documents: NewDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_application(load_settings()) as application:
+        application.documents.arrive()
+    other = tmp_path / "otra"
+    other.mkdir()
+    (other / "nuevo.txt").write_text("Otro plan.", "utf-8")
+    monkeypatch.setenv("DOCUMENTS_SOURCE", str(other))
+    sensor = NewDocuments(other)
+    refusal = sensor.tick()
+    assert isinstance(refusal, str)
+    assert sensor.cursor is None
+    with open_application(load_settings()) as application:
+        with pytest.raises(SettingsChangedError) as refused:
+            application.documents.arrive()
+        assert refused.value.message == refusal
+        assert "DOCUMENTS_SOURCE" in refusal
+        summaries, _ = application.documents.list()
+        assert {each.title for each in summaries} == {"plan", "acta"}
+        assert not any(each.addresses[0]["missingSince"] for each in summaries)
+        application.notes.accept_settings(application.notes.content_settings().source)
+        report = application.documents.arrive()
+    assert report.missing == ["acta.txt", "plan.txt"]
+    assert sensor.tick() == (THIS_MONTH, THIS_MONTH)
