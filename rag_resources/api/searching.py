@@ -1,8 +1,11 @@
-"""Searches and answers on behalf of a caller. The seam of streaming is `streamed`."""
+"""Searches and answers on behalf of a caller."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import closing
 from http import HTTPStatus
+from threading import Event
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -17,6 +20,7 @@ from rag_resources.application import Application
 from rag_resources.application.answers import Asked
 from rag_resources.application.wiring import Answered
 from rag_resources.core.citations import AnswerSentence
+from rag_resources.core.types import RetrievalResponse
 from rag_resources.languages.messages import render
 from rag_resources.telemetry import continued
 
@@ -65,10 +69,7 @@ def found_as_json(answered: Answered, language: str) -> dict[str, Any]:
     """
     response = answered.response.reworded(lambda text: render(text, language))
     count_retrieval(response)
-    if response.error:
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE, response.error, headers={"Retry-After": "2"}
-        )
+    _require_searched(response)
     written = response.to_json()
     metadata = {
         name: written[name]
@@ -100,20 +101,71 @@ def asked_as_json(asked: Asked, language: str) -> dict[str, Any]:
     reworded = asked.reworded(lambda text: render(text, language))
     response = reworded.retrieval.response
     count_retrieval(response)
+    _require_searched(response)
+    return {name: value for name, value in reworded.to_json().items() if name != "error"}
+
+
+async def streamed(
+    request: Request, caller: Caller, body: Search
+) -> AsyncGenerator[AnswerSentence | Asked, None]:
+    """Begin an answer, and return its sentences, each as soon as it is checked, then the whole.
+
+    The first of them is there when this returns, so that what goes wrong before can still be told
+    by a status. When the caller leaves, the work ends with the sentence that is being written.
+
+    Raises:
+        ProblemError: As `searched`.
+        RagError: As `Answers.stream`.
+    """
+    loop, left = asyncio.get_running_loop(), Event()
+    ready: asyncio.Queue[AnswerSentence | Asked | Exception] = asyncio.Queue()
+
+    def write(app: Application, arguments: dict[str, Any]) -> None:
+        with closing(app.answers.stream(body.query, **arguments)) as sentences:
+            for each in sentences:
+                loop.call_soon_threadsafe(ready.put_nowait, each)
+                if left.is_set():
+                    break
+
+    async def work() -> None:
+        try:
+            await searched(request, caller, body, write)
+        except Exception as error:  # noqa: BLE001 - raised where the sentences are read
+            ready.put_nowait(error)
+
+    working = asyncio.create_task(work())
+    first = await _next(ready)
+    if isinstance(first, Asked):
+        _require_searched(first.retrieval.response)
+
+    async def rest() -> AsyncGenerator[AnswerSentence | Asked, None]:
+        each = first
+        try:
+            while not isinstance(each, Asked):
+                yield each
+                each = await _next(ready)
+            yield each
+            await working
+        finally:
+            left.set()
+
+    return rest()
+
+
+async def _next(
+    ready: "asyncio.Queue[AnswerSentence | Asked | Exception]",
+) -> AnswerSentence | Asked:
+    each = await ready.get()
+    if isinstance(each, Exception):
+        raise each
+    return each
+
+
+def _require_searched(response: RetrievalResponse) -> None:
     if response.error:
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE, response.error, headers={"Retry-After": "2"}
         )
-    return {name: value for name, value in reworded.to_json().items() if name != "error"}
-
-
-def streamed(asked: Asked) -> Iterator[AnswerSentence]:
-    """Return the sentences of an answer, each as soon as it is known.
-
-    All of them are known once the answer is. Where answers are written sentence by sentence, this
-    is the one place to change.
-    """
-    yield from asked.answer.sentences
 
 
 def now() -> int:

@@ -1,7 +1,8 @@
 """`/v1/answers`: sentences with citations, as JSON or as server-sent events."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -9,8 +10,12 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from rag_resources.api.bodies import AnswerRequest
 from rag_resources.api.identity import Searcher
+from rag_resources.api.problems import ProblemError
 from rag_resources.api.searching import asked_as_json, searched, streamed
 from rag_resources.application.answers import Asked
+from rag_resources.core.citations import AnswerSentence
+from rag_resources.core.errors import RagError
+from rag_resources.languages.messages import render
 
 router = APIRouter(tags=["answers"])
 
@@ -21,28 +26,35 @@ EVENTS: dict[str, Any] = {"content": {"text/event-stream": {}}}
 async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Response:
     """Answer a question with sentences of the notes.
 
-    With `stream` each sentence is an event `sentence`, and the whole answer the last event, `done`.
+    With `stream` each sentence is an event `sentence` as soon as it is checked, and the whole
+    answer the last event, `done`; if that fails on the way, the last event is `error`.
     """
     language = body.language or request.app.state.settings.answer_language
-
-    def work(asked: Asked) -> tuple[Asked, dict[str, Any]]:
-        return asked, asked_as_json(asked, language)
-
-    asked, written = await searched(
+    if body.stream:
+        sentences = await streamed(request, caller, body)
+        return StreamingResponse(_events(sentences, language), media_type="text/event-stream")
+    written = await searched(
         request,
         caller,
         body,
-        lambda app, arguments: work(app.answers.ask(body.query, **arguments)),
+        lambda app, arguments: asked_as_json(app.answers.ask(body.query, **arguments), language),
     )
-    if not body.stream:
-        return JSONResponse(written)
-    return StreamingResponse(_events(asked, written), media_type="text/event-stream")
+    return JSONResponse(written)
 
 
-def _events(asked: Asked, written: dict[str, Any]) -> Iterator[str]:
-    for sentence in streamed(asked):
-        yield event(sentence.to_json(), name="sentence")
-    yield event(written, name="done")
+async def _events(
+    sentences: AsyncGenerator[AnswerSentence | Asked, None], language: str
+) -> AsyncGenerator[str, None]:
+    """Write each sentence, then the whole; or, if that fails on the way, why."""
+    async with aclosing(sentences):
+        try:
+            async for each in sentences:
+                if isinstance(each, Asked):
+                    yield event(asked_as_json(each, language), name="done")
+                else:
+                    yield event(each.to_json(), name="sentence")
+        except (RagError, ProblemError) as error:
+            yield event({"error": render(error.message, language)}, name="error")
 
 
 def event(data: Any, *, name: str = "") -> str:

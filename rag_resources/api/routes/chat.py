@@ -1,6 +1,7 @@
 """OpenAI's form: `/v1/chat/completions` answers the last question; `/v1/models` configurations."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ from rag_resources.api.problems import ProblemError
 from rag_resources.api.routes.answers import EVENTS, event
 from rag_resources.api.searching import asked_as_json, now, searched, streamed
 from rag_resources.application.answers import Asked
-from rag_resources.core.citations import CitedAnswer, numbered
+from rag_resources.core.citations import AnswerSentence, CitedAnswer, numbered
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.languages.messages import render
@@ -54,18 +55,22 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
     search = Search.model_validate({"query": last.text, "configuration": named})
     language = request.app.state.settings.answer_language
 
-    def work(asked: Asked) -> tuple[Asked, dict[str, Any]]:
-        return asked, asked_as_json(asked, language)
+    head = {"id": f"chatcmpl-{uuid4().hex}", "created": now(), "model": body.model}
+    if body.stream:
+        sentences = await streamed(request, caller, search)
+        chunks = _chunks(sentences, head, language)
+        return StreamingResponse(chunks, media_type="text/event-stream")
 
-    asked, _ = await searched(
+    def work(asked: Asked) -> Asked:
+        asked_as_json(asked, language)  # Refuses what could not be searched.
+        return asked
+
+    asked = await searched(
         request,
         caller,
         search,
         lambda app, arguments: work(app.answers.ask(search.query, **arguments)),
     )
-    head = {"id": f"chatcmpl-{uuid4().hex}", "created": now(), "model": body.model}
-    if body.stream:
-        return StreamingResponse(_chunks(asked, head, language), media_type="text/event-stream")
     citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
     message = {"role": "assistant", "content": "".join(_pieces(asked, language)), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
@@ -81,30 +86,53 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
     )
 
 
-def _chunks(asked: Asked, head: dict[str, Any], language: str) -> Iterator[str]:
+async def _chunks(
+    sentences: AsyncGenerator[AnswerSentence | Asked, None], head: dict[str, Any], language: str
+) -> AsyncGenerator[str, None]:
     def chunk(delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         return event({**head, "object": "chat.completion.chunk", "choices": [choice], **more})
 
     yield chunk({"role": "assistant", "content": ""})
-    for piece in _pieces(asked, language):
-        yield chunk({"content": piece})
-    citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
+    written: list[AnswerSentence] = []
+    async with aclosing(sentences):
+        async for each in sentences:
+            if isinstance(each, Asked):
+                asked_as_json(each, language)
+                yield chunk({"content": _ending(each.answer, language)})
+            else:
+                written.append(each)
+                yield chunk({"content": _marked(written)})
+    citations = [citation.to_json() for citation in numbered(written)]
     yield chunk({}, "stop", citations=citations)
     yield "data: [DONE]\n\n"
 
 
 def _pieces(asked: Asked, language: str) -> Iterator[str]:
     """Return the text of an answer, a sentence at a time, then its sources."""
-    answer: CitedAnswer = asked.answer
+    sentences = asked.answer.sentences
+    for count in range(1, len(sentences) + 1):
+        yield _marked(sentences[:count])
+    yield _ending(asked.answer, language)
+
+
+def _marked(sentences: Sequence[AnswerSentence]) -> str:
+    """Return the last of the sentences so far, with the numbers of its sources."""
+    numbers = numbered(sentences)
+    *before, last = sentences
+    marks = "".join(f"[{numbers[own]}]" for own in dict.fromkeys(last.citations))
+    return f"{' ' if before else ''}{last.text} {marks}"
+
+
+def _ending(answer: CitedAnswer, language: str) -> str:
+    """Return the sources of an answer, or what is said instead of it."""
     if not answer.found:
-        yield render(answer.notice, language)
-        return
-    numbers = numbered(answer.sentences)
-    for position, sentence in enumerate(streamed(asked)):
-        marks = "".join(f"[{numbers[own]}]" for own in dict.fromkeys(sentence.citations))
-        yield f"{' ' if position else ''}{sentence.text} {marks}"
-    for citation, number in numbers.items():
+        return render(answer.notice, language)
+    return "".join(_sources(answer))
+
+
+def _sources(answer: CitedAnswer) -> Iterator[str]:
+    for citation, number in numbered(answer.sentences).items():
         day = f", {citation.created_at:%Y-%m-%d}" if citation.created_at else ""
         start = "\n\n" if number == 1 else "\n"
         yield f"{start}[{number}] {citation.title or citation.note_id}{day}"
