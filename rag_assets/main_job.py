@@ -23,6 +23,8 @@ from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_resources.application import Application, open_application
+from rag_resources.application.documents import MonthCount
+from rag_resources.cli.output import warn
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
     InvalidGoldenDatasetError,
@@ -77,6 +79,8 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             windows = configured.window_models
             if not application.migration.is_done(full_window(settings), window_models=windows):
                 bad_notes += runs.months("index")
+        if notice := documents_notice(application.documents.count(full_window(settings))):
+            warn(notice)
         if not application.golden.entries():
             raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
         stale = application.evaluations.stale(configured.configurations)
@@ -89,6 +93,14 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         _succeeded(report)
     if bad_notes:
         raise RagError("\n".join(bad_notes))
+
+
+def documents_notice(counted: MonthCount) -> str:
+    """Say how many documents could not be read, and where the reasons are; empty if all could."""
+    failed = counted.statuses.get("failed", 0)
+    if not failed:
+        return ""
+    return Message.DOCUMENTS_UNREAD.format(failed=failed, documents=counted.documents)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from rag_resources.store.document_list import (
 )
 from rag_resources.store.extractions import held_extractions
 
-__all__ = ["ArrivalReport", "Documents", "ExtractReport", "reader_version"]
+__all__ = ["ArrivalReport", "Documents", "ExtractReport", "MonthCount", "reader_version"]
 
 
 def reader_version(config: ExtractionConfig) -> str:

@@ -305,6 +305,7 @@ class Message:
     CHECK_DOCUMENT_ERRORS: Template
     CHECK_CITATIONS: Template
     DOCUMENTS_NOT_SET: Template
+    DOCUMENTS_UNREAD: Template
     DOCUMENT_MERGED: Template
     READING_HELD: Template
     READINGS_HELD: Template

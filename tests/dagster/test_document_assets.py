@@ -10,6 +10,8 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import document_errors, extraction_loss
 from rag_assets.ingestion.assets import build_notes_asset
+from rag_assets.main_job import documents_notice
+from rag_resources.application.documents import MonthCount
 from rag_resources.documents.readers import reader_of
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings, load_settings
@@ -130,3 +132,9 @@ def test_without_a_source_the_assets_do_nothing(
     assert result.success
     assert metadata(result, "documents")["documents"] == 0
     assert metadata(result, "document_pages")["documents"] == 0
+
+
+def test_the_main_job_says_how_many_documents_could_not_be_read() -> None:
+    assert documents_notice(MonthCount({"completed": 3}, 9, 0, {})) == ""
+    told = documents_notice(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}))
+    assert told.startswith("Documentos que no se han podido leer: 2 de 5.")
