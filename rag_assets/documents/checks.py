@@ -12,23 +12,28 @@ MOST_ERRORS = 0.01
 """Largest share of documents, and of pages, that may be without text because of errors."""
 
 
-@dg.asset_check(asset=DOCUMENT_PAGES, description=Message.CHECK_EXTRACTION_LOSS)
+@dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Name the new readings that lose too much.
+    """Stop the run that made a reading which loses too much; later runs are only warned.
 
-    They replace nothing until a person accepts them. The check does not stop the run, which also
-    writes the notes of everything else.
+    Such a reading replaces nothing until a person accepts it, so the next run can write everything
+    else.
     """
     held = rag.documents.held(run_window(context.run.tags, rag.settings))
+    began = context.instance.get_run_stats(context.run.run_id).start_time or 0.0
+    is_new = any(reading.read_at.timestamp() >= began for reading in held)
     shown = "; ".join(
-        f"{title}: "
-        + Message.READING_HELD.format(words=diff.lost_words, passages=diff.lost_citations)
-        for _, title, diff in held[:EXAMPLES]
+        f"{reading.title}: "
+        + Message.READING_HELD.format(
+            words=reading.diff.lost_words, passages=reading.diff.lost_citations
+        )
+        for reading in held[:EXAMPLES]
     )
     return dg.AssetCheckResult(
         passed=not held,
+        severity=dg.AssetCheckSeverity.ERROR if is_new else dg.AssetCheckSeverity.WARN,
         metadata={"held": len(held)},
         description=Message.READINGS_HELD.format(count=len(held), documents=shown)
         if held

@@ -8,7 +8,6 @@ from pathlib import Path
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
-from rag_resources.core.extraction_diff import ExtractionDiff
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
@@ -42,7 +41,7 @@ from rag_resources.store.document_list import (
     read_details,
     refresh_statuses,
 )
-from rag_resources.store.extractions import held_extractions
+from rag_resources.store.extractions import HeldReading, held_extractions
 
 __all__ = ["ArrivalReport", "Documents", "ExtractReport", "MonthCount", "reader_version"]
 
@@ -173,8 +172,8 @@ class Documents:
         """Write the pages and notes of the documents of a window that were read."""
         return apply_window(self.database, window, tenant=self.settings.tenant)
 
-    def held(self, window: TimeWindow) -> Sequence[tuple[object, str, ExtractionDiff]]:
-        """Return the documents whose new reading waits for a person: id, title, difference."""
+    def held(self, window: TimeWindow) -> Sequence[HeldReading]:
+        """Return the new readings that wait for a person."""
         with self.database.transaction() as connection:
             return held_extractions(connection, window, tenant=self.settings.tenant)
 

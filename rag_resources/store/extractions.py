@@ -183,14 +183,35 @@ def release_extraction(connection: Connection, extraction_id: int) -> None:
     queries().set_extraction_state(connection, extraction_id=extraction_id, state="read")
 
 
+@dataclass(frozen=True, slots=True)
+class HeldReading:
+    """A new reading that loses too much and waits for a person.
+
+    Attributes:
+        title: Of the document.
+        diff: What it would change.
+        read_at: When it was made, by the database's clock.
+    """
+
+    document_id: UUID
+    title: str
+    diff: ExtractionDiff
+    read_at: datetime
+
+
 def held_extractions(
     connection: Connection, window: TimeWindow, *, tenant: str
-) -> list[tuple[UUID, str, ExtractionDiff]]:
-    """Return the documents whose reading waits for a person: id, title and difference."""
+) -> list[HeldReading]:
+    """Return the readings that wait for a person, of documents that arrived in a window."""
     rows = queries().held_extractions(
         connection, tenant=tenant, first=window.start, after_last=window.end
     )
-    return [(row.document_id, row.title, ExtractionDiff.from_json(row.diff)) for row in rows]
+    return [
+        HeldReading(
+            row.document_id, row.title, ExtractionDiff.from_json(row.diff), row.extracted_at
+        )
+        for row in rows
+    ]
 
 
 def list_passages(connection: Connection, document_id: UUID) -> list[Any]:

@@ -100,8 +100,8 @@ SELECT e.* FROM document_extractions AS e WHERE e.document_id = :document_id ORD
 -- name: held_extractions
 -- Readings that wait for a person.
 -- params:  tenant text, first timestamptz, after_last timestamptz
--- returns: document_id uuid, title text, diff jsonb
-SELECT e.document_id, d.title, e.diff FROM document_extractions AS e
+-- returns: document_id uuid, title text, diff jsonb, extracted_at timestamptz
+SELECT e.document_id, d.title, e.diff, e.extracted_at FROM document_extractions AS e
 INNER JOIN documents AS d ON d.id = e.document_id
 WHERE
     e.state = 'held' AND d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last

@@ -57,7 +57,7 @@ GROUPS = {
 }
 
 CHECKS = {
-    "document_pages:extraction_loss": False,
+    "document_pages:extraction_loss": True,
     "document_pages:document_errors": False,
     "notes:notes_inside_partitions": False,
     "chunks:citations_verified": False,

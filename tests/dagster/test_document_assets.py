@@ -73,6 +73,16 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]
     return {name: value.value for name, value in event.metadata.items()}
 
 
+def loss_of(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
+    """The verdict on what new readings lose."""
+    (found,) = (
+        each
+        for each in result.get_asset_check_evaluations()
+        if each.check_name == "extraction_loss"
+    )
+    return found
+
+
 def test_bad_files_are_told_and_the_good_one_becomes_notes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,15 +122,17 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     (notes / "diario.md").write_text("Una nota que no es de ningún documento.", "utf-8")
     monkeypatch.setenv("NOTES_SOURCE", str(notes))
     held = materialize(load_settings())
-    assert held.success  # The notes of the month are written all the same.
+    assert not held.success
     assert metadata(held, "document_pages")["held"] == 1
-    assert metadata(held, "notes")["inserted"] == 1
-    assert metadata(held, "notes")["sections_deleted"] == 0
-    (loss,) = (
-        each for each in held.get_asset_check_evaluations() if each.check_name == "extraction_loss"
-    )
-    assert not loss.passed
-    assert "plan" in str(loss.description)
+    assert held.asset_materializations_for_node("notes") == []
+    assert "plan" in str(loss_of(held).description)
+    # The next run writes the notes of the month; the document stays as it was.
+    after = materialize(load_settings())
+    assert after.success
+    assert not loss_of(after).passed
+    assert loss_of(after).severity == dg.AssetCheckSeverity.WARN
+    assert metadata(after, "notes")["inserted"] == 1
+    assert metadata(after, "notes")["sections_deleted"] == 0
 
 
 def test_without_a_source_the_assets_do_nothing(
