@@ -9,6 +9,7 @@ from rag_assets.configured import Configured, read_configured
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import citations_verified, document_errors, extraction_loss
 from rag_assets.documents.sensor import build_new_documents_sensor
+from rag_assets.documents.uploads import build_uploaded_documents_sensor
 from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.evaluation.assets import (
     build_evaluation_asset,
@@ -103,6 +104,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         sensors=[
             build_new_notes_sensor(settings),
             build_new_documents_sensor(settings),
+            build_uploaded_documents_sensor(settings),
             failed_runs,
             dead_runs,
             build_stop_backfills_sensor(settings),

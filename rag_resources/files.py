@@ -51,6 +51,14 @@ class Files(Protocol):
         """
         ...
 
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of the files of a folder, in order; none if there is no such folder.
+
+        Raises:
+            InvalidParameterError: The location cannot be read.
+        """
+        ...
+
     def where(self, name: str = "") -> str:
         """Return where a file is, for people: a path, or a URL without credentials."""
         ...
@@ -113,6 +121,17 @@ class LocalFiles(Files):
                 Message.FILE_NOT_WRITABLE.format(path=path), path=path
             ) from error
 
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of the files of a folder; those being written have hidden names."""
+        path = self._folder / folder
+        try:
+            found = sorted(each.name for each in path.iterdir()) if path.exists() else []
+        except OSError as error:
+            raise InvalidParameterError(
+                Message.FILE_NOT_READABLE.format(path=path), path=path
+            ) from error
+        yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
+
     def where(self, name: str = "") -> str:
         """Return the path of a file."""
         return str(self._folder / name)
@@ -151,6 +170,12 @@ class ObjectFiles(Files):
         """Delete an object."""
         with self._told(), suppress(FileNotFoundError):
             self._store.delete(name)
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of the objects under a prefix."""
+        with self._told():
+            pages = [[str(each["path"]) for each in page] for page in self._store.list(folder)]
+        yield from sorted(path for page in pages for path in page)
 
     def where(self, name: str = "") -> str:
         """Return the URL of an object."""

@@ -69,9 +69,9 @@ def build_document_pages_asset(settings: Settings) -> dg.AssetsDefinition:
         """Read the documents that the present readers have not read."""
 
         def month(window: TimeWindow) -> MonthOutcome:
-            before = rag.documents.count(window)
-            if not before.documents:
+            if not rag.documents.any_in(window):
                 return MonthOutcome({"documents": 0})
+            before = rag.documents.count(window)
             report = rag.documents.extract(window)
             for title, reason in report.failures:
                 context.log.warning("%s: %s", title, reason)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from threading import Event, Thread
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import structlog
 from fastapi import FastAPI
@@ -14,7 +15,15 @@ from rag_resources.api import problems
 from rag_resources.api.admission import Admission
 from rag_resources.api.identity import Door
 from rag_resources.api.middleware import EveryRequest
-from rag_resources.api.routes import answers, chat, evaluations, golden, health, retrieve
+from rag_resources.api.routes import (
+    answers,
+    chat,
+    documents,
+    evaluations,
+    golden,
+    health,
+    retrieve,
+)
 from rag_resources.api.tenants import Tenants
 from rag_resources.application import Application
 from rag_resources.core.errors import RagError
@@ -24,12 +33,16 @@ from rag_resources.packaged import product_version
 from rag_resources.settings import Settings, load_settings
 
 _log = structlog.get_logger()
+UPLOADS_AT_ONCE = 2
+FORM_KB = 256
+"""What a form holds besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 _STATUSES = {
     "400": "Invalid request",
     "401": "No valid key",
     "403": "Not allowed with this key",
     "404": "Not there",
+    "409": "In contradiction to what is stored",
     "413": "Body too large",
     "429": "Too many requests with this key",
     "503": "Busy, or something that is needed is down",
@@ -55,6 +68,7 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.tenants = tenants
         app.state.admission = admission
         app.state.door = Door(settings, tenants.own.application)
+        app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
         _start_warming(tenants.own.application, app.state.warm)
         try:
@@ -73,10 +87,15 @@ def build_app(settings: Settings) -> FastAPI:
             status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()
         },
     )
-    for module in (retrieve, answers, chat, golden, evaluations, health):
+    for module in (retrieve, answers, chat, documents, golden, evaluations, health):
         app.include_router(module.router)
     problems.add_handlers(app)
-    app.add_middleware(EveryRequest, max_body_kb=settings.api_max_body_kb)
+    upload_kb = settings.extraction.file_mb * 1024 + FORM_KB
+    app.add_middleware(
+        EveryRequest,
+        max_body_kb=settings.api_max_body_kb,
+        longer=dict.fromkeys(documents.PATHS, upload_kb),
+    )
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -181,6 +181,25 @@ class Found(Written):
     message: str | None = None
 
 
+class DocumentRow(Written):
+    """A document: what it is, and how far it is in each stage."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+
+    id: UUID
+    title: str
+    status: str
+    stages: dict[str, str]
+    arrived_at: str
+
+
+class DocumentRows(Written):
+    """The latest documents, and how many there are."""
+
+    documents: list[DocumentRow]
+    total: int
+
+
 class EvaluationRow(Written):
     """A finished evaluation: its metrics and what it was measured on."""
 

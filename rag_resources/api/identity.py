@@ -1,12 +1,13 @@
 """Who asks: the key of a request, the tenant and role it stands for, and how often it may ask."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
 from math import ceil
 from threading import Lock
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import structlog
 from cachetools import TTLCache
@@ -20,13 +21,17 @@ from rag_resources.api.problems import ProblemError, later
 from rag_resources.application import Application
 from rag_resources.application.keys import KEY_CACHE_S
 from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
-from rag_resources.core.errors import InvalidFiltersError
+from rag_resources.core.errors import DatabaseError, InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, narrowed, parse_filters
 from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 from rag_resources.store.api_keys import StoredKey
 
 _CACHED_KEYS = 10_000
+_OUTAGE_S = 3_600
+"""How long keys count as last seen while the database does not answer."""
+
+FoundT = TypeVar("FoundT")
 
 _log = structlog.get_logger()
 
@@ -72,6 +77,8 @@ class Door:
         self._application = application
         self._known: TTLCache[str, StoredKey | None] = TTLCache(_CACHED_KEYS, KEY_CACHE_S)
         self._open: TTLCache[str, bool] = TTLCache(1, KEY_CACHE_S)
+        self._last_known: TTLCache[str, StoredKey | None] = TTLCache(_CACHED_KEYS, _OUTAGE_S)
+        self._last_open: TTLCache[str, bool] = TTLCache(1, _OUTAGE_S)
         self._lock = Lock()
         self._limiter = _limiter(settings)
         self._limit: RateLimitItem | None = (
@@ -114,13 +121,9 @@ class Door:
         return Caller(stored.tenant, ApiRole.READER, presented.key_id, filters)
 
     def _stored(self, key_id: str) -> StoredKey | None:
-        with self._lock:
-            if key_id in self._known:
-                return self._known[key_id]
-        found = self._application.keys.find(key_id)
-        with self._lock:
-            self._known[key_id] = found
-        return found
+        return self._looked_up(
+            key_id, self._known, self._last_known, lambda: self._application.keys.find(key_id)
+        )
 
     def _is_open(self, request: Request) -> bool:
         """Whether a request needs no key: there are none, and it comes from this machine.
@@ -131,12 +134,31 @@ class Door:
         host = request.client.host if request.client else ""
         if not (is_loopback(host) and is_loopback(request.url.hostname or "")):
             return False
+        return self._looked_up(
+            "", self._open, self._last_open, lambda: not self._application.keys.any()
+        )
+
+    def _looked_up(
+        self,
+        name: str,
+        cached: TTLCache[str, FoundT],
+        last: TTLCache[str, FoundT],
+        look: Callable[[], FoundT],
+    ) -> FoundT:
+        """Return what the database says, or said last if it does not answer: uploads go on."""
         with self._lock:
-            if "" in self._open:
-                return self._open[""]
-        found = not self._application.keys.any()
+            if name in cached:
+                return cached[name]
+        try:
+            found = look()
+        except DatabaseError:
+            with self._lock:
+                if name not in last:
+                    raise
+                cached[name] = last[name]
+                return last[name]
         with self._lock:
-            self._open[""] = found
+            cached[name] = last[name] = found
         return found
 
     def _count(self, caller: Caller) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from uuid import uuid4
@@ -23,18 +24,23 @@ class EveryRequest:
     Args:
         app: The application.
         max_body_kb: Longest body; a longer one is refused with 413 while it arrives.
+        longer: The longest body of some paths, by path.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_kb: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, max_body_kb: int, longer: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._max_body_kb = max_body_kb
+        self._longer = longer or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Exchange(scope, receive, send, self._max_body_kb).run(self._app)
+        max_body_kb = self._longer.get(scope["path"], self._max_body_kb)
+        await _Exchange(scope, receive, send, max_body_kb).run(self._app)
 
 
 class _TooLargeError(Exception):

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from rag_resources.core.errors import (
+    ConflictError,
     DatabaseError,
     DeadlineExceededError,
     DependencyOpenError,
@@ -84,6 +85,8 @@ def problem_of(error: RagError) -> ProblemError:
     """
     if isinstance(error, ProblemsError):
         return ProblemError(HTTPStatus.BAD_REQUEST, error.headline, error.problems)
+    if isinstance(error, ConflictError):
+        return ProblemError(HTTPStatus.CONFLICT, error.message)
     if isinstance(error, InvalidInputError):
         return ProblemError(HTTPStatus.BAD_REQUEST, error.message)
     if isinstance(error, DeadlineExceededError):

@@ -1,9 +1,10 @@
 """Use cases of the documents: registering, reading, storing, reviewing and deleting them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from uuid import UUID
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
@@ -18,6 +19,8 @@ from rag_resources.documents.extracting import ExtractReport, extract_window, re
 from rag_resources.documents.folder import FoundFile, PathPattern, folder_files
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.sources import is_web, web_addresses, web_files
+from rag_resources.documents.uploads import SOURCE as UPLOADS
+from rag_resources.documents.uploads import Upload, register, register_kept
 from rag_resources.documents.verification import (
     Verified,
     picture_of_page,
@@ -28,15 +31,18 @@ from rag_resources.documents.web.download import WebAddress
 from rag_resources.files import Files, open_files
 from rag_resources.ingestion.content_settings import DOCUMENTS_SETTINGS, require_settings
 from rag_resources.settings import Settings
-from rag_resources.store.document_files import announce, list_addresses, list_arrivals
+from rag_resources.store.document_files import announce, find_upload, list_addresses, list_arrivals
 from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
     MonthCount,
     PageQuality,
     count_documents,
+    fetch_summary,
     find_document,
+    list_document_owners,
     list_documents,
+    list_waiting_uploads,
     page_quality,
     read_details,
     refresh_statuses,
@@ -163,14 +169,28 @@ class Documents:
             )
 
     def extract(self, window: TimeWindow) -> ExtractReport:
-        """Read the documents that arrived in a window and were not read by the present readers."""
-        return extract_window(
-            self.database, self.files, window, self.config, tenant=self.settings.tenant
-        )
+        """Read the documents of all tenants that the present readers have not read."""
+        report = ExtractReport()
+        for tenant in self._owners(window):
+            report.add(
+                extract_window(self.database, self.files, window, self.config, tenant=tenant)
+            )
+        return report
 
     def apply(self, window: TimeWindow) -> ApplyReport:
         """Write the pages and notes of the documents of a window that were read."""
-        return apply_window(self.database, window, tenant=self.settings.tenant)
+        report = ApplyReport()
+        for tenant in self._owners(window):
+            report.add(apply_window(self.database, window, tenant=tenant))
+        return report
+
+    def any_in(self, window: TimeWindow) -> bool:
+        """Whether any tenant has documents that arrived in a window."""
+        return bool(self._owners(window))
+
+    def _owners(self, window: TimeWindow) -> Sequence[str]:
+        with self.database.transaction() as connection:
+            return list_document_owners(connection, window)
 
     def held(self, window: TimeWindow) -> Sequence[HeldReading]:
         """Return the new readings that wait for a person."""
@@ -187,6 +207,33 @@ class Documents:
         """Return how good the pages of a window are; None if none was assessed."""
         with self.database.transaction() as connection:
             return page_quality(connection, window, tenant=self.settings.tenant)
+
+    # --- Uploads
+
+    def register(self, upload: Upload) -> DocumentSummary:
+        """Register a kept upload as a document.
+
+        Raises:
+            ConflictError: See `documents.uploads.register`.
+            DatabaseError: The database does not answer; the upload stays kept.
+        """
+        document_id = register(self.database, self.files, upload)
+        return self.find(str(document_id))
+
+    def register_kept(self) -> int:
+        """Register what was uploaded while the database was down; return how many."""
+        return register_kept(self.database, self.files)
+
+    def waiting_uploads(self) -> Mapping[UUID, datetime]:
+        """Return when the uploads of all tenants arrived that nobody has read yet."""
+        with self.database.transaction() as connection:
+            return list_waiting_uploads(connection, UPLOADS)
+
+    def uploaded(self, upload_id: UUID) -> UUID | None:
+        """Return the document that an upload was registered as."""
+        with self.database.transaction() as connection:
+            found = find_upload(connection, upload_id, tenant=self.settings.tenant, source=UPLOADS)
+        return found.document_id if found else None
 
     # --- For a person
 
@@ -205,6 +252,14 @@ class Documents:
         with self.database.transaction() as connection:
             refresh_statuses(connection)
             return find_document(connection, name, tenant=self.settings.tenant)
+
+    def find_by_id(self, document_id: UUID | None) -> DocumentSummary | None:
+        """Return the document with an id; None if there is none."""
+        if document_id is None:
+            return None
+        with self.database.transaction() as connection:
+            refresh_statuses(connection)
+            return fetch_summary(connection, document_id, tenant=self.settings.tenant)
 
     def details(self, document: DocumentSummary) -> DocumentDetails:
         """Return the pages, failures and readings of a document."""

@@ -13,7 +13,8 @@ the offending values for the log.
     │   ├── SettingsChangedError         settings other than those that filled the database
     │   ├── ModelInUseError              a model that cannot be retired, with its users named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
-    │   └── InvalidQueryError            a question that cannot be searched
+    │   ├── InvalidQueryError            a question that cannot be searched
+    │   └── ConflictError                what is asked for contradicts what is stored: HTTP 409
     ├── DatabaseError            the database is not usable
     │   ├── DatabaseUnavailableError     it does not answer
     │   ├── DatabaseTimeoutError         a statement exceeded its time limit
@@ -127,6 +128,10 @@ class InvalidSourceError(InvalidInputError):
 
 class InvalidQueryError(InvalidInputError):
     """A question cannot be searched."""
+
+
+class ConflictError(InvalidInputError):
+    """What is asked for contradicts what is stored."""
 
 
 class DatabaseError(RagError):

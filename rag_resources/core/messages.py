@@ -315,6 +315,11 @@ class Message:
     CITATIONS_VERIFIED: Template
     TABLE_DOCUMENT_PROBLEMS: Template
     DOCUMENTS_NEED_FILES: Template
+    UPLOAD_KEY_REUSED: Template
+    UPLOAD_METADATA: Template
+    UPLOAD_KEPT: Template
+    UPLOADS_NONE: Template
+    UPLOADS_BEING_READ: Template
     DOCUMENT_UNKNOWN: Template
     DOCUMENT_AMBIGUOUS: Template
     DOCUMENT_BUSY: Template
@@ -484,6 +489,7 @@ class Message:
     GOLDEN_SOUND: Template
     GOLDEN_BROKEN: Template
     SENSOR_NEW_NOTES: Template
+    SENSOR_UPLOADED_DOCUMENTS: Template
     SENSOR_NEW_DOCUMENTS: Template
     SENSOR_FAILED_RUNS: Template
     SENSOR_DEAD_RUNS: Template
@@ -911,6 +917,7 @@ class Message:
     API_CHAT_NO_QUESTION: Template
     API_CHAT_MODEL: Template
     API_GOLDEN_UNKNOWN: Template
+    API_DOCUMENT_UNKNOWN: Template
     API_EVALUATION_UNKNOWN: Template
     API_NEEDS_KEYS: Template
     API_OPEN: Template

@@ -59,6 +59,13 @@ class ApplyReport:
     notes: dict[Upsert, int] = field(default_factory=lambda: dict.fromkeys(Upsert, 0))
     deleted_notes: int = 0
 
+    def add(self, other: "ApplyReport") -> None:
+        """Add another report."""
+        self.documents += other.documents
+        self.merged += other.merged
+        self.notes = {kind: count + other.notes[kind] for kind, count in self.notes.items()}
+        self.deleted_notes += other.deleted_notes
+
 
 def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> ApplyReport:
     """Let the readings of a window replace the pages of their documents.

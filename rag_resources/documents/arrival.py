@@ -146,10 +146,11 @@ def _take(
         deleted = registered
     # The deletion may have found the text in another file, whose copy is still there.
     files.delete(file_name(tenant, file_sha256))
-    return RejectedRecord(found.address, _why_left_out(deleted))
+    return RejectedRecord(found.address, why_left_out(deleted))
 
 
-def _why_left_out(deleted: DeletedDocument) -> str:
+def why_left_out(deleted: DeletedDocument) -> str:
+    """Say when and why a person deleted a document."""
     reason: str = Message.DOCUMENT_LEFT_OUT.format(date=deleted.deleted_at.astimezone(UTC))
     if deleted.reason:
         reason += Message.LEFT_OUT_REASON.format(reason=deleted.reason)

@@ -3,12 +3,10 @@
 Registering what was found is `documents.arrival`.
 """
 
-import math
 import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -20,12 +18,11 @@ from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, refuse_duplicate_keys
 from rag_resources.documents.media_types import SUFFIXES
+from rag_resources.documents.metadata import checked_metadata
 
 SIDECARS = (".yaml", ".yml")
 """`plan.pdf.yaml` has the metadata of `plan.pdf`."""
 MAX_SIDECAR_BYTES = 100_000
-MAX_KEYS = 100
-MAX_VALUE_CHARS = 1_000
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,15})")
 
@@ -150,11 +147,12 @@ def _found(
     except InvalidSourceError as error:
         return RejectedRecord(name, error.message)
     metadata = {**(pattern.values(name) if pattern else {}), **own}
-    title = str(metadata.pop("title", "") or metadata.pop("título", "") or _title(name))
+    title = str(metadata.pop("title", "") or metadata.pop("título", "") or title_of(name))
     return FoundFile(name, f"{status.st_size}-{status.st_mtime_ns}", path, title, metadata)
 
 
-def _title(name: str) -> str:
+def title_of(name: str) -> str:
+    """Return a title for a file from its name or path."""
     return PurePosixPath(name).stem.replace("_", " ").strip() or name
 
 
@@ -184,25 +182,10 @@ def _metadata(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         raise _bad_sidecar(path, Message.SIDECAR_YAML.format(line=line)) from error
-    if values is None:
-        return {}
-    if not isinstance(values, dict) or len(values) > MAX_KEYS:
-        raise _bad_sidecar(path, Message.SIDECAR_MAPPING.format(maximum=MAX_KEYS))
-    return {str(key): _plain(path, str(key), value) for key, value in values.items()}
-
-
-def _plain(path: Path, key: str, value: Any) -> Any:
-    """Return a value that JSON and filters know."""
-    if isinstance(value, list):
-        return [_plain(path, key, each) for each in value[:MAX_KEYS]]
-    if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS and "\0" not in value:
-        return value
-    if isinstance(value, date):
-        return value.isoformat()
-    is_number = isinstance(value, int | float) and math.isfinite(value)
-    if value is None or (is_number and abs(value) < 2**63):
-        return value
-    raise _bad_sidecar(path, Message.SIDECAR_VALUE.format(key=shown(key)))
+    try:
+        return checked_metadata(values)
+    except InvalidSourceError as error:
+        raise _bad_sidecar(path, error.message) from error
 
 
 def _bad_sidecar(path: Path, reason: str) -> InvalidSourceError:

@@ -86,6 +86,14 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class Uploaded:
+    """The document that an upload was registered as, and the hash of its file."""
+
+    document_id: UUID
+    file_sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class DeletedDocument:
     """A document that a person deleted, and why."""
 
@@ -94,8 +102,10 @@ class DeletedDocument:
     deleted_at: Any
 
 
-def list_addresses(connection: Connection, *, tenant: str, source: str) -> dict[str, StoredAddress]:
-    """Return what was found at each address of a source."""
+def list_addresses(
+    connection: Connection, *, tenant: str, source: str, address: str | None = None
+) -> dict[str, StoredAddress]:
+    """Return what was found at each address of a source, or at a single one."""
     return {
         row.address: StoredAddress(
             row.document_id,
@@ -106,8 +116,26 @@ def list_addresses(connection: Connection, *, tenant: str, source: str) -> dict[
             row.title,
             row.metadata,
         )
-        for row in queries().list_addresses(connection, tenant=tenant, source=source)
+        for row in queries().list_addresses(
+            connection, tenant=tenant, source=source, address=address
+        )
     }
+
+
+def find_upload(
+    connection: Connection, upload_id: UUID, *, tenant: str, source: str
+) -> Uploaded | None:
+    """Return what was registered of an upload; None if nothing was."""
+    row = queries().find_upload(connection, tenant=tenant, source=source, upload_id=str(upload_id))
+    return Uploaded(row.document_id, bytes(row.file_sha256)) if row else None
+
+
+def is_known_file(connection: Connection, file_sha256: bytes, *, tenant: str) -> bool:
+    """Whether a file is that of a document of the tenant."""
+    return (
+        queries().find_document_of_file(connection, tenant=tenant, file_sha256=file_sha256)
+        is not None
+    )
 
 
 def list_arrivals(
@@ -154,7 +182,7 @@ def register_file(
     deleted = find_deleted(connection, tenant=tenant, file_sha256=file.file_sha256)
     if deleted is not None:
         return deleted
-    before = list_addresses(connection, tenant=tenant, source=source).get(file.address)
+    before = _find_address(connection, file.address, tenant=tenant, source=source)
     known = queries().find_document_of_file(connection, tenant=tenant, file_sha256=file.file_sha256)
     if known is not None:
         same = before is not None and before.document_id == known
@@ -229,7 +257,7 @@ def fail_download(
     connection: Connection, address: str, reason: str, *, tenant: str, source: str
 ) -> None:
     """Store why an announced file could not be had; a file of before stays what it is."""
-    before = list_addresses(connection, tenant=tenant, source=source).get(address)
+    before = _find_address(connection, address, tenant=tenant, source=source)
     if before is None or before.file_sha256 is not None:
         return
     write_failure(connection, before.document_id, reason, stage=DOWNLOADING)
@@ -317,6 +345,12 @@ def bury_document(
 def forget_deleted(connection: Connection, address: str, *, tenant: str) -> bool:
     """Forget the deletion of the documents at an address; False if there was none."""
     return bool(list(queries().forget_deleted_document(connection, tenant=tenant, address=address)))
+
+
+def _find_address(
+    connection: Connection, address: str, *, tenant: str, source: str
+) -> StoredAddress | None:
+    return list_addresses(connection, tenant=tenant, source=source, address=address).get(address)
 
 
 def _earlier_files(connection: Connection, document_id: UUID, before: StoredAddress) -> list[bytes]:

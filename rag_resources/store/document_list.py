@@ -158,6 +158,14 @@ def list_documents(
     return [_summary(row) for row in rows], rows[0].total if rows else 0
 
 
+def fetch_summary(
+    connection: Connection, document_id: UUID, *, tenant: str
+) -> DocumentSummary | None:
+    """Return the document with an id; None if the tenant has none."""
+    found, _ = list_documents(connection, tenant=tenant, name=str(document_id))
+    return next((each for each in found if each.document_id == document_id), None)
+
+
 def find_document(connection: Connection, name: str, *, tenant: str) -> DocumentSummary:
     """Return the document with an id, an address or a title.
 
@@ -187,6 +195,18 @@ def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
     return DocumentDetails(
         list_pages(connection, document_id), failures, list_extractions(connection, document_id)
     )
+
+
+def list_waiting_uploads(connection: Connection, source: str) -> dict[UUID, datetime]:
+    """Return when the documents of a source arrived that nobody has read yet, of all tenants."""
+    rows = queries().list_waiting_uploads(connection, source=source)
+    return {row.id: row.arrived_at for row in rows}
+
+
+def list_document_owners(connection: Connection, window: TimeWindow) -> list[str]:
+    """Return the tenants with documents that arrived in a window."""
+    rows = queries().list_document_owners(connection, first=window.start, after_last=window.end)
+    return [row.tenant_id for row in rows]
 
 
 def list_document_ids(connection: Connection, window: TimeWindow, *, tenant: str) -> list[UUID]:

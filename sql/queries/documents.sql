@@ -29,15 +29,41 @@ SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
 
 -- name: list_addresses
 -- What was found at the addresses of a source.
--- params:  tenant text, source text
+-- params:  tenant text, source text, address text or null (only this one)
 -- returns: address text, document_id uuid, etag text or null, last_modified text or null, file_sha256 bytea or null,
 --          missing_since timestamptz or null, title text, metadata jsonb (of the document)
 SELECT
     a.address, a.document_id, a.etag, a.last_modified, a.file_sha256, a.missing_since, d.title, d.metadata
 FROM document_addresses AS a
 INNER JOIN documents AS d ON d.id = a.document_id
-WHERE a.tenant_id = :tenant AND a.source = :source
+WHERE a.tenant_id = :tenant AND a.source = :source AND (:address::text IS NULL OR a.address = :address)
 ORDER BY a.address;
+
+-- name: find_upload^
+-- What was registered of an upload; the address of an upload is its id and the name of its file.
+-- params:  tenant text, source text, upload_id text
+-- returns: document_id uuid, file_sha256 bytea; or nothing
+-- index:   document_addresses_pkey
+SELECT a.document_id, a.file_sha256 FROM document_addresses AS a
+WHERE a.tenant_id = :tenant AND a.source = :source AND starts_with(a.address, :upload_id || '/')
+ORDER BY a.address LIMIT 1;
+
+-- name: list_waiting_uploads
+-- Uploaded documents that nobody has read yet, of all tenants.
+-- params:  source text
+-- returns: id uuid, arrived_at timestamptz
+SELECT d.id, d.arrived_at FROM documents AS d
+WHERE d.source = :source AND d.status = 'pending'
+ORDER BY d.id;
+
+-- name: list_document_owners
+-- The tenants with documents that arrived in a window.
+-- params:  first timestamptz, after_last timestamptz
+-- returns: tenant_id text
+-- index:   documents_arrival_idx
+SELECT DISTINCT d.tenant_id FROM documents AS d
+WHERE d.arrived_at >= :first AND d.arrived_at < :after_last
+ORDER BY d.tenant_id;
 
 -- name: list_arrivals
 -- When the documents at some addresses of a source arrived.

@@ -81,7 +81,8 @@ def index(database: Database) -> None:
 def api(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server that has no keys yet, with short limits."""
     folder = tmp_path_factory.mktemp("api")
-    with serving(folder, url, API_MAX_BODY_KB="64") as running:
+    files = (folder / "files").as_uri()
+    with serving(folder, url, API_MAX_BODY_KB="64", FILES_URL=files) as running:
         yield running
 
 
@@ -296,14 +297,17 @@ def test_health_numbers_and_documentation(api: ApiServer) -> None:
     assert "//cdn" not in page
 
 
-def test_the_calls_of_the_documentation_work(api: ApiServer) -> None:
+def test_the_calls_of_the_documentation_work(api: ApiServer, tmp_path: Path) -> None:
     """Each `curl` of docs/http.md, with what the page shows of its answer."""
     page = (ROOT / "docs" / "http.md").read_text("utf-8")
     calls = re.findall(r"```console\n\$ (curl .*?)\n(\S[^\n]*)?\n?```", page, re.DOTALL)
     assert len(calls) > 4
+    (tmp_path / "acta.md").write_text("# Acta\n\nSe arregla el ascensor.\n", "utf-8")
     for call, shown in calls:
         command = call.replace("http://127.0.0.1:8000", api.url)
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path
+        )
         assert '"status":4' not in done.stdout, (call, done.stdout)
         assert (shown or "").strip("…") in done.stdout, call
 
@@ -325,7 +329,7 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
         cwd=api.log.parent,
     )
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "Tested: 26" in done.stdout
+    assert "Tested: 31" in done.stdout
 
 
 def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> None:

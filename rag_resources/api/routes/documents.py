@@ -1,0 +1,205 @@
+"""`/v1/documents`: files that clients upload, and how far each document is."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import anyio.to_thread
+from fastapi import APIRouter, File, Form, Header, Query, Request, Response, UploadFile
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse
+
+from rag_resources.api.bodies import DocumentRow, DocumentRows
+from rag_resources.api.identity import Caller, Reader, Writer
+from rag_resources.api.problems import ProblemError
+from rag_resources.application.documents import Documents
+from rag_resources.core.document_stages import stages_of
+from rag_resources.core.errors import DatabaseError, InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.documents.uploads import Upload, check_upload, find_kept, keep
+from rag_resources.files import Files, open_files
+from rag_resources.settings import Settings
+from rag_resources.store.document_list import DocumentDetails, DocumentSummary
+
+router = APIRouter(tags=["documents"])
+PATHS = ("/v1/documents", "/api/v1/documents/ingest")
+"""Where files are uploaded."""
+UNAVAILABLE = "indexing_unavailable"
+
+ResultT = TypeVar("ResultT")
+
+
+async def upload(
+    request: Request,
+    caller: Writer,
+    file: Annotated[UploadFile, File(description="PDF, DOCX, XLSX, XLS, ODS, HTML, CSV, Markdown")],
+    title: Annotated[str, Form(max_length=300)] = "",
+    metadata: Annotated[str, Form(max_length=100_000, description="A JSON object")] = "",
+    idempotency_key: Annotated[str, Header(max_length=200)] = "",
+) -> JSONResponse:
+    """Keep a file, to be read and indexed by the next run; a repeated request changes nothing."""
+    settings: Settings = request.app.state.settings
+    content = await file.read()
+    if len(content) > settings.extraction.file_mb * 1024**2:
+        message = Message.DOCUMENT_TOO_LARGE.format(megabytes=settings.extraction.file_mb)
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+
+    def work() -> JSONResponse:
+        files = _files(settings)
+        received = check_upload(
+            content,
+            file.filename or "",
+            tenant=caller.tenant,
+            title=title,
+            metadata=_parsed(metadata),
+            idempotency_key=idempotency_key,
+        )
+        keep(files, received, content)
+        try:
+            with request.app.state.tenants.of(caller.tenant) as app:
+                row = _summary(app.documents.register(received))
+        except (DatabaseError, ProblemError) as error:
+            if isinstance(error, ProblemError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            row = _waiting(received)
+        headers = {"Location": f"/v1/documents/{row['id']}"}
+        return JSONResponse(row, HTTPStatus.ACCEPTED, headers=headers)
+
+    return await _in_turn(request, work)
+
+
+@router.get("/v1/documents", response_model=DocumentRows)
+def list_all(
+    request: Request,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> JSONResponse:
+    """List the latest documents; `total` counts all of them."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        documents, total = app.documents.list(limit=limit)
+    return JSONResponse({"documents": [_summary(each) for each in documents], "total": total})
+
+
+@router.get("/v1/documents/{document_id:uuid}", response_model=DocumentRow)
+def show(request: Request, caller: Reader, document_id: UUID) -> JSONResponse:
+    """Show a document, by its own id or that of its upload: how far each stage is, what failed."""
+    try:
+        with request.app.state.tenants.of(caller.tenant) as app:
+            found = _found(app.documents, document_id)
+            details = app.documents.details(found) if found else None
+    except DatabaseError:
+        found, details = None, None
+        kept = _kept(request.app.state.settings, caller, document_id)
+        if kept is None:
+            raise
+    else:
+        kept = None if found else _kept(request.app.state.settings, caller, document_id)
+    if found is not None:
+        return JSONResponse(_summary(found, details))
+    if kept is not None:
+        return JSONResponse(_waiting(kept))
+    raise _unknown(document_id)
+
+
+@router.delete("/v1/documents/{document_id:uuid}", status_code=HTTPStatus.NO_CONTENT)
+def delete(request: Request, caller: Writer, document_id: UUID) -> Response:
+    """Delete a document with everything that has its text; its source does not bring it back."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        found = _found(app.documents, document_id)
+        if found is None:
+            raise _unknown(document_id)
+        app.documents.delete(found, reason=f"api {caller.key_id}".strip())
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+async def _in_turn(request: Request, work: Callable[[], ResultT]) -> ResultT:
+    """Run work in a thread, a few at once: each holds a whole file in memory."""
+    return await anyio.to_thread.run_sync(work, limiter=request.app.state.uploading)
+
+
+def _files(settings: Settings) -> Files:
+    if not settings.keeps_files:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, Message.DOCUMENTS_NEED_FILES)
+    return open_files(settings.files_address)
+
+
+def _parsed(metadata: str) -> Any:
+    try:
+        return json.loads(metadata) if metadata.strip() else None
+    except (ValueError, RecursionError):
+        raise InvalidSourceError(Message.UPLOAD_METADATA) from None
+
+
+def _found(documents: Documents, document_id: UUID) -> DocumentSummary | None:
+    return documents.find_by_id(document_id) or documents.find_by_id(
+        documents.uploaded(document_id)
+    )
+
+
+def _kept(settings: Settings, caller: Caller, upload_id: UUID) -> Upload | None:
+    kept = find_kept(_files(settings), upload_id) if settings.keeps_files else None
+    return kept if kept and kept.tenant == caller.tenant else None
+
+
+def _unknown(document_id: UUID) -> ProblemError:
+    message = Message.API_DOCUMENT_UNKNOWN.format(document_id=document_id)
+    return ProblemError(HTTPStatus.NOT_FOUND, message)
+
+
+def _summary(document: DocumentSummary, details: DocumentDetails | None = None) -> dict[str, Any]:
+    failures = details.failures if details else ()
+    stages = stages_of(
+        document.status,
+        {each.stage for each in failures},
+        has_file=document.file_sha256 is not None,
+    )
+    row = {
+        "id": document.document_id,
+        "title": document.title,
+        "source": document.source,
+        "address": document.address,
+        "mediaType": document.media_type,
+        "metadata": document.metadata,
+        "status": document.status,
+        "stages": stages,
+        "arrivedAt": document.arrived_at,
+        "updatedAt": document.updated_at,
+        "fileBytes": document.file_bytes,
+        "pageCount": document.page_count,
+        "pages": document.pages,
+        "needsOcr": document.needs_ocr,
+        "lowQuality": document.low_quality,
+        "quality": document.quality,
+        "notes": document.notes,
+        "chunks": document.chunks,
+        "held": document.held,
+    }
+    if details is not None:
+        row["failures"] = [
+            {"page": each.page, "stage": each.stage, "reason": each.reason} for each in failures
+        ]
+    encoded: dict[str, Any] = jsonable_encoder(row)
+    return encoded
+
+
+def _waiting(kept: Upload) -> dict[str, Any]:
+    row = {
+        "id": kept.upload_id,
+        "title": kept.title,
+        "address": kept.address,
+        "mediaType": kept.media_type,
+        "metadata": kept.metadata,
+        "status": UNAVAILABLE,
+        "stages": stages_of("pending", (), has_file=True),
+        "arrivedAt": kept.received_at,
+        "fileBytes": kept.file_bytes,
+        "message": Message.UPLOAD_KEPT,
+    }
+    encoded: dict[str, Any] = jsonable_encoder(row)
+    return encoded
+
+
+for _path in PATHS:
+    router.post(_path, status_code=HTTPStatus.ACCEPTED, response_model=DocumentRow)(upload)

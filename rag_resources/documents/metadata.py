@@ -1,0 +1,39 @@
+"""Metadata of documents that a person gave: which values are allowed."""
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+
+MAX_KEYS = 100
+MAX_VALUE_CHARS = 1_000
+
+
+def checked_metadata(values: Any) -> dict[str, Any]:
+    """Return metadata with values that JSON and filters know; dates become text.
+
+    Raises:
+        InvalidSourceError: They are no mapping, too many, or a value is of no allowed kind.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping) or len(values) > MAX_KEYS:
+        raise InvalidSourceError(Message.SIDECAR_MAPPING.format(maximum=MAX_KEYS))
+    return {str(key): _plain(str(key), value) for key, value in values.items()}
+
+
+def _plain(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(key, each) for each in value[:MAX_KEYS]]
+    if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS and "\0" not in value:
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    is_number = isinstance(value, int | float) and math.isfinite(value)
+    if value is None or (is_number and abs(value) < 2**63):
+        return value
+    raise InvalidSourceError(Message.SIDECAR_VALUE.format(key=shown(key)))

@@ -1,0 +1,221 @@
+"""Files that clients upload: kept at once, and registered as soon as the database answers.
+
+A note about an upload is written before its file, so a process killed at any moment, or a database
+that is down, loses nothing: `register_kept` registers later what was kept.
+"""
+
+import hashlib
+import io
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+import structlog
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import ConflictError, InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import printable
+from rag_resources.database.pool import Database
+from rag_resources.documents.arrival import file_name, why_left_out
+from rag_resources.documents.folder import title_of
+from rag_resources.documents.media_types import media_type_of
+from rag_resources.documents.metadata import checked_metadata
+from rag_resources.files import Files
+from rag_resources.store.document_files import (
+    ArrivedFile,
+    DeletedDocument,
+    find_upload,
+    is_known_file,
+    lock_documents,
+    register_file,
+)
+
+SOURCE = "uploads"
+"""The source of uploaded documents."""
+
+MAX_NAME_CHARS = 200
+_KEPT = "uploads"
+_INCOMPLETE = timedelta(hours=1)
+_REGISTER_MS = 10_000.0
+_KEYS = UUID("6f1c2a52-6f0e-4f5d-9a0c-0f4b1f6f3a11")
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that was uploaded.
+
+    Attributes:
+        upload_id: The same for a repeated request with the same idempotency key.
+        name: Of the file, without folders.
+    """
+
+    upload_id: UUID
+    tenant: str
+    name: str
+    title: str
+    media_type: str
+    metadata: Mapping[str, Any]
+    file_sha256: bytes
+    file_bytes: int
+    received_at: datetime
+
+    @property
+    def address(self) -> str:
+        """Where its source has it."""
+        return f"{self.upload_id}/{self.name}"
+
+
+def check_upload(
+    content: bytes,
+    name: str,
+    *,
+    tenant: str,
+    title: str = "",
+    metadata: Any = None,
+    idempotency_key: str = "",
+) -> Upload:
+    """Return what is stored of an upload.
+
+    Raises:
+        InvalidSourceError: No reader knows the file, or the metadata are not valid.
+    """
+    own = PurePosixPath(printable(name.replace("\\", "/"))).name[-MAX_NAME_CHARS:] or "documento"
+    owner = f"{len(tenant)} {tenant} {idempotency_key}"
+    return Upload(
+        upload_id=uuid5(_KEYS, owner) if idempotency_key else uuid4(),
+        tenant=tenant,
+        name=own,
+        title=title.strip() or title_of(own),
+        media_type=media_type_of(io.BytesIO(content), own),
+        metadata=checked_metadata(metadata),
+        file_sha256=hashlib.sha256(content).digest(),
+        file_bytes=len(content),
+        received_at=datetime.now(UTC),
+    )
+
+
+def keep(files: Files, upload: Upload, content: bytes) -> None:
+    """Keep the file of an upload, with a note that it is to be registered.
+
+    Raises:
+        ConflictError: Another file was uploaded under the same idempotency key.
+        InvalidParameterError: Files cannot be written.
+    """
+    kept = find_kept(files, upload.upload_id)
+    if kept is not None and kept.file_sha256 != upload.file_sha256:
+        raise _conflict()
+    files.write(_note_name(upload.upload_id), _to_bytes(upload))
+    files.write(file_name(upload.tenant, upload.file_sha256), content)
+
+
+def register(database: Database, files: Files, upload: Upload) -> UUID:
+    """Register a kept upload as a document, once; return the document's id.
+
+    Raises:
+        ConflictError: Another file was uploaded under the same idempotency key, or a person deleted
+            the document.
+        DatabaseError: The database does not answer; the upload stays kept.
+    """
+    arrived = ArrivedFile(
+        address=upload.address,
+        title=upload.title,
+        media_type=upload.media_type,
+        metadata=upload.metadata,
+        file_sha256=upload.file_sha256,
+        file_url=file_name(upload.tenant, upload.file_sha256),
+        file_bytes=upload.file_bytes,
+        etag=upload.file_sha256.hex(),
+    )
+    own = {"tenant": upload.tenant, "source": SOURCE}
+    with database.transaction(Deadline.after(_REGISTER_MS, time.monotonic)) as connection:
+        lock_documents(connection, tenant=upload.tenant)
+        before = find_upload(connection, upload.upload_id, **own)
+        if before is None or before.file_sha256 == upload.file_sha256:
+            registered = register_file(connection, arrived, **own)
+            is_needed = not isinstance(registered, DeletedDocument)
+        else:
+            registered = None
+            is_needed = is_known_file(connection, upload.file_sha256, tenant=upload.tenant)
+        if not is_needed:  # Before the commit: nobody else can register the same file meanwhile.
+            files.delete(file_name(upload.tenant, upload.file_sha256))
+    files.delete(_note_name(upload.upload_id))
+    if registered is None:
+        raise _conflict()
+    if isinstance(registered, DeletedDocument):
+        raise ConflictError(why_left_out(registered))
+    return registered.document_id
+
+
+def register_kept(database: Database, files: Files) -> int:
+    """Register the uploads that were kept while the database was down; return how many."""
+    registered = 0
+    for name in files.names(_KEPT):
+        upload = _read(files, name)
+        if upload is None:
+            continue
+        try:
+            files.read(file_name(upload.tenant, upload.file_sha256))
+        except InvalidParameterError:
+            # It is being written, or was cut off before the client had an answer.
+            if datetime.now(UTC) - upload.received_at > _INCOMPLETE:
+                files.delete(name)
+            continue
+        try:
+            register(database, files, upload)
+        except ConflictError as error:
+            _log.warning("upload_refused", upload=str(upload.upload_id), error=error.code)
+        else:
+            registered += 1
+    return registered
+
+
+def find_kept(files: Files, upload_id: UUID) -> Upload | None:
+    """Return an upload that is not registered yet."""
+    return _read(files, _note_name(upload_id))
+
+
+def _conflict() -> ConflictError:
+    return ConflictError(Message.UPLOAD_KEY_REUSED)
+
+
+def _note_name(upload_id: UUID) -> str:
+    return f"{_KEPT}/{upload_id}.json"
+
+
+def _to_bytes(upload: Upload) -> bytes:
+    return json.dumps(
+        {
+            "upload_id": str(upload.upload_id),
+            "tenant": upload.tenant,
+            "name": upload.name,
+            "title": upload.title,
+            "media_type": upload.media_type,
+            "metadata": upload.metadata,
+            "file_sha256": upload.file_sha256.hex(),
+            "file_bytes": upload.file_bytes,
+            "received_at": upload.received_at.isoformat(),
+        }
+    ).encode()
+
+
+def _read(files: Files, name: str) -> Upload | None:
+    try:
+        values = json.loads(files.read(name))
+    except InvalidParameterError:
+        return None
+    return Upload(
+        **values
+        | {
+            "upload_id": UUID(values["upload_id"]),
+            "file_sha256": bytes.fromhex(values["file_sha256"]),
+            "received_at": datetime.fromisoformat(values["received_at"]),
+        }
+    )
