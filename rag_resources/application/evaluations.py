@@ -96,6 +96,7 @@ class Evaluations:
             configuration.name,
             configuration.retrieval,
             judging=self.judging(judge),
+            answers_in=self.settings.answer_language,
             gate=self.settings.gate,
             run_id=run_id,
             store=store,
@@ -106,7 +107,7 @@ class Evaluations:
     def steps(self, judge: str | None = None) -> int:
         """Return how many steps `run` has: those of `evaluate`."""
         questions = len(self.questions())
-        return count_steps(questions) + (questions if self.judging(judge) else 0)
+        return count_steps(questions, answers=True) + (questions if self.judging(judge) else 0)
 
     def experiment(
         self,

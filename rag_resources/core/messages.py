@@ -126,6 +126,12 @@ class Message:
     CONFIDENCE_STALE: Template
     CONFIDENCE_OTHER: Template
     CONFIDENCE_UNREADABLE: Template
+    CONFIDENCE_CITATION: Template
+    CONFIDENCE_ANSWERER: Template
+    CONFIDENCE_TELLS_NOTHING: Template
+    ANSWER_UNCALIBRATED: Template
+    SILENCE_MISSING: Template
+    SILENCE_WHY: Template
     BAND_HIGH: Template
     BAND_MEDIUM: Template
     BAND_LOW: Template
@@ -597,6 +603,12 @@ class Message:
     CALIBRATE_TITLE: Template
     CALIBRATE_CLAIM_RESULTS: Template
     CALIBRATE_CLAIM_FIRST: Template
+    CALIBRATE_CLAIM_CITATION: Template
+    CALIBRATE_CLAIM_ANSWERABLE: Template
+    CALIBRATE_NO_SILENCE: Template
+    COLUMN_ALLOWED_MISSES: Template
+    COLUMN_MISSES: Template
+    COLUMN_FALSE_ANSWERS: Template
     CALIBRATE_MEASURED: Template
     CALIBRATE_TOO_FEW: Template
     CALIBRATE_NOTHING: Template

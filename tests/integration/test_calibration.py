@@ -225,8 +225,21 @@ def test_the_commands_measure_and_tell_it(
     assert asked("--json").json["confidence"]["results"] == said["bands"]["results"][0]
     assert "Confidence high: of " in asked("--language", "en").out
     answered = rag("ask", "¿Qué dice de asunto40?").out
-    assert "Confianza alta en el primero: de " in answered
-    assert Message.CONFIDENCE_MISSING.format(reason="") not in answered
+    assert "Confianza alta en la primera cita: de " in answered
+    assert "sin calibrar" not in answered
+    own = rag("ask", "¿Qué dice de asunto40?", "--json").json
+    assert own["confidence"]["citation"] == said["bands"]["citation"][0]
+    assert own["silence"] == {"silent": False, **said["silence"][10]}
+
+    silent = rag("ask", "¿Qué dice hoy de tema40?")
+    assert silent.code == 0
+    assert silent.out.startswith(Message.ANSWER_NOT_FOUND)
+    assert "se parece a lo que se encuentra cuando ninguna nota responde" in silent.out
+    assert rag("ask", "¿Qué dice hoy de tema40?", "--json").json["sentences"] == []
+    other = rag("ask", "¿Qué dice hoy de tema40?", "--language", "fr").out
+    assert "Silence non étalonné" in other
+    filtered = rag("ask", "¿Qué dice hoy de tema40?", "--since", "2020-01-01").out
+    assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_OTHER) in filtered
 
     useless = rag("calibrate")
     assert useless.code == 0
