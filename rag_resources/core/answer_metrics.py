@@ -45,7 +45,7 @@ class EvaluatedAnswer:
 
 
 class Estimate(Part):
-    """A mean over questions, with its 95 % interval by BCa bootstrap."""
+    """A mean over questions, with its 95 % interval: BCa bootstrap, or Wilson's of a share."""
 
     mean: float
     low: float
@@ -82,6 +82,7 @@ class AnswerFigures(Part):
     """What an evaluation says of the answers.
 
     Attributes:
+        allowed_misses: Share of answerable questions that may be left unanswered.
         answerer: Name and version of what wrote them.
         questions: How many were asked.
         answered: How many of them got an answer.
@@ -93,6 +94,7 @@ class AnswerFigures(Part):
     """
 
     answerer: str
+    allowed_misses: Share
     questions: int = Field(ge=1)
     answered: int = Field(ge=0)
     failed: int = Field(ge=0)
@@ -102,10 +104,27 @@ class AnswerFigures(Part):
     citation: ClaimFigures | None = None
 
     @property
-    def right_first(self) -> int:
-        """How many answers cite what answers in their first sentence."""
-        first = self.metrics.get(FIRST_CITATION)
-        return round(first.mean * self.answered) if first else 0
+    def citation_precision(self) -> Estimate | None:
+        """The mean share of an answer's citations that are right; None without answers."""
+        return self.metrics.get(CITATION_PRECISION)
+
+    @property
+    def misses(self) -> Estimate | None:
+        """The share of answerable questions that are left unanswered; None if not measured."""
+        return self._silence(0)
+
+    @property
+    def false_answers(self) -> Estimate | None:
+        """The share of questions that are answered without their notes; None if not measured."""
+        return self._silence(1)
+
+    def _silence(self, kind: int) -> Estimate | None:
+        if self.silence is None:
+            return None
+        point = self.silence.at(self.allowed_misses)
+        share = (self.silence.misses(point), self.silence.false_answers(point))[kind]
+        interval = self.silence.intervals(point)[kind]
+        return Estimate(mean=share, low=interval.low, high=interval.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +181,11 @@ def citation_metrics(citations: Citations, targets: Sequence[NoteRange]) -> dict
 
 
 def summarize_answers(
-    answerer: str, answers: Mapping[str, EvaluatedAnswer], calibrated: Calibrated | None
+    answerer: str,
+    answers: Mapping[str, EvaluatedAnswer],
+    calibrated: Calibrated | None,
+    *,
+    allowed_misses: float,
 ) -> AnswerSummary:
     """Compute the figures of the answers.
 
@@ -171,6 +194,7 @@ def summarize_answers(
         answers: By golden id, at least one.
         calibrated: Made of the same questions, with and without their notes; None if none of them
             could be asked in full.
+        allowed_misses: Share of answerable questions that may be left unanswered.
     """
     said = [own.metrics for own in answers.values() if own.metrics]
     names = [name for name in ANSWER_METRICS if said and all(name in own for own in said)]
@@ -178,6 +202,7 @@ def summarize_answers(
     intervals = bootstrap_intervals(values) if names else []
     figures = AnswerFigures(
         answerer=answerer,
+        allowed_misses=allowed_misses,
         questions=len(answers),
         answered=len(said),
         failed=sum(own.citations is None for own in answers.values()),

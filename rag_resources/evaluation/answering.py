@@ -5,6 +5,7 @@ The figures are made in `core.answer_metrics`. Judging what answers say belongs 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rag_resources.answers.answerers import ExtractiveAnswerer, sentence_model
@@ -26,7 +27,21 @@ from rag_resources.core.confidence_signals import SIGNALS_VERSION, answer_signal
 from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.passage_metrics import golden_ranges
-from rag_resources.core.sentence_ranking import RankedSentence, rank_sentences
+from rag_resources.core.sentence_ranking import RankedSentence, SentenceModel, rank_sentences
+from rag_resources.core.silence import ALLOWED_MISSES
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """How the answers of an evaluation are made and judged.
+
+    Attributes:
+        language: Of the questions.
+        allowed_misses: Share of answerable questions that may be left unanswered.
+    """
+
+    language: str = "es"
+    allowed_misses: float = ALLOWED_MISSES
 
 
 def told_from(language: str) -> str:
@@ -34,10 +49,18 @@ def told_from(language: str) -> str:
     return f"{ExtractiveAnswerer(language).name}, {SIGNALS_VERSION}"
 
 
-def ranked_sentences(outcome: QueryOutcome, language: str) -> list[RankedSentence]:
-    """Return the sentences of what a user gets, the most likely to answer first."""
+def ranked_sentences(
+    outcome: QueryOutcome, language: str, model: SentenceModel | None = None
+) -> list[RankedSentence]:
+    """Return the sentences of what a user gets, the most likely to answer first.
+
+    Args:
+        outcome: Of the question.
+        language: Of the question.
+        model: Ranks the sentences; None takes that of the package.
+    """
     passages = passages_of(outcome.context, language)
-    return rank_sentences(outcome.golden.query, passages, sentence_model(), language)
+    return rank_sentences(outcome.golden.query, passages, model or sentence_model(), language)
 
 
 def first_answer(outcome: QueryOutcome, language: str) -> Citations:
@@ -46,7 +69,11 @@ def first_answer(outcome: QueryOutcome, language: str) -> Citations:
 
 
 def asked_question(
-    outcome: QueryOutcome, language: str, *, citations: Citations | None = None
+    outcome: QueryOutcome,
+    language: str,
+    *,
+    citations: Citations | None = None,
+    model: SentenceModel | None = None,
 ) -> AskedQuestion:
     """Return what a question's response showed, and what was true of it.
 
@@ -54,10 +81,11 @@ def asked_question(
         outcome: Asked as it is.
         language: Of the question.
         citations: Of its answer; None answers with sentences of the passages.
+        model: As of `ranked_sentences`.
     """
     entry, shown = outcome.golden, outcome.context
     relevant = frozenset(entry.relevant_note_ids)
-    ranked = ranked_sentences(outcome, language)
+    ranked = ranked_sentences(outcome, language, model)
     cited = cited_ranges(answer_of(ranked), shown) if citations is None else citations
     targets = golden_ranges(entry.relevant_note_ids, outcome.places)
     true = {
@@ -75,9 +103,11 @@ def asked_question(
     return AskedQuestion(_key(outcome), relevant, signals, true)
 
 
-def hidden_question(outcome: QueryOutcome, language: str) -> AskedQuestion:
+def hidden_question(
+    outcome: QueryOutcome, language: str, *, model: SentenceModel | None = None
+) -> AskedQuestion:
     """Return what a question's response showed while its relevant notes were hidden."""
-    ranked = ranked_sentences(outcome, language)
+    ranked = ranked_sentences(outcome, language, model)
     query, shown = outcome.golden.query, outcome.context
     return AskedQuestion(
         key=uuid5(_key(outcome), "hidden"),
@@ -91,7 +121,7 @@ def hidden_question(outcome: QueryOutcome, language: str) -> AskedQuestion:
 def evaluate_answers(
     outcomes: Sequence[QueryOutcome],
     hidden: Sequence[QueryOutcome],
-    language: str,
+    answering: Answering,
     judgements: JudgeSummary | None = None,
 ) -> AnswerSummary:
     """Answer golden questions, and measure citations, silence and confidence.
@@ -101,10 +131,11 @@ def evaluate_answers(
     Args:
         outcomes: Of all questions, at least one.
         hidden: Of the same questions with their relevant notes hidden.
-        language: Of the questions.
+        answering: How.
         judgements: Answers that were made already; without them sentences of the passages are the
             answers.
     """
+    language = answering.language
     answers: dict[str, EvaluatedAnswer] = {}
     cases: list[AskedQuestion] = []
     for outcome in outcomes:
@@ -114,7 +145,7 @@ def evaluate_answers(
     cases += [hidden_question(item, language) for item in hidden if not item.degraded]
     answerer = judgements.info.answerer if judgements else ExtractiveAnswerer(language).name
     made = calibrate(cases, answerer=told_from(language)) if cases else None
-    return summarize_answers(answerer, answers, made)
+    return summarize_answers(answerer, answers, made, allowed_misses=answering.allowed_misses)
 
 
 def _evaluated(

@@ -12,7 +12,7 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
-from rag_resources.evaluation.answering import evaluate_answers
+from rag_resources.evaluation.answering import Answering, evaluate_answers
 from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
@@ -48,7 +48,7 @@ def evaluate(
     config: RetrievalConfig,
     *,
     judging: Judging | None = None,
-    answers_in: str | None = None,
+    answering: Answering | None = None,
     gate: GateConfig | None = None,
     run_id: str | None = None,
     store: bool = True,
@@ -68,8 +68,8 @@ def evaluate(
         configuration: The name under which the evaluation is stored.
         config: The configuration to evaluate.
         judging: Who answers and judges; None judges nothing.
-        answers_in: Language of the questions, to evaluate their answers: citations, and what is
-            said while the relevant notes are hidden. None evaluates retrieval only.
+        answering: How answers are made, to evaluate their citations and what is said while the
+            relevant notes are hidden; None evaluates retrieval only.
         gate: The criteria of the verdict; None uses the defaults.
         run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
@@ -103,9 +103,9 @@ def evaluate(
         profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
     answers = None
-    if answers_in is not None:
+    if answering is not None:
         hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
-        answers = evaluate_answers(outcomes, hidden, answers_in, judgements)
+        answers = evaluate_answers(outcomes, hidden, answering, judgements)
     summary = summarize(outcomes, judgements, answers=answers, gate=gate, timings=timings)
     made = Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
     if not store:
