@@ -5,7 +5,7 @@ What a calibration says is in `core.confidence`; asking the questions in `evalua
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from uuid import UUID
@@ -133,7 +133,9 @@ class Calibrated:
     silence: SilenceCurve | None = None
 
 
-def calibrate(asked: Sequence[AskedQuestion], *, answerer: str = "") -> Calibrated:
+def calibrate(
+    asked: Sequence[AskedQuestion], *, answerer: str = "", claims: Collection[Claim] = tuple(Claim)
+) -> Calibrated:
     """Fit every claim and measure it by cross-validation, by models of questions about other notes.
 
     A claim is in the calibration only if its probabilities, out of their folds, are significantly
@@ -142,12 +144,13 @@ def calibrate(asked: Sequence[AskedQuestion], *, answerer: str = "") -> Calibrat
     Args:
         asked: At least one.
         answerer: What the answers were told from, with its version.
+        claims: Those to fit.
     """
-    claims: dict[Claim, ClaimModel] = {}
+    models: dict[Claim, ClaimModel] = {}
     measured: dict[Claim, Measured] = {}
     bands: dict[Claim, tuple[Band, ...]] = {}
     silence: SilenceCurve | None = None
-    for claim in Claim:
+    for claim in claims:
         cases = [item for item in asked if claim in item.true and item.known(claim)]
         outcomes = [item.true[claim] for item in cases]
         if min(sum(outcomes), len(outcomes) - sum(outcomes)) < FEWEST:
@@ -160,12 +163,12 @@ def calibrate(asked: Sequence[AskedQuestion], *, answerer: str = "") -> Calibrat
             silence = _silence(asked, likely)
         if measured[claim].tells_something:
             intercept, signals = _fit(cases, claim)
-            claims[claim] = ClaimModel(intercept=intercept, signals=signals, bands=bands[claim])
+            models[claim] = ClaimModel(intercept=intercept, signals=signals, bands=bands[claim])
     made = Calibration(
-        claims=claims,
+        claims=models,
         questions=sum(not item.is_hidden for item in asked),
         unanswerable=sum(not item.relevant for item in asked),
-        silence=silence if Claim.ANSWERABLE in claims else None,
+        silence=silence if Claim.ANSWERABLE in models else None,
         answerer=answerer,
     )
     return Calibrated(made, measured, bands, silence)
@@ -280,22 +283,32 @@ def _fit(cases: Sequence[AskedQuestion], claim: Claim) -> tuple[float, dict[Sign
 
 
 def _auc(values: Values, true: Truths) -> float:
-    """Return the Mann-Whitney statistic of the true ones, scaled to [0, 1]."""
-    from scipy.stats import rankdata
-
-    positive = int(true.sum())
-    pairs = positive * (len(true) - positive)
-    ranks = rankdata(values)[true].sum()
-    return float((ranks - positive * (positive + 1) / 2) / pairs)
+    """Return the Mann-Whitney statistic of the true ones, scaled to [0, 1], ties as half."""
+    heights = np.unique(values, return_inverse=True)[1]
+    return _auc_of_heights(heights[true], heights[~true])
 
 
 def _auc_interval(values: Values, true: Truths) -> DifferenceInterval:
     """Return the percentile bootstrap interval; either outcome is resampled by itself."""
     generator = np.random.default_rng(SEED)
-    groups = [np.flatnonzero(true), np.flatnonzero(~true)]
-    drawn = []
-    for _ in range(_RESAMPLES):
-        own = np.concatenate([generator.choice(group, len(group)) for group in groups])
-        drawn.append(_auc(values[own], true[own]))
+    heights = np.unique(values, return_inverse=True)[1]
+    groups = [heights[true], heights[~true]]
+    drawn = [
+        _auc_of_heights(*(generator.choice(group, len(group)) for group in groups))
+        for _ in range(_RESAMPLES)
+    ]
     low, high = np.quantile(drawn, [0.025, 0.975])
     return DifferenceInterval(float(low), float(high))
+
+
+def _auc_of_heights(positive: NDArray[np.intp], negative: NDArray[np.intp]) -> float:
+    """Return the share of pairs whose positive one is higher, ties as half.
+
+    Args:
+        positive: Places in an ascending order, equal for equal values.
+        negative: Likewise.
+    """
+    levels = int(max(positive.max(), negative.max())) + 1
+    others = np.bincount(negative, minlength=levels)
+    below = others.cumsum() - others / 2
+    return float(below[positive].sum() / (len(positive) * len(negative)))

@@ -24,6 +24,7 @@ class Signal(StrEnum):
     WORDS = "words"
     LENGTH = "length"
     SCORE = "score"
+    GAP = "gap"
     ODDS = "odds"
     LEAD = "lead"
     COVERAGE = "coverage"

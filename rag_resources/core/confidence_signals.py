@@ -59,11 +59,11 @@ def answer_signals(
         language: Of the question.
 
     Returns:
-        `drop` and `length` as of `signals_of`, and `score`, the first result's score. Of the first
-        sentence: `odds`, the logarithm of its odds; `lead`, how far that is above the next
-        sentence's; `coverage`, `context` and `passage` as `SentenceFeature` has them; `kind`,
-        whether the kind of answer asked for is there. None if no sentence shares a word with the
-        question: then nothing is answered anyway.
+        `drop` and `length` as of `signals_of`; `score`, the first result's score, and `gap`, how
+        far that is above the second one. Of the first sentence: `odds`, the logarithm of its odds;
+        `lead`, how far that is above the next sentence's; `coverage`, `context` and `passage` as
+        `SentenceFeature` has them; `kind`, whether the kind of answer asked for is there. None if
+        no sentence shares a word with the question: then nothing is answered anyway.
     """
     if not any(item.shares_words for item in ranked):
         return None
@@ -73,6 +73,7 @@ def answer_signals(
         Signal.DROP: results[0].score - results[-1].score,
         Signal.LENGTH: float(len(content(query, language))),
         Signal.SCORE: results[0].score,
+        Signal.GAP: results[0].score - results[1].score if len(results) > 1 else results[0].score,
         Signal.ODDS: odds[0],
         Signal.LEAD: odds[0] - odds[1] if len(odds) > 1 else _CAP,
         Signal.COVERAGE: first.features[SentenceFeature.COVERAGE],

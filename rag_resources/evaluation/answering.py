@@ -144,7 +144,7 @@ def evaluate_answers(
             cases.append(asked_question(outcome, language, citations=own.citations or ()))
     cases += [hidden_question(item, language) for item in hidden if not item.degraded]
     answerer = judgements.info.answerer if judgements else ExtractiveAnswerer(language).name
-    made = calibrate(cases, answerer=told_from(language)) if cases else None
+    made = calibrate(cases, claims=(Claim.CITATION, Claim.ANSWERABLE)) if cases else None
     return summarize_answers(answerer, answers, made, allowed_misses=answering.allowed_misses)
 
 
