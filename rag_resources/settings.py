@@ -29,6 +29,7 @@ from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.gate import GateConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.servers import Servers
+from rag_resources.core.silence import ALLOWED_MISSES, MOST_ALLOWED_MISSES
 from rag_resources.core.similar import nearest
 from rag_resources.core.validation import describe_problems
 from rag_resources.core.windows import WindowsConfig
@@ -131,6 +132,8 @@ class Settings(BaseSettings):
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
         answer_context_tokens: Tokens of the passages that a language model answers from, at most.
+        answer_allowed_misses: Share of questions that the notes answer which may be left
+            unanswered, so that fewer are answered that they do not.
         answer_unsupported: What becomes of a sentence of a language model that its sources do not
             say: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
@@ -194,6 +197,7 @@ class Settings(BaseSettings):
     judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
+    answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
     answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     chunking: ChunkingConfig = ChunkingConfig()

@@ -1020,7 +1020,9 @@ CREATE TABLE evaluation_results (
     tenant_id text NOT NULL DEFAULT current_tenant(),
     -- The metrics per page of a document, over the questions whose places lie in one; null if there is none.
     page_queries integer NOT NULL DEFAULT 0,
-    page_metrics jsonb
+    page_metrics jsonb,
+    -- Citations against golden places, the curve of silence, how well confidence tells; null if nothing was answered.
+    answers jsonb
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (tenant_id, configuration, created_at DESC, id);
 -- Deleting is allowed: an evaluation that is gone promotes nothing.
@@ -1060,6 +1062,11 @@ CREATE TABLE evaluation_queries (
     passage_metrics jsonb,
     -- Null for a question whose places lie in no document.
     page_metrics jsonb,
+    -- [[{note, start, end}, …], …]: what each sentence of the answer cites, without its text; empty if nothing was
+    -- said, null if nothing was answered.
+    citations jsonb,
+    -- Null without citations.
+    answer_metrics jsonb,
     PRIMARY KEY (evaluation_id, golden_id)
 );
 -- Answers that quote a purged note go with it; what was found stays.

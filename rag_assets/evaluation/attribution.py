@@ -11,6 +11,7 @@ from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.comparison_tables import (
+    answers_table,
     attribution_table,
     changes_table,
     flips_table,
@@ -43,6 +44,11 @@ def attribution_metadata(
             if found.passages
             else {}
         ),
+        **(
+            {"comparison_of_answers": dg.MetadataValue.md(metrics_table(found.answers).markdown())}
+            if found.answers
+            else {}
+        ),
         "changes": dg.MetadataValue.md(
             changes.markdown() if changes.rows else Message.COMPARE_NO_CHANGES
         ),
@@ -52,6 +58,25 @@ def attribution_metadata(
         "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
         "lost": len(found.comparison.lost),
         "gained": len(found.comparison.gained),
+    }
+
+
+def answers_metadata(
+    instance: dg.DagsterInstance,
+    evaluations: Evaluations,
+    found: EvaluationComparison,
+    log: Callable[[str], None],
+) -> dict[str, Any]:
+    """Return the answers whose first citation changed, with what that is due to."""
+    changed = evaluations.attribute_answers(
+        found.before, found.after, worked=worked_months(instance, found), say=log
+    )
+    table = answers_table(changed, shown=SHOWN_FLIPS).markdown()
+    return {
+        "changed_answers": len(changed.changed),
+        "answer_causes": dg.MetadataValue.md(
+            table if changed.changed else Message.ANSWERS_UNCHANGED
+        ),
     }
 
 

@@ -7,6 +7,7 @@ import dagster as dg
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.keys import GOLDEN_DATASET, evaluation_key
 from rag_resources.application.evaluations import Evaluations
+from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
@@ -108,6 +109,18 @@ def build_gates(
             stops=is_candidate and gate.latency_blocks,
         ),
         build(
+            "citation_gate",
+            citations_result,
+            Message.CHECK_ANSWER_CITATIONS,
+            stops=is_candidate and gate.citation_precision_blocks,
+        ),
+        build(
+            "silence_gate",
+            silence_result,
+            Message.CHECK_SILENCE,
+            stops=is_candidate and gate.false_answers_blocks,
+        ),
+        build(
             "no_regression",
             regression_result,
             Message.CHECK_REGRESSION,
@@ -155,6 +168,41 @@ def latency_result(gates: Gates) -> dg.AssetCheckResult:
             "late_queries": gates.evaluation.late_queries,
         },
         description=gates.disturbance,
+    )
+
+
+def citations_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether enough of an answer's citations are right."""
+    figures = gates.evaluation.answers
+    found = figures.citation_precision if figures else None
+    return _answers_result(
+        gates, gates.citations, gates.citations_in_words, found, gates.config.citation_precision
+    )
+
+
+def silence_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether few enough questions are answered while their notes are hidden."""
+    figures = gates.evaluation.answers
+    found = figures.false_answers if figures else None
+    return _answers_result(
+        gates, gates.silence, gates.silence_in_words, found, gates.config.false_answers
+    )
+
+
+def _answers_result(
+    gates: Gates, state: GateState, said: str, found: Estimate | None, threshold: float
+) -> dg.AssetCheckResult:
+    measured = (
+        {"share": found.mean, "share_low": found.low, "share_high": found.high} if found else {}
+    )
+    return dg.AssetCheckResult(
+        passed=state.allows_promotion,
+        metadata={
+            **measured,
+            "threshold": threshold,
+            "state": state.value,
+        },
+        description=gates.disturbance or said,
     )
 
 

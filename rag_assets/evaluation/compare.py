@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.evaluation.attribution import attribution_metadata
+from rag_assets.evaluation.attribution import answers_metadata, attribution_metadata
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
@@ -37,6 +37,7 @@ def compare_evaluations(
             "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
             "verdict": inferiority_in_words(judged),
             **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
+            **answers_metadata(context.instance, rag.evaluations, found, context.log.info),
         }
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 
 from rag_resources.application.evaluations import Evaluations
+from rag_resources.core.answer_metrics import AnswerSummary
 from rag_resources.core.evaluation import PlaceSummary, Summary
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.messages import Message
@@ -47,6 +48,7 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
         **_place_metadata("passage", summary.passages),
         **_place_metadata("page", summary.pages),
         **_judge_metadata(summary.judgements),
+        **_answer_metadata(summary.answers),
         "breakdown": dg.MetadataValue.md(_breakdown(summary)),
         "profile": dg.MetadataValue.md(
             profile_markdown(evaluation.profile, pool=evaluations.connections())
@@ -77,6 +79,20 @@ def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
         "judge_failures": judgements.failures,
         "judge": f"{info.name}: {info.model}, {info.version}",
         "answerer": info.answerer,
+    }
+
+
+def _answer_metadata(answers: AnswerSummary | None) -> dict[str, Any]:
+    """Return what was measured of the answers; what was not is left out, not 0."""
+    if answers is None:
+        return {}
+    figures = answers.figures
+    shares = {"misses": figures.misses, "false_answers": figures.false_answers}
+    return {
+        "answered_queries": figures.answered,
+        **{name: estimate.mean for name, estimate in figures.metrics.items()},
+        **{name: share.mean for name, share in shares.items() if share},
+        **({"citation_brier": figures.citation.brier} if figures.citation else {}),
     }
 
 

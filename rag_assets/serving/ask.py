@@ -16,6 +16,7 @@ from rag_resources.core.messages import Message
 from rag_resources.languages.formats import day
 from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
+from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import place_in_words
 
 
@@ -69,6 +70,7 @@ def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
     return {
         "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
         "answerer": asked.answer.answerer,
+        "confidence": _how_sure(asked, language) or "–",
         "messages": "\n".join(response.messages) or "–",
         "passages": len(response.results),
         **{f"{stage}_ms": elapsed for stage, elapsed in metadata.stages.items()},
@@ -90,6 +92,12 @@ def answer_markdown(asked: Asked, language: str) -> str:
     sources = [f"{number}. {_source(citation, language)}" for citation, number in numbers.items()]
     heading = render(Message.ANSWER_SOURCES, language)
     return "\n\n".join((*lines, f"**{heading}**", "\n".join(sources)))
+
+
+def _how_sure(asked: Asked, language: str) -> str:
+    """Say how sure an answer is, and why it was withheld."""
+    said = answer_in_words(asked.confidence, asked.silence)
+    return "\n".join(render(sentence, language) for sentence in said)
 
 
 def _source(citation: Citation, language: str) -> str:

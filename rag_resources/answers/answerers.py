@@ -123,8 +123,7 @@ class ExtractiveAnswerer(Answerer):
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
         """Give the sentences of `answer` in reading order. Never fails."""
-        found = self.answer(question, passages).sentences
-        yield from sorted(found, key=lambda own: (own.rank, own.span.start))
+        yield from self.answer(question, passages).sentences
         on_end(Writing())
 
 

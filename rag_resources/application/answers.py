@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from rag_resources.answers.answerers import Answerer, Telling, build_answerer, write_answer
+from rag_resources.answers.answerers import (
+    Answerer,
+    ExtractiveAnswerer,
+    Telling,
+    build_answerer,
+    write_answer,
+)
 from rag_resources.answers.checking import CHECK_MODEL
 from rag_resources.answers.citing import cite, passages_of
 from rag_resources.answers.language_model import (
@@ -15,9 +21,12 @@ from rag_resources.answers.language_model import (
     AnswerOptions,
     StoredAnswer,
 )
+from rag_resources.application.confidence import AnswerJudgement
 from rag_resources.core.answers import NOT_FOUND, CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
+from rag_resources.core.confidence import Confidence, Silence
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.providers.cache import Cache
@@ -74,12 +83,16 @@ class Asked:
 
     Attributes:
         interruption: Why the answer ends early, and what was kept; None if it is complete.
+        confidence: How sure it is; None if nothing was found to answer from.
+        silence: Whether an answer was withheld; None likewise.
     """
 
     answer: CitedAnswer
     retrieval: "Answered"
     metadata: AnswerMetadata = field(default_factory=AnswerMetadata)
     interruption: str | None = None
+    confidence: Confidence | None = None
+    silence: Silence | None = None
 
     @property
     def error(self) -> str | None:
@@ -94,6 +107,8 @@ class Asked:
             answer=replace(answer, notice=render(answer.notice)),
             retrieval=replace(retrieval, response=retrieval.response.reworded(render)),
             interruption=None if self.interruption is None else render(self.interruption),
+            confidence=self.confidence.reworded(render) if self.confidence else None,
+            silence=self.silence.reworded(render) if self.silence else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +123,8 @@ class Asked:
                 "messages": list(response.messages),
                 **self.metadata.to_json(),
             },
-            "confidence": response.confidence.to_json() if response.confidence else None,
+            "confidence": self.confidence.to_json() if self.confidence else None,
+            "silence": self.silence.to_json() if self.silence else None,
             "error": self.error,
         }
 
@@ -122,6 +138,7 @@ class Answers:
         language_model: Writes the answers; None for sentences of the notes.
         embedder: Returns the embedder of a model, by name.
         stored: What the language model wrote before.
+        judge: As `Confidences.judge_answer`.
     """
 
     database: Database
@@ -130,6 +147,7 @@ class Answers:
     language_model: LanguageModel | None
     embedder: Callable[[str], Embedder]
     stored: Cache[StoredAnswer]
+    judge: Callable[..., AnswerJudgement]
 
     def ask(self, question: str, *, language: str | None = None, **search: Any) -> Asked:
         """Answer a question with sentences that cite the notes. As `stream`, without the way."""
@@ -160,9 +178,11 @@ class Answers:
         retrieved = self.retrieve(question, language=language, **search)
         response = retrieved.response
         started = time.monotonic()
+        judged = self._judged(question, retrieved, told_in, search)
+        is_silent = judged is not None and judged.silence.is_silent
         written, telling = write_answer(
             question,
-            passages_of(response.results, told_in),
+            () if is_silent else passages_of(response.results, told_in),
             self._answerer(told_in),
             language=told_in,
         )
@@ -177,7 +197,31 @@ class Answers:
         stages = {"answer": _ms_since(started)} | (
             {"first_sentence": waits_ms[0]} if waits_ms else {}
         )
-        yield self._finished(question, retrieved, kept, telling, stages)
+        asked = self._finished(question, retrieved, kept, telling, stages)
+        if judged is None:
+            yield asked
+        else:
+            yield replace(
+                asked,
+                confidence=_confidence(judged, response, telling, told_in, is_answered=bool(kept)),
+                silence=judged.silence,
+            )
+
+    def _judged(
+        self, question: str, retrieved: "Answered", language: str, search: dict[str, Any]
+    ) -> AnswerJudgement | None:
+        """Return whether to answer, and how sure that is; None if there is nothing to judge."""
+        response, filters = retrieved.response, search.get("filters")
+        if response.error or not response.results or retrieved.config is None:
+            return None
+        return self.judge(
+            question,
+            retrieved.config,
+            response,
+            is_filtered=filters is not None and not filters.is_empty,
+            top_k=search.get("top_k"),
+            language=language,
+        )
 
     def _answerer(self, language: str) -> Answerer:
         """Return what answers people."""
@@ -230,6 +274,24 @@ class Answers:
             metadata,
             telling.interruption,
         )
+
+
+def _confidence(
+    judged: AnswerJudgement,
+    response: RetrievalResponse,
+    telling: Telling,
+    language: str,
+    *,
+    is_answered: bool,
+) -> Confidence | None:
+    """Return how sure an answer and the passages are that it was made from."""
+    found = response.confidence
+    own = judged.confidence if is_answered else Confidence({})
+    if own.bands and telling.answerer != ExtractiveAnswerer(language).name:
+        own = Confidence({}, Message.CONFIDENCE_ANSWERER.format())
+    bands = {**(found.bands if found else {}), **own.bands}
+    missing = own.missing if is_answered else (found.missing if found else None)
+    return Confidence(bands, None if bands else missing)
 
 
 def _ms_since(started: float) -> float:

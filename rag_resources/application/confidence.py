@@ -1,5 +1,6 @@
 """How sure responses are: measures it, and judges each response by what was measured."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -7,23 +8,33 @@ import psycopg
 import structlog
 from pydantic import ValidationError
 
+from rag_resources.answers.answerers import sentence_model
+from rag_resources.answers.citing import passages_of
 from rag_resources.core.calibration import Calibrated
-from rag_resources.core.confidence import Confidence, confidence_of
-from rag_resources.core.confidence_signals import signals_of
+from rag_resources.core.confidence import (
+    OF_ANSWERS,
+    Confidence,
+    Silence,
+    confidence_of,
+    silence_of,
+)
+from rag_resources.core.confidence_signals import answer_signals, signals_of
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import RagError
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
+from rag_resources.core.sentence_ranking import rank_sentences
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.answering import told_from
 from rag_resources.evaluation.calibration import (
     PresentCalibration,
     read_calibration,
     train_calibration,
 )
 from rag_resources.providers.cache import Cache, Limits, MemoryCache
-from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.settings import Settings
 
 CALIBRATIONS = Limits(entries=100, lifetime_s=60)
@@ -34,6 +45,23 @@ _log = structlog.get_logger()
 
 def _cache() -> Cache[PresentCalibration]:
     return MemoryCache(CALIBRATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJudgement:
+    """What is known of an answer before it is written.
+
+    Attributes:
+        confidence: Of its first citation, if sentences of the passages answer.
+        silence: Whether nothing is said instead.
+    """
+
+    confidence: Confidence
+    silence: Silence
+
+
+def _unjudged(missing: str | None) -> AnswerJudgement:
+    return AnswerJudgement(Confidence({}, missing), Silence(is_silent=False, missing=missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +96,7 @@ class Confidences:
             config,
             unanswerable=unanswerable,
             tag=tag,
+            language=self.settings.answer_language,
             settings=self.settings.search,
             progress=progress,
         )
@@ -103,7 +132,64 @@ class Confidences:
             return Confidence({}, found.missing)
         if is_filtered or response.degraded or (top_k is not None and top_k < final):
             return Confidence({}, Message.CONFIDENCE_OTHER.format())
-        return confidence_of(found.calibration, signals_of(query, response.results, final=final))
+        # As they were measured, whatever the language of this question.
+        language = self.settings.answer_language
+        signals = signals_of(query, response.results, final=final, language=language)
+        return confidence_of(found.calibration, signals)
+
+    def judge_answer(
+        self,
+        query: str,
+        config: RetrievalConfig,
+        response: RetrievalResponse,
+        *,
+        is_filtered: bool,
+        top_k: int | None,
+        language: str,
+    ) -> AnswerJudgement:
+        """Return whether a question is answered, and how sure its answer is.
+
+        An answer from a response that is not made as those that were measured is neither withheld
+        nor told a confidence: with filters, without a stage, with another number of results, or in
+        a language whose words are told in another way.
+
+        Args:
+            query: The question.
+            config: How it was searched.
+            response: What was found, not nothing.
+            is_filtered: Whether filters restricted what was searched.
+            top_k: The number of results asked for; None if that of the configuration.
+            language: Of the question.
+        """
+        found = self._present(config, Deadline.after(DEADLINE_MS, time.monotonic))
+        if found.calibration is None:
+            return _unjudged(found.missing)
+        is_other = is_filtered or response.degraded or top_k not in (None, config.top_k.final)
+        if is_other or found.calibration.answerer != told_from(language):
+            return _unjudged(
+                Message.CONFIDENCE_OTHER.format()
+                if is_other
+                else Message.CONFIDENCE_ANSWERER.format()
+            )
+        signals = answer_signals(
+            query,
+            response.results,
+            rank_sentences(
+                query, passages_of(response.results, language), sentence_model(), language
+            ),
+            language,
+        )
+        if signals is None:
+            return AnswerJudgement(Confidence({}), Silence(is_silent=True))
+        silence = silence_of(
+            found.calibration, signals, allowed_misses=self.settings.answer_allowed_misses
+        )
+        nothing = Message.CONFIDENCE_TELLS_NOTHING.format()
+        confidence = confidence_of(found.calibration, signals, OF_ANSWERS)
+        return AnswerJudgement(
+            confidence if confidence.bands else Confidence({}, nothing),
+            silence or Silence(is_silent=False, missing=nothing),
+        )
 
     def _present(self, config: RetrievalConfig, deadline: Deadline) -> PresentCalibration:
         known = self._known.get(config.config_hash)

@@ -18,9 +18,14 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.power import GoldenPower
 from rag_resources.database.pool import Database, PoolStatistics
+from rag_resources.evaluation.answering import Answering
 from rag_resources.evaluation.archive import ArchiveReport, archive_questions
 from rag_resources.evaluation.asking import count_steps, golden_questions
-from rag_resources.evaluation.attribution import attribute_losses
+from rag_resources.evaluation.attribution import (
+    AnswerAttribution,
+    attribute_answers,
+    attribute_losses,
+)
 from rag_resources.evaluation.comparison import (
     EvaluationComparison,
     compare_by_name,
@@ -96,6 +101,7 @@ class Evaluations:
             configuration.name,
             configuration.retrieval,
             judging=self.judging(judge),
+            answering=Answering(self.settings.answer_language, self.settings.answer_allowed_misses),
             gate=self.settings.gate,
             run_id=run_id,
             store=store,
@@ -106,7 +112,7 @@ class Evaluations:
     def steps(self, judge: str | None = None) -> int:
         """Return how many steps `run` has: those of `evaluate`."""
         questions = len(self.questions())
-        return count_steps(questions) + (questions if self.judging(judge) else 0)
+        return count_steps(questions, answers=True) + (questions if self.judging(judge) else 0)
 
     def experiment(
         self,
@@ -251,6 +257,35 @@ class Evaluations:
         """
         return attribute_losses(
             self.database, self.pipeline(), before, after, worked=worked, told=say
+        )
+
+    def attribute_answers(
+        self,
+        before: StoredEvaluation,
+        after: StoredEvaluation,
+        *,
+        question: str = "",
+        worked: Collection[str] = (),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> AnswerAttribution:
+        """Find out why answers cite something else first in the second evaluation.
+
+        Args:
+            before: An evaluation.
+            after: Another one.
+            question: As of `attribute_answers`.
+            worked: Likewise.
+            say: Called with a sentence before the questions are asked again.
+        """
+        return attribute_answers(
+            self.database,
+            self.pipeline(),
+            before,
+            after,
+            language=self.settings.answer_language,
+            question=question,
+            worked=worked,
+            told=say,
         )
 
     def gates(self, evaluation: StoredEvaluation) -> Gates:

@@ -59,10 +59,16 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A response, and the name of the configuration that produced it."""
+    """A response, and what produced it.
+
+    Attributes:
+        configuration: Its name, as shown to people.
+        config: With the changes that were asked for; None if it is not known.
+    """
 
     configuration: str
     response: RetrievalResponse
+    config: RetrievalConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,7 @@ class Application:
             self.language_model,
             embedder=self.embedder,
             stored=self.written_answers,
+            judge=self.confidences.judge_answer,
         )
 
     @property
@@ -316,7 +323,8 @@ class Application:
             deadline=Deadline.after(max(0.0, deadline_ms - response.latency_ms), time.monotonic),
         )
         messages = (*chosen.messages, *response.messages)
-        return Answered(chosen.label, replace(response, messages=messages, confidence=confidence))
+        told = replace(response, messages=messages, confidence=confidence)
+        return Answered(chosen.label, told, config)
 
     def close(self) -> None:
         """Write what is still to be logged, for a second at most."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.answer import say_confidence, warn_of
+from rag_resources.cli.answer import warn_of
 from rag_resources.cli.output import JsonOption, clean, fail, say, working, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
@@ -120,6 +120,7 @@ class _Page:
         """Write what has not been written yet."""
         if not asked.answer.found:
             say(asked.answer.notice)
+            _say_how_sure(asked)
             return
         if not self._at_once:
             for sentence in asked.answer.sentences:
@@ -130,7 +131,7 @@ class _Page:
             say(Message.ANSWER_SOURCE.format(number=number, source=_source(citation)))
         say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
         say(_cost(asked))
-        say_confidence(asked.retrieval.response)
+        _say_how_sure(asked)
 
     def _say(self, sentence: "AnswerSentence") -> None:
         for citation in sentence.citations:
@@ -141,6 +142,13 @@ class _Page:
         doubt = "" if sentence.is_supported else f" {told(Message.ANSWER_UNSUPPORTED_MARK)}"
         say(f"{clean(sentence.text)} {marks}{doubt}")
         sys.stdout.flush()
+
+
+def _say_how_sure(asked: "Asked") -> None:
+    from rag_resources.retrieval.confidence import answer_in_words
+
+    for sentence in answer_in_words(asked.confidence, asked.silence):
+        say(sentence)
 
 
 def _cost(asked: "Asked") -> str:

@@ -11,11 +11,23 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.calibration import Calibrated
+    from rag_resources.core.silence import SilenceCurve
 
 CLAIM_WORDS = {
     "results": Message.CALIBRATE_CLAIM_RESULTS,
     "first": Message.CALIBRATE_CLAIM_FIRST,
+    "citation": Message.CALIBRATE_CLAIM_CITATION,
+    "answerable": Message.CALIBRATE_CLAIM_ANSWERABLE,
 }
+
+SHOWN_ALLOWED = (0.02, 0.05, 0.1, 0.2, 0.3)
+SILENCE_COLUMNS = (
+    Message.COLUMN_ALLOWED_MISSES,
+    Message.COLUMN_MISSES,
+    Message.COLUMN_INTERVAL,
+    Message.COLUMN_FALSE_ANSWERS,
+    Message.COLUMN_INTERVAL,
+)
 
 
 def calibrate(
@@ -32,6 +44,7 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Ask the golden questions, and store the bands of confidence with their precision."""
+    from rag_resources.evaluation.calibration import calibration_steps
     from rag_resources.golden.unanswerable import read_unanswerable
 
     beside = tuple(read_unanswerable(unanswerable, tag=tag)) if unanswerable else ()
@@ -41,7 +54,7 @@ def calibrate(
             name, retrieval = serving.name, serving.config
         else:
             name, retrieval = config, opened.configuration(config).retrieval
-        total = len(opened.evaluations.questions(tag)) + len(beside)
+        total = calibration_steps(len(opened.evaluations.questions(tag)), len(beside))
         with progress(Message.CALIBRATE_PROGRESS, total=total) as advance:
             found = opened.confidences.calibrate(
                 retrieval, unanswerable=beside, tag=tag, progress=advance
@@ -94,13 +107,36 @@ def _show(name: str, found: "Calibrated") -> None:
             str(band.questions),
         ]
         for claim, model in made.claims.items()
+        if claim is not Claim.ANSWERABLE
         for band in model.bands
     ]
     title = Message.CALIBRATE_TITLE.format(
         name=name, questions=made.questions, unanswerable=made.unanswerable
     )
     console().print(table(columns, rows, title=title))
+    if found.silence:
+        console().print(table(SILENCE_COLUMNS, _silence_rows(found.silence)))
+    if made.silence is None:
+        say(Message.CALIBRATE_NO_SILENCE)
     say(Message.CALIBRATE_STORED)
+
+
+def _silence_rows(curve: "SilenceCurve") -> list[list[str]]:
+    """Return what is missed and answered falsely for some allowed shares of misses."""
+    rows = []
+    for allowed in SHOWN_ALLOWED:
+        point = curve.at(allowed)
+        missed, false = curve.intervals(point)
+        rows.append(
+            [
+                f"{allowed:.0%}",
+                f"{curve.misses(point):.3f}",
+                f"{missed.low:.3f}–{missed.high:.3f}",
+                f"{curve.false_answers(point):.3f}",
+                f"{false.low:.3f}–{false.high:.3f}",
+            ]
+        )
+    return rows
 
 
 def _as_json(name: str, found: "Calibrated") -> dict[str, Any]:
@@ -120,6 +156,9 @@ def _as_json(name: str, found: "Calibrated") -> dict[str, Any]:
             }
             for claim, item in found.measured.items()
         },
+        "silence": [found.silence.to_json(point) for point in found.silence.points]
+        if found.silence
+        else None,
         "bands": {
             claim.value: [band.to_json() for band in model.bands]
             for claim, model in made.claims.items()

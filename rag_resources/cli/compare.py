@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rag_resources.core.attribution import Flip
+    from rag_resources.core.attribution import EvaluatedQuestion, Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
     from rag_resources.core.counterfactuals import Attribution
     from rag_resources.core.evaluation import StoredEvaluation
     from rag_resources.core.evidence import Evidence
     from rag_resources.core.tables import ReportTable
+    from rag_resources.evaluation.attribution import AnswerAttribution
     from rag_resources.evaluation.comparison import EvaluationComparison
 
 SHOWN_FLIPS = 20
@@ -31,6 +32,9 @@ def compare(
     after: Annotated[str, typer.Argument(metavar="DESPUÉS", help=Message.HELP_COMPARE_AFTER)],
     common: Annotated[bool, typer.Option("--common", help=Message.HELP_COMPARE_COMMON)] = False,
     why: Annotated[bool, typer.Option("--why", help=Message.HELP_COMPARE_CAUSES)] = False,
+    question: Annotated[
+        str, typer.Option("--question", metavar="TEXTO", help=Message.HELP_COMPARE_QUESTION)
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Compare the second evaluation with the first."""
@@ -38,13 +42,25 @@ def compare(
         found, inferiority = opened.evaluations.compare(before, after, common_only=common)
         evidence = opened.evaluations.evidence([found.before, found.after])
         causes = opened.evaluations.attribute(found.before, found.after, say=note) if why else None
+        answers = (
+            opened.evaluations.attribute_answers(
+                found.before, found.after, question=question, say=note
+            )
+            if why
+            else None
+        )
     if as_json:
-        told = {"causes": _causes(causes) if causes else None}
+        told = {
+            "causes": _causes(causes) if causes else None,
+            "answerCauses": _answer_causes(answers) if answers else None,
+        }
         write_json(_as_json(found, inferiority, evidence) | told)
         return
     _show(found, inferiority, evidence)
     if causes:
         _show_causes(causes)
+    if answers:
+        _show_answers(answers)
 
 
 def _show(
@@ -69,6 +85,9 @@ def _show(
     if found.passages:
         title = Message.COMPARE_PASSAGES_TITLE.format(queries=found.passages.queries)
         screen.print(_table(metrics_table(found.passages, title=title)))
+    if found.answers:
+        title = Message.COMPARE_ANSWERS_TITLE.format(queries=found.answers.queries)
+        screen.print(_table(metrics_table(found.answers, title=title)))
     for item in (found.before, found.after):
         state = evidence[item.evaluation_id]
         if not state.is_current:
@@ -98,6 +117,40 @@ def _show_causes(causes: "Attribution") -> None:
         console().print(_table(attribution_table(causes)))
     else:
         say(Message.ATTRIBUTION_NOTHING)
+
+
+def _show_answers(answers: "AnswerAttribution") -> None:
+    from rag_resources.evaluation.comparison_tables import answers_table
+
+    if answers.changed:
+        console().print(_table(answers_table(answers, shown=SHOWN_FLIPS)))
+    else:
+        say(Message.ANSWERS_UNCHANGED)
+
+
+def _answer_causes(answers: "AnswerAttribution") -> dict[str, Any]:
+    from rag_resources.core.attribution import first_citation
+    from rag_resources.evaluation.comparison_tables import causes_in_words
+
+    def cited(question: "EvaluatedQuestion") -> list[dict[str, Any]]:
+        return [
+            {"noteId": str(own.note_id), "start": own.start, "end": own.end}
+            for own in first_citation(question.citations)
+        ]
+
+    return {
+        **_causes(answers.causes),
+        "changed": [
+            {
+                "goldenId": str(item.after.golden_id),
+                "query": item.after.query,
+                "before": cited(item.before),
+                "after": cited(item.after),
+                "causes": causes_in_words(answers.causes, item.after.golden_id),
+            }
+            for item in answers.changed
+        ],
+    }
 
 
 def _causes(causes: "Attribution") -> dict[str, Any]:
@@ -153,6 +206,12 @@ def _as_json(
             "metrics": _metrics_json(found.passages),
         }
         if found.passages
+        else None,
+        "answers": {
+            "queries": found.answers.queries,
+            "metrics": _metrics_json(found.answers),
+        }
+        if found.answers
         else None,
         "nonInferiority": {
             "state": inferiority.state.value,

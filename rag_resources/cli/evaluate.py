@@ -18,6 +18,7 @@ from rag_resources.cli.session import application
 from rag_resources.core.messages import METRIC_WORDS, Message
 
 if TYPE_CHECKING:
+    from rag_resources.core.answer_metrics import AnswerFigures, AnswerSummary
     from rag_resources.core.configuration import NamedConfiguration
     from rag_resources.core.evaluation import Percentiles, PlaceSummary, Summary
     from rag_resources.core.judging import JudgeSummary
@@ -103,6 +104,10 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     )
     if summary.judgements:
         say(_judgements_in_words(summary.judgements))
+    if summary.answers:
+        say(_answers_in_words(summary.answers.figures))
+        said = joined("; ", (gates.citations_in_words, gates.silence_in_words))
+        say(Message.EVALUATE_GATE.format(description=said))
     described = gate_in_words(gates.hit_rate, summary.total_queries)
     say(Message.EVALUATE_GATE.format(description=described))
     if gates.against:
@@ -193,6 +198,23 @@ def _judgements_in_words(judgements: "JudgeSummary") -> str:
     )
 
 
+def _answers_in_words(figures: "AnswerFigures") -> str:
+    from rag_resources.core.answer_metrics import CITATION_RECALL, FIRST_CITATION
+
+    if not figures.metrics:
+        return Message.GATE_ANSWERS_UNMEASURED
+    first = figures.metrics[FIRST_CITATION]
+    return Message.EVALUATE_ANSWERS.format(
+        answered=figures.answered,
+        questions=figures.questions,
+        first=first.mean,
+        low=first.low,
+        high=first.high,
+        recall=figures.metrics[CITATION_RECALL].mean,
+        answerer=figures.answerer,
+    )
+
+
 def _judgements_as_json(judgements: "JudgeSummary | None") -> dict[str, Any] | None:
     if judgements is None:
         return None
@@ -236,15 +258,49 @@ def _as_json(
             "threshold": verdict.threshold,
             "queriesToSettle": verdict.queries_to_settle,
             "latency": gates.latency.value,
+            "citations": gates.citations.value,
+            "silence": gates.silence.value,
             "regression": gates.regression.value,
             "obstacle": gates.obstacle,
         },
         "judgements": _judgements_as_json(summary.judgements),
+        "answers": _answers_as_json(summary.answers),
         "failures": [
             {"query": outcome.golden.query, "error": outcome.error}
             for outcome in evaluation.outcomes
             if outcome.error
         ],
+    }
+
+
+def _answers_as_json(answers: "AnswerSummary | None") -> dict[str, Any] | None:
+    if answers is None:
+        return None
+    figures = answers.figures
+    claims = {"citation": figures.citation, "answerable": figures.answerable}
+    curve = figures.silence
+    return {
+        "answerer": figures.answerer,
+        "questions": figures.questions,
+        "answered": figures.answered,
+        "failed": figures.failed,
+        "metrics": {
+            name: {"mean": own.mean, "interval": [own.low, own.high]}
+            for name, own in figures.metrics.items()
+        },
+        "silence": curve.to_json(curve.at(figures.allowed_misses)) if curve else None,
+        "silenceCurve": [curve.to_json(point) for point in curve.points] if curve else None,
+        "claims": {
+            name: {
+                "auc": own.auc,
+                "aucInterval": [own.auc_low, own.auc_high],
+                "brier": own.brier,
+                "constantBrier": own.constant_brier,
+                "bands": [band.to_json() for band in own.bands],
+            }
+            for name, own in claims.items()
+            if own
+        },
     }
 
 

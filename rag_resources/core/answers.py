@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.messages import Message
-from rag_resources.core.sentence_ranking import ScoredPassage, SentenceModel, rank_sentences
+from rag_resources.core.sentence_ranking import (
+    RankedSentence,
+    ScoredPassage,
+    SentenceModel,
+    rank_sentences,
+)
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
@@ -64,7 +69,7 @@ class Answer:
         ranks: Ranks of the passages it came from, ascending, from 1.
         found: Whether the passages contain an answer. If not, the text says so and there are no
             ranks.
-        sentences: In reading order if a language model wrote them, else the most likely first.
+        sentences: In reading order.
     """
 
     text: str
@@ -107,7 +112,15 @@ def extract_answer(
         The best sentence and at most one that is about as likely; the text has them in reading
         order, one paragraph each. `NOT_FOUND` if no sentence contains a word of the question.
     """
-    ranked = rank_sentences(question, passages, model, language)
+    return answer_of(rank_sentences(question, passages, model, language))
+
+
+def answer_of(ranked: Sequence[RankedSentence]) -> Answer:
+    """Answer with ranked sentences, as `extract_answer` does.
+
+    Args:
+        ranked: The most likely first.
+    """
     if not any(item.shares_words for item in ranked):
         return NOT_FOUND
     floor = CLOSE_ENOUGH * ranked[0].odds
@@ -120,5 +133,5 @@ def extract_answer(
     return Answer(
         "\n\n".join(cited.text for cited in in_order),
         tuple(sorted({cited.rank for cited in chosen})),
-        sentences=tuple(chosen),
+        sentences=tuple(in_order),
     )

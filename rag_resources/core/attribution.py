@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import FIRST_CITATION, Citations
 from rag_resources.core.metrics import DEPTH
+from rag_resources.core.passage_metrics import NoteRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class EvaluatedQuestion:
         error: Why it failed; None if it did not.
         passage_metrics: The metrics per passage; None for a question without places.
         places: Identifiers of the places it names, in any order.
+        citations: What each sentence of its answer cites; None if nothing was answered.
+        answer_metrics: The metrics of its answer; None if nothing was cited.
     """
 
     golden_id: UUID
@@ -35,6 +39,8 @@ class EvaluatedQuestion:
     error: str | None = None
     passage_metrics: Mapping[str, float] | None = None
     places: frozenset[tuple[str, int, int]] = frozenset()
+    citations: Citations | None = None
+    answer_metrics: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,41 @@ class Flip:
             return ()
         known = {*self.before.retrieved, *self.after.relevant}
         return tuple(note for note in self.after.retrieved if note not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAnswer:
+    """A question whose answer cites something else first in the second of two evaluations."""
+
+    before: EvaluatedQuestion
+    after: EvaluatedQuestion
+
+
+def first_citation(citations: Citations | None) -> tuple[NoteRange, ...]:
+    """Return what the first sentence of an answer cites; empty if nothing was said."""
+    return citations[0] if citations else ()
+
+
+def changed_answers(
+    before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
+) -> list[ChangedAnswer]:
+    """Return the questions whose first citation differs: those that were right first, then by id.
+
+    A question that was not answered in one of the evaluations, because answers were not evaluated
+    or could not be made, is left out. One of which nothing was said counts.
+    """
+    found = [
+        ChangedAnswer(before[key], after[key])
+        for key in before.keys() & after.keys()
+        if before[key].citations is not None
+        and after[key].citations is not None
+        and first_citation(before[key].citations) != first_citation(after[key].citations)
+    ]
+    return sorted(found, key=lambda item: (-_first_is_right(item.before), item.before.golden_id))
+
+
+def _first_is_right(question: EvaluatedQuestion) -> float:
+    return (question.answer_metrics or {}).get(FIRST_CITATION, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

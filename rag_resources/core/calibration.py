@@ -4,14 +4,17 @@ What a calibration says is in `core.confidence`; asking the questions in `evalua
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_resources.core.confidence import (
+    SIGNALS,
     Band,
     BandName,
     Calibration,
@@ -20,6 +23,7 @@ from rag_resources.core.confidence import (
     Signal,
     Signals,
 )
+from rag_resources.core.gate import Interval, wilson_interval
 from rag_resources.core.logistic import FeatureWeight, probability
 from rag_resources.core.logistic_training import fit_logistic
 from rag_resources.core.significance import (
@@ -28,6 +32,7 @@ from rag_resources.core.significance import (
     bootstrap_intervals,
     randomization_p_values,
 )
+from rag_resources.core.silence import SilenceCase, SilenceCurve, silence_curve
 
 FOLDS = 10
 PENALTY = 0.01
@@ -37,6 +42,8 @@ FEWEST = 20
 """Fewest questions of either outcome; with fewer the bands would say nothing."""
 
 _RESAMPLES = 2_000
+_MOST_BINS = 10
+_FEWEST_IN_BIN = 20
 
 Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -49,13 +56,37 @@ class AskedQuestion:
     Attributes:
         relevant: The notes that answer it; empty if none does.
         signals: None if nothing was found.
-        true: Whether each claim is true; no claim is if no note answers the question.
+        true: Whether each claim is true; no claim is if no note answers the question. A claim that
+            is missing was not made.
+        is_hidden: Whether the notes that answer it were hidden from the search.
     """
 
     key: UUID
     relevant: frozenset[UUID]
     signals: Signals | None
     true: Mapping[Claim, bool]
+    is_hidden: bool = False
+
+    def known(self, claim: Claim) -> Signals:
+        """Return what a claim is told from; empty if nothing is known."""
+        found = self.signals or {}
+        own = {signal: found[signal] for signal in SIGNALS[claim] if signal in found}
+        # Without a sentence that could be said there is nothing to claim of it.
+        return {} if Signal.ODDS in SIGNALS[claim] and Signal.ODDS not in own else own
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Responses with about the same probability, and how many of them the claim was true of."""
+
+    probability: float
+    right: int
+    questions: int
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval of the share by Wilson."""
+        return wilson_interval(self.right, self.questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +100,7 @@ class Measured:
         constant_brier: The same of one probability for all, the share of true ones.
         gain: 95 % interval of the second minus the first, by BCa bootstrap.
         p_value: Of that difference, by the paired randomization test.
+        reliability: What was said and what came true, in bins of about equal size, ascending.
     """
 
     auc: float
@@ -77,6 +109,7 @@ class Measured:
     constant_brier: float
     gain: DifferenceInterval
     p_value: float
+    reliability: tuple[ReliabilityBin, ...] = ()
 
     @property
     def tells_something(self) -> bool:
@@ -90,13 +123,19 @@ class Calibrated:
 
     Attributes:
         measured: By claim; a claim with too few questions of either outcome is missing.
+        bands: Likewise, also of claims that the calibration does not have.
+        silence: Misses and false answers by threshold; None if the notes were never hidden.
     """
 
     calibration: Calibration
     measured: Mapping[Claim, Measured]
+    bands: Mapping[Claim, tuple[Band, ...]]
+    silence: SilenceCurve | None = None
 
 
-def calibrate(asked: Sequence[AskedQuestion]) -> Calibrated:
+def calibrate(
+    asked: Sequence[AskedQuestion], *, answerer: str = "", claims: Collection[Claim] = tuple(Claim)
+) -> Calibrated:
     """Fit every claim and measure it by cross-validation, by models of questions about other notes.
 
     A claim is in the calibration only if its probabilities, out of their folds, are significantly
@@ -104,24 +143,44 @@ def calibrate(asked: Sequence[AskedQuestion]) -> Calibrated:
 
     Args:
         asked: At least one.
+        answerer: What the answers were told from, with its version.
+        claims: Those to fit.
     """
-    cases = [item for item in asked if item.signals]
-    claims: dict[Claim, ClaimModel] = {}
+    models: dict[Claim, ClaimModel] = {}
     measured: dict[Claim, Measured] = {}
-    for claim in Claim:
+    bands: dict[Claim, tuple[Band, ...]] = {}
+    silence: SilenceCurve | None = None
+    for claim in claims:
+        cases = [item for item in asked if claim in item.true and item.known(claim)]
         outcomes = [item.true[claim] for item in cases]
         if min(sum(outcomes), len(outcomes) - sum(outcomes)) < FEWEST:
             continue
         likely = _out_of_fold(cases, claim)
-        measured[claim] = measure(likely, outcomes)
+        found = [likely[item.key] for item in cases]
+        measured[claim] = measure(found, outcomes)
+        bands[claim] = thirds(found, outcomes)
+        if claim is Claim.ANSWERABLE:
+            silence = _silence(asked, likely)
         if measured[claim].tells_something:
             intercept, signals = _fit(cases, claim)
-            claims[claim] = ClaimModel(
-                intercept=intercept, signals=signals, bands=thirds(likely, outcomes)
-            )
-    unanswerable = sum(not item.relevant for item in asked)
-    return Calibrated(
-        Calibration(claims=claims, questions=len(asked), unanswerable=unanswerable), measured
+            models[claim] = ClaimModel(intercept=intercept, signals=signals, bands=bands[claim])
+    made = Calibration(
+        claims=models,
+        questions=sum(not item.is_hidden for item in asked),
+        unanswerable=sum(not item.relevant for item in asked),
+        silence=silence if Claim.ANSWERABLE in models else None,
+        answerer=answerer,
+    )
+    return Calibrated(made, measured, bands, silence)
+
+
+def _silence(asked: Sequence[AskedQuestion], likely: Mapping[UUID, float]) -> SilenceCurve | None:
+    return silence_curve(
+        [
+            SilenceCase(_fold(item), likely.get(item.key), not item.true[Claim.ANSWERABLE])
+            for item in asked
+            if Claim.ANSWERABLE in item.true
+        ]
     )
 
 
@@ -143,6 +202,30 @@ def measure(likely: Sequence[float], outcomes: Sequence[bool]) -> Measured:
         constant_brier=float(constant.mean()),
         gain=bootstrap_intervals(gains)[0],
         p_value=randomization_p_values(gains)[0],
+        reliability=reliability(likely, outcomes),
+    )
+
+
+def reliability(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[ReliabilityBin, ...]:
+    """Compare probabilities with what came true, in bins of about equal size.
+
+    Args:
+        likely: In [0, 1], at least one.
+        outcomes: In the same order.
+
+    Returns:
+        Ascending; the probability of a bin is the mean of its own.
+    """
+    ordered = sorted(zip(likely, outcomes, strict=True))
+    count = max(1, min(_MOST_BINS, len(ordered) // _FEWEST_IN_BIN))
+    edges = [len(ordered) * number // count for number in range(count + 1)]
+    return tuple(
+        ReliabilityBin(
+            probability=fmean(each for each, _ in ordered[low:high]),
+            right=sum(true for _, true in ordered[low:high]),
+            questions=high - low,
+        )
+        for low, high in itertools.pairwise(edges)
     )
 
 
@@ -171,8 +254,8 @@ def thirds(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[Band, ...
     return tuple(bands)
 
 
-def _out_of_fold(cases: Sequence[AskedQuestion], claim: Claim) -> list[float]:
-    """Return the probability of each case by a model that saw no question about its notes.
+def _out_of_fold(cases: Sequence[AskedQuestion], claim: Claim) -> dict[UUID, float]:
+    """Return the probability of each case by a model that saw no question about its notes, by key.
 
     Questions about several notes tie so many others together that parts without common notes would
     be of very different sizes. So the parts are drawn by one note of each question, and a model
@@ -185,8 +268,8 @@ def _out_of_fold(cases: Sequence[AskedQuestion], claim: Claim) -> list[float]:
         others = [item for item in cases if _fold(item) != number and not item.relevant & notes]
         # Without other questions nothing is known of these, whatever they say of each other.
         intercept, signals = _fit(others, claim) if others else (0.0, {})
-        likely |= {item.key: probability(intercept, signals, item.signals or {}) for item in part}
-    return [likely[item.key] for item in cases]
+        likely |= {item.key: probability(intercept, signals, item.known(claim)) for item in part}
+    return likely
 
 
 def _fold(item: AskedQuestion) -> int:
@@ -195,27 +278,37 @@ def _fold(item: AskedQuestion) -> int:
 
 
 def _fit(cases: Sequence[AskedQuestion], claim: Claim) -> tuple[float, dict[Signal, FeatureWeight]]:
-    rows = [item.signals or {} for item in cases]
+    rows = [item.known(claim) for item in cases]
     return fit_logistic(rows, [item.true[claim] for item in cases], penalty=PENALTY)
 
 
 def _auc(values: Values, true: Truths) -> float:
-    """Return the Mann-Whitney statistic of the true ones, scaled to [0, 1]."""
-    from scipy.stats import rankdata
-
-    positive = int(true.sum())
-    pairs = positive * (len(true) - positive)
-    ranks = rankdata(values)[true].sum()
-    return float((ranks - positive * (positive + 1) / 2) / pairs)
+    """Return the Mann-Whitney statistic of the true ones, scaled to [0, 1], ties as half."""
+    heights = np.unique(values, return_inverse=True)[1]
+    return _auc_of_heights(heights[true], heights[~true])
 
 
 def _auc_interval(values: Values, true: Truths) -> DifferenceInterval:
     """Return the percentile bootstrap interval; either outcome is resampled by itself."""
     generator = np.random.default_rng(SEED)
-    groups = [np.flatnonzero(true), np.flatnonzero(~true)]
-    drawn = []
-    for _ in range(_RESAMPLES):
-        own = np.concatenate([generator.choice(group, len(group)) for group in groups])
-        drawn.append(_auc(values[own], true[own]))
+    heights = np.unique(values, return_inverse=True)[1]
+    groups = [heights[true], heights[~true]]
+    drawn = [
+        _auc_of_heights(*(generator.choice(group, len(group)) for group in groups))
+        for _ in range(_RESAMPLES)
+    ]
     low, high = np.quantile(drawn, [0.025, 0.975])
     return DifferenceInterval(float(low), float(high))
+
+
+def _auc_of_heights(positive: NDArray[np.intp], negative: NDArray[np.intp]) -> float:
+    """Return the share of pairs whose positive one is higher, ties as half.
+
+    Args:
+        positive: Places in an ascending order, equal for equal values.
+        negative: Likewise.
+    """
+    levels = int(max(positive.max(), negative.max())) + 1
+    others = np.bincount(negative, minlength=levels)
+    below = others.cumsum() - others / 2
+    return float(below[positive].sum() / (len(positive) * len(negative)))

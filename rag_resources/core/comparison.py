@@ -10,6 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
+from rag_resources.core.answer_metrics import CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
@@ -27,6 +28,9 @@ from rag_resources.core.significance import (
 ALPHA = 0.05
 HITS = "hit_rate_at_10"
 COMPARED = (HITS, SERVED, "mrr", "ndcg_at_10")
+"""What is found."""
+_TESTED = (*COMPARED, CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION)
+_YES_OR_NO = (HITS, FIRST_CITATION)
 QueryMetrics = Mapping[UUID, Mapping[str, float]]
 """Every metric of every question, by golden id."""
 
@@ -104,7 +108,8 @@ class Comparison:
     Attributes:
         queries: Number of those questions.
         left_out: Number of questions that only one of the two has.
-        metrics: In the order of `COMPARED`, without those that one of the two did not measure.
+        metrics: Of the ranking or of the answers, without those that one of the two did not
+            measure.
         lost: Found before and not after, by golden id.
         gained: Found after and not before.
         served: The same of what users get; None if one of the two did not measure it.
@@ -139,20 +144,23 @@ class NonInferiority:
     margin: float
 
 
-def compare(before: QueryMetrics, after: QueryMetrics) -> Comparison:
+def compare(before: QueryMetrics, after: QueryMetrics, *, hits: str = HITS) -> Comparison:
     """Compare two evaluations over the questions they have in common.
 
     Raises:
         InvalidParameterError: They have none.
     """
-    return compare_pairs([(before, after)])[0]
+    return compare_pairs([(before, after)], hits=hits)[0]
 
 
-def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Comparison]:
+def compare_pairs(
+    pairs: Sequence[tuple[QueryMetrics, QueryMetrics]], *, hits: str = HITS
+) -> list[Comparison]:
     """Compare pairs of evaluations as one family, with one correction over all of them.
 
     Args:
         pairs: The first and the second evaluation of each pair.
+        hits: The metric by which questions are lost and gained.
 
     Raises:
         InvalidParameterError: A pair has no question in common.
@@ -168,7 +176,7 @@ def compare_pairs(pairs: Sequence[tuple[QueryMetrics, QueryMetrics]]) -> list[Co
     flat = [item.p_value for index in range(len(pairs)) for item in measured[index]]
     adjusted = iter(holm(flat))
     return [
-        _assemble(*pairs[index], common[index], measured[index], adjusted)
+        _assemble(*pairs[index], common[index], measured[index], adjusted, hits)
         for index in range(len(pairs))
     ]
 
@@ -226,7 +234,7 @@ def _measure(
     intervals = bootstrap_intervals(differences)
     measured: dict[int, list[_Measured]] = {index: [] for index in members}
     for column, (index, metric) in enumerate(columns):
-        p_value = _mcnemar(differences[:, column]) if metric == HITS else p_values[column]
+        p_value = _mcnemar(differences[:, column]) if metric in _YES_OR_NO else p_values[column]
         measured[index].append(_Measured(metric, intervals[column], p_value))
     return measured
 
@@ -235,7 +243,7 @@ def _recorded(before: QueryMetrics, after: QueryMetrics, keys: Sequence[UUID]) -
     """Return the metrics that both measured; an evaluation may be older than a metric."""
     return [
         metric
-        for metric in COMPARED
+        for metric in _TESTED
         if all(metric in before[key] and metric in after[key] for key in keys)
     ]
 
@@ -256,6 +264,7 @@ def _assemble(
     keys: Sequence[UUID],
     measured: Sequence[_Measured],
     adjusted: Iterator[float],
+    hits: str,
 ) -> Comparison:
     return Comparison(
         queries=len(keys),
@@ -271,7 +280,7 @@ def _assemble(
             )
             for item in measured
         ),
-        lost=tuple(key for key in keys if before[key][HITS] > after[key][HITS]),
-        gained=tuple(key for key in keys if after[key][HITS] > before[key][HITS]),
+        lost=tuple(key for key in keys if before[key][hits] > after[key][hits]),
+        gained=tuple(key for key in keys if after[key][hits] > before[key][hits]),
         served=hit_changes(before, after, SERVED),
     )

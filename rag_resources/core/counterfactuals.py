@@ -44,6 +44,7 @@ class Suspicion(StrEnum):
     NOTE_CHANGED = "note_changed"
     MONTH_WORKED_ON = "month_worked_on"
     MANY_NOTES = "many_notes"
+    ANSWERER = "answerer"
     UNKNOWN = "unknown"
 
 

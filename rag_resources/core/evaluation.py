@@ -6,6 +6,7 @@ from datetime import datetime
 from statistics import fmean
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import AnswerFigures, AnswerSummary
 from rag_resources.core.evidence import Contents
 from rag_resources.core.gate import GateConfig, GateVerdict, judge
 from rag_resources.core.golden import GoldenEntry
@@ -154,6 +155,7 @@ class Summary:
         passages: The same metrics per passage.
         pages: The same metrics per page, over the questions whose places lie in documents.
         judgements: Judgements of the answers; None if nothing was judged.
+        answers: Citations, silence and confidence of the answers; None if nothing was answered.
     """
 
     total_queries: int
@@ -171,6 +173,7 @@ class Summary:
     passages: PlaceSummary
     pages: PlaceSummary
     judgements: JudgeSummary | None = None
+    answers: AnswerSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,7 @@ class StoredEvaluation:
         passage_queries: Number of questions with places; if 0, the metrics per passage are None.
         page_queries: Number of questions whose places lie in documents.
         page_metrics: Mean of each metric per page; None if there are none.
+        answers: What was measured of the answers; None if nothing was.
         served_hit_rate: Share of questions with a relevant note among what a user gets; None if it
             was evaluated before this was measured.
         latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
@@ -230,6 +234,7 @@ class StoredEvaluation:
     late_queries: int | None = None
     page_queries: int = 0
     page_metrics: Mapping[str, float] | None = None
+    answers: AnswerFigures | None = None
 
     @property
     def is_disturbed(self) -> bool:
@@ -276,6 +281,7 @@ def summarize(
     outcomes: Sequence[QueryOutcome],
     judgements: JudgeSummary | None = None,
     *,
+    answers: AnswerSummary | None = None,
     gate: GateConfig | None = None,
     timings: Sequence[Timing] | None = None,
 ) -> Summary:
@@ -284,6 +290,7 @@ def summarize(
     Args:
         outcomes: One per golden question, at least one.
         judgements: Judgements of their answers, if they were judged.
+        answers: Their answers, if there are any.
         gate: Thresholds for the verdict; None takes the defaults.
         timings: Of questions asked as users ask; None takes the times of the outcomes.
 
@@ -323,6 +330,7 @@ def summarize(
         passages=_summarize({outcome.key: outcome.judged_passages for outcome in outcomes}),
         pages=_summarize({outcome.key: outcome.judged_pages for outcome in outcomes}),
         judgements=judgements,
+        answers=answers,
     )
 
 

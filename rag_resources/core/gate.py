@@ -29,9 +29,14 @@ class GateConfig(BaseModel):
             serving configuration.
         changed_notes: Largest share of notes that may have changed since an evaluation, none of
             them relevant to a golden question, before it stands for nothing any more.
+        citation_precision: Lowest share of an answer's citations that are right.
+        false_answers: Highest share of questions that are answered while their notes are hidden,
+            with as many answerable ones left unanswered as the settings allow.
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
         regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
+        citation_precision_blocks: Whether a precision below `citation_precision` blocks it.
+        false_answers_blocks: Whether more than `false_answers` block it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,9 +45,14 @@ class GateConfig(BaseModel):
     latency_p95_ms: float = Field(2000.0, gt=0)
     margin: float = Field(0.02, gt=0, lt=1)
     changed_notes: float = Field(0.02, ge=0, lt=1)
+    citation_precision: float = Field(0.5, ge=0, le=1)
+    false_answers: float = Field(0.5, ge=0, le=1)
     hit_rate_blocks: bool = True
     latency_blocks: bool = True
     regression_blocks: bool = True
+    # What can be reached depends on the corpus, so its owner decides what must be.
+    citation_precision_blocks: bool = False
+    false_answers_blocks: bool = False
 
 
 class GateState(StrEnum):
@@ -135,6 +145,17 @@ def judge(
         return GateVerdict(GateState.PASS, hits / queries, interval, threshold, 0)
     more = queries_to_settle(hits, queries, threshold)
     return GateVerdict(GateState.INCONCLUSIVE, hits / queries, interval, threshold, more)
+
+
+def judge_share(share: float, interval: Interval, *, lowest: float) -> GateState:
+    """Judge a share that must not be below a threshold; `judge` does so for hit rates.
+
+    Returns:
+        `fail` if the share is below it, `inconclusive` if only its interval is.
+    """
+    if share < lowest - _ROUNDING:
+        return GateState.FAIL
+    return GateState.PASS if interval.low >= lowest - _ROUNDING else GateState.INCONCLUSIVE
 
 
 def queries_to_settle(hits: int, queries: int, threshold: float) -> int | None:

@@ -126,6 +126,12 @@ class Message:
     CONFIDENCE_STALE: Template
     CONFIDENCE_OTHER: Template
     CONFIDENCE_UNREADABLE: Template
+    CONFIDENCE_CITATION: Template
+    CONFIDENCE_ANSWERER: Template
+    CONFIDENCE_TELLS_NOTHING: Template
+    ANSWER_UNCALIBRATED: Template
+    SILENCE_MISSING: Template
+    SILENCE_WHY: Template
     BAND_HIGH: Template
     BAND_MEDIUM: Template
     BAND_LOW: Template
@@ -407,6 +413,15 @@ class Message:
     GATE_COUNTS: Template
     HELP_JUDGE: Template
     EVALUATE_JUDGED: Template
+    EVALUATE_ANSWERS: Template
+    METRIC_CITATION_PRECISION: Template
+    METRIC_CITATION_RECALL: Template
+    METRIC_FIRST_CITATION: Template
+    METRIC_SUPPORT: Template
+    GATE_CITATIONS: Template
+    GATE_SILENCE: Template
+    GATE_ANSWERS_UNMEASURED: Template
+    GATE_SILENCE_UNMEASURED: Template
     JUDGE_UNKNOWN: Template
     JUDGE_NEEDS_LANGUAGE_MODEL: Template
     JUDGE_FAILED: Template
@@ -447,6 +462,8 @@ class Message:
     CHECK_HIT_RATE: Template
     CHECK_SETTLED: Template
     CHECK_LATENCY: Template
+    CHECK_ANSWER_CITATIONS: Template
+    CHECK_SILENCE: Template
     CHECK_REGRESSION: Template
     REGRESSION_NOTHING: Template
     REGRESSION_AGAINST: Template
@@ -545,6 +562,7 @@ class Message:
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template
     COMPARE_PASSAGES_TITLE: Template
+    COMPARE_ANSWERS_TITLE: Template
     COLUMN_FIELD: Template
     COLUMN_BEFORE: Template
     COLUMN_AFTER: Template
@@ -603,6 +621,12 @@ class Message:
     CALIBRATE_TITLE: Template
     CALIBRATE_CLAIM_RESULTS: Template
     CALIBRATE_CLAIM_FIRST: Template
+    CALIBRATE_CLAIM_CITATION: Template
+    CALIBRATE_CLAIM_ANSWERABLE: Template
+    CALIBRATE_NO_SILENCE: Template
+    COLUMN_ALLOWED_MISSES: Template
+    COLUMN_MISSES: Template
+    COLUMN_FALSE_ANSWERS: Template
     CALIBRATE_MEASURED: Template
     CALIBRATE_TOO_FEW: Template
     CALIBRATE_NOTHING: Template
@@ -639,6 +663,14 @@ class Message:
     SUSPECT_MONTH: Template
     SUSPECT_MANY_NOTES: Template
     SUSPECT_UNKNOWN: Template
+    SUSPECT_ANSWERER: Template
+    ANSWERS_CHANGED: Template
+    ANSWERS_UNCHANGED: Template
+    COLUMN_CITED_BEFORE: Template
+    COLUMN_CITED_AFTER: Template
+    CITED_RANGE: Template
+    CITED_NOTHING: Template
+    HELP_COMPARE_QUESTION: Template
     COLUMN_CAUSE: Template
     COLUMN_LOST: Template
     COLUMN_SHARE: Template
@@ -745,6 +777,17 @@ class Message:
     REPORT_WHOLE: Template
     REPORT_HIT_RATES_DESCRIPTION: Template
     REPORT_ANSWERS_CAPTION: Template
+    REPORT_CITATIONS_CAPTION: Template
+    COLUMN_BANDS: Template
+    REPORT_BRIER_CONSTANT: Template
+    REPORT_SILENCE_DESCRIPTION: Template
+    REPORT_RELIABILITY_DESCRIPTION: Template
+    PLOT_SILENCE: Template
+    PLOT_RELIABILITY: Template
+    PLOT_MISSES: Template
+    PLOT_FALSE_ANSWERS: Template
+    PLOT_PROBABILITY: Template
+    PLOT_RIGHT: Template
     REPORT_MATRIX_CAPTION: Template
     REPORT_MATRIX_METHOD: Template
     REPORT_MATRIX_NOTHING: Template
@@ -858,6 +901,7 @@ class Message:
     SERVING_UNJUDGED: Template
     REFUSED_HIT_RATE: Template
     REFUSED_LATENCY: Template
+    REFUSED_ANSWERS: Template
     REFUSED_REGRESSION: Template
     REFUSED_MODEL_RETIRED: Template
     CANDIDATE_NOT_FOUND: Template

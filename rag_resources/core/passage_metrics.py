@@ -51,6 +51,14 @@ def target_ranges(
     return (*found, *whole)
 
 
+def golden_ranges(
+    relevant_note_ids: Sequence[UUID], places: Sequence[LocatedPlace]
+) -> tuple[NoteRange, ...]:
+    """Return `target_ranges`; of a question that names no places, its whole relevant notes."""
+    whole = tuple(NoteRange(note_id, 0, _NOTE_END) for note_id in relevant_note_ids)
+    return target_ranges(relevant_note_ids, places) or whole
+
+
 _NOTE_END = 2**63 - 1
 
 

@@ -105,12 +105,17 @@ class RankedSentence:
 
     Attributes:
         score: In [0, 1]; comparable only within one question.
-        shares_words: Whether it has a word of the question.
+        features: What is known of it.
     """
 
     sentence: Sentence
     score: float
-    shares_words: bool
+    features: SentenceFeatures
+
+    @property
+    def shares_words(self) -> bool:
+        """Whether it has a word of the question."""
+        return self.features[SentenceFeature.BEGINNINGS] > 0
 
     @property
     def odds(self) -> float:
@@ -138,7 +143,7 @@ def rank_sentences(
         RankedSentence(
             sentence,
             logistic.probability(model.intercept, model.features, features),
-            features[SentenceFeature.BEGINNINGS] > 0,
+            features,
         )
         for sentence, features in zip(candidates, known, strict=True)
     ]

@@ -26,9 +26,14 @@ LATENCY_SAMPLE = 100
 """Most questions whose latency is measured; the 95 % interval of their p95 is ranks 91 to 100."""
 
 
-def count_steps(questions: int) -> int:
-    """Return how many times an evaluation reports progress, judging apart."""
-    return questions + min(questions, LATENCY_SAMPLE)
+def count_steps(questions: int, *, answers: bool = False) -> int:
+    """Return how many times an evaluation reports progress, judging apart.
+
+    Args:
+        questions: How many there are.
+        answers: Whether they are answered, and so asked without their notes as well.
+    """
+    return questions * (2 if answers else 1) + min(questions, LATENCY_SAMPLE)
 
 
 def golden_questions(database: Database, tag: str | None) -> list[GoldenEntry]:
@@ -46,6 +51,7 @@ def ask_in_full(
     places: Mapping[str, tuple[LocatedPlace, ...]] | None = None,
     pages: Mapping[str, frozenset[DocumentPage]] | None = None,
     filters: RetrievalFilters | None = None,
+    hides_relevant: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[QueryOutcome]:
     """Ask questions one after another, each for at most `BOUND_MS`.
@@ -60,6 +66,7 @@ def ask_in_full(
         places: Their places, by golden id.
         pages: The pages that those lie on, by golden id.
         filters: Conditions the notes must meet.
+        hides_relevant: Whether each question is asked as if its relevant notes were not there.
         progress: Called with 1 after each question.
     """
     pipeline.warm_up(config)
@@ -67,7 +74,8 @@ def ask_in_full(
 
     def asked(entry: GoldenEntry) -> QueryOutcome:
         key = str(entry.golden_id)
-        outcome = _ask(pipeline, entry, config, filters=filters, deadline_ms=BOUND_MS)
+        own = _hiding(entry, filters) if hides_relevant else filters
+        outcome = _ask(pipeline, entry, config, filters=own, deadline_ms=BOUND_MS)
         return replace(outcome, places=found.get(key, ()), pages=lying.get(key, frozenset()))
 
     outcomes = []
@@ -78,6 +86,13 @@ def ask_in_full(
         # An open circuit breaker would refuse the second try because of the first.
         pipeline.close_breakers()
     return [asked(item.golden) if item.degraded else item for item in outcomes]
+
+
+def _hiding(entry: GoldenEntry, filters: RetrievalFilters | None) -> RetrievalFilters:
+    """Return filters that also leave out the relevant notes of a question."""
+    others = filters or RetrievalFilters()
+    hidden = (*others.excluded_note_ids, *entry.relevant_note_ids)
+    return others.model_copy(update={"excluded_note_ids": hidden})
 
 
 def time_questions(

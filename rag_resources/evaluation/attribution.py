@@ -1,4 +1,4 @@
-"""Asks the questions that an evaluation lost again, with one change undone at a time.
+"""Asks questions again, with one change undone at a time: those lost, or with another citation.
 
 The ways and what follows from their answers are in `core.counterfactuals`; tables of the result are
 in `evaluation.comparison_tables`.
@@ -6,10 +6,18 @@ in `evaluation.comparison_tables`.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from rag_resources.core.attribution import EvaluatedQuestion, Flip, flips
+from rag_resources.answers.answerers import ExtractiveAnswerer
+from rag_resources.core.attribution import (
+    ChangedAnswer,
+    EvaluatedQuestion,
+    Flip,
+    changed_answers,
+    first_citation,
+    flips,
+)
 from rag_resources.core.configuration import RetrievalConfig, parse_retrieval
 from rag_resources.core.counterfactuals import (
     Attribution,
@@ -20,22 +28,28 @@ from rag_resources.core.counterfactuals import (
     plan_counterfactuals,
 )
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.evaluation import StoredEvaluation, hits_of
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, hits_of
 from rag_resources.core.filters import MAX_EXCLUDED, RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
+from rag_resources.core.text import normalize_query
 from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.answering import first_answer
 from rag_resources.evaluation.asking import ask_in_full
 from rag_resources.evaluation.summary import change_in_words
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import shadow_statistics
 from rag_resources.store.comparison import (
+    NoteName,
     evaluated_questions,
     name_notes,
     notes_since,
     statistics_since,
 )
 from rag_resources.store.versions import read_present
+
+Pair = Flip | ChangedAnswer
+"""A question in both evaluations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,7 @@ class _Facts:
         suspects: See `find_causes`.
     """
 
-    lost: Mapping[UUID, Flip]
+    lost: Mapping[UUID, Pair]
     before: RetrievalConfig | None
     after: RetrievalConfig | None
     models: frozenset[str]
@@ -96,7 +110,110 @@ def attribute_losses(
         told: Called with a sentence before each way to ask.
     """
     with database.snapshot() as connection:
-        facts = _read_facts(connection, pipeline, before, after, worked)
+        questions = evaluated_questions(connection, [before.evaluation_id, after.evaluation_id])
+        found = flips(questions[before.evaluation_id], questions[after.evaluation_id])
+        lost = {flip.after.golden_id: flip for flip in found if flip.is_lost}
+        notes = {key: frozenset(flip.after.relevant) for key, flip in lost.items()}
+        facts = _read_facts(connection, pipeline, before, after, worked, lost, notes)
+
+    def hits(outcomes: Sequence[QueryOutcome]) -> set[UUID]:
+        return {key for key, is_hit in hits_of(outcomes).items() if is_hit}
+
+    return _attribute(database, pipeline, facts, hits, told)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAttribution:
+    """What changed first citations are due to.
+
+    Attributes:
+        changed: The questions, the most important first.
+        causes: As of lost questions; a change that brings the first citation back is its cause.
+        notes: Names of the notes that they cite.
+    """
+
+    changed: tuple[ChangedAnswer, ...]
+    causes: Attribution
+    notes: Mapping[UUID, NoteName]
+
+
+def attribute_answers(
+    database: Database,
+    pipeline: RetrievalPipeline,
+    before: StoredEvaluation,
+    after: StoredEvaluation,
+    *,
+    language: str = "es",
+    question: str = "",
+    worked: Collection[str] = (),
+    told: Callable[[str], None] = lambda _: None,
+) -> AnswerAttribution:
+    """Find out why answers cite something else first in the second evaluation.
+
+    Only answers of sentences of the passages can be made again; for others the answerer is named
+    as a suspicion, as for answers of another version.
+
+    Args:
+        database: Open.
+        pipeline: Over that database.
+        before: Of the same or another configuration, with answers.
+        after: Compared with it.
+        language: Of the questions.
+        question: Only questions that contain this, or whose golden id begins with it.
+        worked: As of `attribute_losses`.
+        told: Likewise.
+    """
+    with database.snapshot() as connection:
+        questions = evaluated_questions(connection, [before.evaluation_id, after.evaluation_id])
+        changed = [
+            item
+            for item in changed_answers(
+                questions[before.evaluation_id], questions[after.evaluation_id]
+            )
+            if _is_meant(item.after, question)
+        ]
+        chosen = {item.after.golden_id: item for item in changed}
+        cited = {key: _cited(item) for key, item in chosen.items()}
+        names = name_notes(connection, sorted({note for own in cited.values() for note in own}))
+        facts = _read_facts(connection, pipeline, before, after, worked, chosen, cited)
+    answerers = {item.answers.answerer for item in (before, after) if item.answers}
+    if answerers - {ExtractiveAnswerer(language).name}:
+        suspects = {(Suspicion.ANSWERER, ""): frozenset(chosen), **facts.suspects}
+        facts = replace(facts, suspects=suspects, after=None)
+
+    def restored(outcomes: Sequence[QueryOutcome]) -> set[UUID]:
+        return {
+            key
+            for outcome in outcomes
+            if (key := outcome.golden.golden_id)
+            and first_citation(first_answer(outcome, language))
+            == first_citation(chosen[key].before.citations)
+        }
+
+    return AnswerAttribution(
+        tuple(changed), _attribute(database, pipeline, facts, restored, told), names
+    )
+
+
+def _is_meant(question: EvaluatedQuestion, said: str) -> bool:
+    wanted = normalize_query(said)
+    return wanted in normalize_query(question.query) or str(question.golden_id).startswith(wanted)
+
+
+def _cited(item: ChangedAnswer) -> frozenset[UUID]:
+    """Return the notes that either answer cites first."""
+    own = (*first_citation(item.before.citations), *first_citation(item.after.citations))
+    return frozenset(cited.note_id for cited in own)
+
+
+def _attribute(
+    database: Database,
+    pipeline: RetrievalPipeline,
+    facts: _Facts,
+    found_again: Callable[[Sequence[QueryOutcome]], set[UUID]],
+    told: Callable[[str], None],
+) -> Attribution:
+    """Ask questions again in every way; `found_again` says which of them are as before."""
     plan = facts.plan() if facts.lost else None
 
     def ask(item: Counterfactual, queries: frozenset[UUID]) -> set[UUID]:
@@ -109,8 +226,7 @@ def attribute_losses(
         entries = [_entry(flip.before if item.golden else flip.after) for flip in asked]
         filters = RetrievalFilters(excluded_note_ids=tuple(sorted(item.hidden)))
         with _searching(database, pipeline, rebuilt=item.rebuilt) as own:
-            found = hits_of(ask_in_full(own, item.config, entries, filters=filters))
-        return {key for key, is_hit in found.items() if is_hit}
+            return found_again(ask_in_full(own, item.config, entries, filters=filters))
 
     unasked = Plan(Counterfactual(None, RetrievalConfig()), (), (), None)
     return find_causes(
@@ -139,11 +255,11 @@ def _entry(question: EvaluatedQuestion) -> GoldenEntry:
     )
 
 
-def _relevant(flip: Flip) -> set[UUID]:
+def _relevant(flip: Pair) -> set[UUID]:
     return {*flip.before.relevant, *flip.after.relevant}
 
 
-def _is_edited(flip: Flip) -> bool:
+def _is_edited(flip: Pair) -> bool:
     before, after = flip.before, flip.after
     return before.query != after.query or set(before.relevant) != set(after.relevant)
 
@@ -161,11 +277,20 @@ def _read_facts(
     before: StoredEvaluation,
     after: StoredEvaluation,
     worked: Collection[str],
+    lost: Mapping[UUID, Pair],
+    notes: Mapping[UUID, frozenset[UUID]],
 ) -> _Facts:
-    ids = (before.evaluation_id, after.evaluation_id)
-    questions = evaluated_questions(connection, ids)
-    found = flips(*(questions[key] for key in ids))
-    lost = {flip.after.golden_id: flip for flip in found if flip.is_lost}
+    """Read what may have changed since the first evaluation.
+
+    Args:
+        connection: In a snapshot.
+        pipeline: As of `attribute_losses`, and so on.
+        before: An evaluation.
+        after: Compared with it.
+        worked: Months that were worked on.
+        lost: The questions, by golden id.
+        notes: The notes of each that a change of would matter.
+    """
     changed = notes_since(connection, before.created_at, limit=MAX_EXCLUDED + 1)
     is_hidden = sum(map(len, changed.values())) <= MAX_EXCLUDED
     statistics = statistics_since(connection, before.created_at)
@@ -191,24 +316,23 @@ def _read_facts(
         statistics.differ,
         {
             **{(doubt, ""): everything for doubt, is_so in doubts.items() if is_so},
-            **_doubts_of_notes(connection, lost, changed, worked),
+            **_doubts_of_notes(connection, notes, changed, worked),
         },
     )
 
 
 def _doubts_of_notes(
     connection: Connection,
-    lost: Mapping[UUID, Flip],
+    own_notes: Mapping[UUID, frozenset[UUID]],
     changed: Mapping[str, frozenset[UUID]],
     worked: Collection[str],
 ) -> dict[tuple[Suspicion, str], frozenset[UUID]]:
-    """Return what happened to the relevant notes of lost questions."""
-    relevant: dict[UUID, Sequence[UUID]] = {key: flip.after.relevant for key, flip in lost.items()}
-    notes = name_notes(connection, sorted({note for own in relevant.values() for note in own}))
+    """Return what happened to the notes of questions."""
+    notes = name_notes(connection, sorted({note for own in own_notes.values() for note in own}))
     new = {note for own in changed.values() for note in own}
 
     def where(applies: Callable[[UUID], bool]) -> frozenset[UUID]:
-        return frozenset(key for key, own in relevant.items() if any(map(applies, own)))
+        return frozenset(key for key, own in own_notes.items() if any(map(applies, own)))
 
     return {
         (Suspicion.NOTE_GONE, ""): where(lambda note: note not in notes),

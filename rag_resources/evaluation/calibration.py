@@ -6,14 +6,11 @@ What is fitted and measured is in `core.calibration`, what it says of a response
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from uuid import NAMESPACE_URL, uuid5
 
-from rag_resources.core.calibration import AskedQuestion, Calibrated, calibrate
-from rag_resources.core.confidence import Calibration, Claim
-from rag_resources.core.confidence_signals import signals_of
+from rag_resources.core.calibration import Calibrated, calibrate
+from rag_resources.core.confidence import Calibration
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.errors import DisturbedEvaluationError, InvalidGoldenDatasetError
-from rag_resources.core.evaluation import QueryOutcome
 from rag_resources.core.evidence import (
     UNCOUNTED,
     EvidenceState,
@@ -26,6 +23,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection, Database
+from rag_resources.evaluation.answering import asked_question, hidden_question, told_from
 from rag_resources.evaluation.asking import ask_in_full, golden_questions
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.calibrations import (
@@ -35,6 +33,7 @@ from rag_resources.store.calibrations import (
     write_calibration,
 )
 from rag_resources.store.contents import count_contents, read_changes, read_contents
+from rag_resources.store.golden import locate_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,14 @@ def train_calibration(
     *,
     unanswerable: Sequence[GoldenEntry] = (),
     tag: str | None = None,
+    language: str = "es",
     settings: SearchSettings | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Calibrated:
-    """Ask the golden questions, and store how sure a configuration's responses are.
+    """Ask the golden questions, with and without their notes, and store what they tell.
+
+    That is how sure a configuration's responses and answers are, and when it is better to say
+    nothing.
 
     If the signals tell nothing, an earlier calibration of the configuration is deleted.
 
@@ -69,8 +72,9 @@ def train_calibration(
         config: The configuration.
         unanswerable: Questions that no note answers.
         tag: Only golden questions with this tag; None takes all.
+        language: Of the questions.
         settings: Those that the pipeline searches with; None is the defaults.
-        progress: Called with 1 after each question.
+        progress: Called with 1 after each of the `calibration_steps`.
 
     Raises:
         InvalidGoldenDatasetError: There are no golden questions.
@@ -82,11 +86,20 @@ def train_calibration(
     with database.transaction() as connection:
         count_contents(connection)
         searched = read_contents(connection, config, settings or SearchSettings())
-    outcomes = ask_in_full(pipeline, config, [*entries, *unanswerable], progress=progress)
-    lost = sum(bool(outcome.degraded) for outcome in outcomes)
+        places = locate_places(connection, entries)
+    asked = [*entries, *unanswerable]
+    outcomes = ask_in_full(pipeline, config, asked, places=places, progress=progress)
+    hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
+    lost = sum(bool(outcome.degraded) for outcome in (*outcomes, *hidden))
     if lost:
         raise DisturbedEvaluationError(Message.DISTURBANCE.format(count=lost))
-    found = calibrate([asked_question(outcome) for outcome in outcomes])
+    found = calibrate(
+        [
+            *(asked_question(outcome, language) for outcome in outcomes),
+            *(hidden_question(outcome, language) for outcome in hidden),
+        ],
+        answerer=told_from(language),
+    )
     with database.transaction() as connection:
         if found.calibration.claims:
             made = StoredCalibration(found.calibration, searched.contents, searched.read_at)
@@ -96,19 +109,9 @@ def train_calibration(
     return found
 
 
-def asked_question(outcome: QueryOutcome) -> AskedQuestion:
-    """Return what a question's response showed, and what was true of it."""
-    entry, shown = outcome.golden, outcome.context
-    relevant = frozenset(entry.relevant_note_ids)
-    return AskedQuestion(
-        key=entry.golden_id or uuid5(NAMESPACE_URL, entry.normalized_query),
-        relevant=relevant,
-        signals=signals_of(entry.query, shown, final=len(shown)) if shown else None,
-        true={
-            Claim.RESULTS: outcome.is_served,
-            Claim.FIRST: bool(shown) and shown[0].note_id in relevant,
-        },
-    )
+def calibration_steps(questions: int, unanswerable: int) -> int:
+    """Return how many times `train_calibration` reports progress."""
+    return 2 * questions + unanswerable
 
 
 def read_calibration(

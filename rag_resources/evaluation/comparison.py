@@ -3,12 +3,13 @@
 The statistics are `core.comparison`, the attribution `core.attribution`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import FIRST_CITATION
 from rag_resources.core.attribution import ConfigChange, Flip, config_changes, flips
-from rag_resources.core.comparison import Comparison, QueryMetrics, compare
+from rag_resources.core.comparison import HITS, Comparison, QueryMetrics, compare
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.fusion_config import respelled
@@ -35,6 +36,8 @@ class EvaluationComparison:
         notes: The notes that the flips mention, if they still exist.
         passages: The same metrics per passage, tested as a separate family; None if no common
             question names the same places in both.
+        answers: The metrics of the answers, likewise; None if no common question with the same
+            places was answered in both.
     """
 
     before: StoredEvaluation
@@ -44,6 +47,7 @@ class EvaluationComparison:
     changes: tuple[ConfigChange, ...]
     notes: Mapping[UUID, NoteName]
     passages: Comparison | None = None
+    answers: Comparison | None = None
 
 
 def compare_by_name(
@@ -120,7 +124,8 @@ def compare_evaluations(
         tuple(found),
         tuple(_changes(before, after)),
         name_notes(connection, sorted(mentioned)),
-        _compare_passages(first, second),
+        _compare_places(first, second, _passage_metrics),
+        _compare_places(first, second, _answer_metrics, hits=FIRST_CITATION),
     )
 
 
@@ -168,8 +173,15 @@ def comparable(before: Questions, after: Questions) -> tuple[Questions, Question
     return first, second
 
 
-def _compare_passages(before: Questions, after: Questions) -> Comparison | None:
-    first, second = _passage_metrics(before), _passage_metrics(after)
+def _compare_places(
+    before: Questions,
+    after: Questions,
+    metrics_of: Callable[[Questions], QueryMetrics],
+    *,
+    hits: str = HITS,
+) -> Comparison | None:
+    """Compare what is judged by places, over the questions that name the same in both."""
+    first, second = metrics_of(before), metrics_of(after)
     common = {
         key for key in first.keys() & second.keys() if before[key].places == after[key].places
     }
@@ -178,7 +190,17 @@ def _compare_passages(before: Questions, after: Questions) -> Comparison | None:
     return compare(
         {key: first[key] for key in common},
         {key: second[key] for key in common},
+        hits=hits,
     )
+
+
+def _answer_metrics(questions: Questions) -> QueryMetrics:
+    """Return every metric of the answers, for the questions that were answered."""
+    return {
+        key: question.answer_metrics
+        for key, question in questions.items()
+        if question.answer_metrics is not None
+    }
 
 
 def _passage_metrics(questions: Questions) -> QueryMetrics:

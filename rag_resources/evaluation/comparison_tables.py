@@ -1,22 +1,28 @@
 """A comparison of two evaluations as tables: metrics, changes, questions that flipped."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import Citations
+from rag_resources.core.attribution import first_citation
 from rag_resources.core.comparison import Comparison
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
+from rag_resources.evaluation.attribution import AnswerAttribution
 from rag_resources.evaluation.comparison import EvaluationComparison
 from rag_resources.evaluation.summary import (
+    ANSWER_METRIC_WORDS,
     VERDICT_WORDS,
     change_in_words,
     p_value_in_words,
     suspicion_in_words,
     value_in_words,
 )
+from rag_resources.store.comparison import NoteName
 
 SHOWN_NEWCOMERS = 3
+_WORDS: Mapping[str, str] = {**METRIC_WORDS, **ANSWER_METRIC_WORDS}
 
 
 def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
@@ -34,7 +40,7 @@ def metrics_table(comparison: Comparison, *, title: str = "") -> ReportTable:
         ),
         tuple(
             (
-                METRIC_WORDS[item.metric],
+                _WORDS[item.metric],
                 f"{item.before:.3f}",
                 f"{item.after:.3f}",
                 f"{item.difference:+.3f}",
@@ -101,6 +107,57 @@ def attribution_table(found: Attribution) -> ReportTable:
             if queries
         ),
         is_prose=True,
+    )
+
+
+def answers_table(found: AnswerAttribution, *, shown: int) -> ReportTable:
+    """Return a row per question whose first citation changed, at most `shown` rows, with causes."""
+    return ReportTable(
+        Message.ANSWERS_CHANGED.format(
+            changed=len(found.changed), examined=len(found.causes.examined)
+        ),
+        (
+            Message.COLUMN_QUESTION,
+            Message.COLUMN_CITED_BEFORE,
+            Message.COLUMN_CITED_AFTER,
+            Message.COLUMN_CAUSE,
+        ),
+        tuple(
+            (
+                item.after.query,
+                _cited(item.before.citations, found.notes),
+                _cited(item.after.citations, found.notes),
+                "; ".join(causes_in_words(found.causes, item.after.golden_id)) or "–",
+            )
+            for item in found.changed[:shown]
+        ),
+        is_prose=True,
+    )
+
+
+def causes_in_words(found: Attribution, question: UUID) -> list[str]:
+    """Name what one question is due to; empty if it was not examined."""
+    said = [
+        change_in_words(cause.change, cause.month)
+        for cause in found.causes
+        if question in cause.queries
+    ]
+    if question in found.unstable:
+        said.append(Message.CAUSE_UNSTABLE)
+    return said + [suspicion_in_words(item) for item in found.suspected if question in item.queries]
+
+
+def _cited(citations: Citations | None, names: Mapping[UUID, NoteName]) -> str:
+    return (
+        ", ".join(
+            Message.CITED_RANGE.format(
+                note=names[own.note_id].name if own.note_id in names else own.note_id,
+                start=own.start,
+                end=own.end,
+            )
+            for own in first_citation(citations)
+        )
+        or Message.CITED_NOTHING
     )
 
 

@@ -6,12 +6,13 @@ configuration may serve also depends on what happened since; that is `serving.pr
 
 from dataclasses import dataclass
 
+from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.comparison import HITS, Inferiority, NonInferiority
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
-from rag_resources.core.gate import GateConfig, GateState, GateVerdict
+from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
@@ -19,9 +20,11 @@ from rag_resources.database.pool import Connection
 from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.evidence import read_evidence
 from rag_resources.evaluation.summary import (
+    citations_in_words,
     evidence_in_words,
     gate_in_words,
     inferiority_in_words,
+    silence_in_words,
 )
 from rag_resources.store.comparison import Questions
 
@@ -92,6 +95,38 @@ class Gates:
         return GateState.PASS if under else GateState.FAIL
 
     @property
+    def citations(self) -> GateState:
+        """Whether enough of an answer's citations are right."""
+        found = self.evaluation.answers and self.evaluation.answers.citation_precision
+        return self._of_answers(found or None, self.config.citation_precision)
+
+    @property
+    def silence(self) -> GateState:
+        """Whether few enough questions are answered while their notes are hidden."""
+        found = self.evaluation.answers and self.evaluation.answers.false_answers
+        kept = (
+            Estimate(mean=1 - found.mean, low=1 - found.high, high=1 - found.low) if found else None
+        )
+        return self._of_answers(kept, 1 - self.config.false_answers)
+
+    def _of_answers(self, share: Estimate | None, lowest: float) -> GateState:
+        if self.evaluation.is_disturbed:
+            return GateState.DISTURBED
+        if share is None:
+            return GateState.INCONCLUSIVE
+        return judge_share(share.mean, Interval(share.low, share.high), lowest=lowest)
+
+    @property
+    def citations_in_words(self) -> str:
+        """Say in Spanish how many of the citations are right."""
+        return citations_in_words(self.evaluation.answers, self.config)
+
+    @property
+    def silence_in_words(self) -> str:
+        """Say in Spanish how often an answer is false or missing."""
+        return silence_in_words(self.evaluation.answers, self.config)
+
+    @property
     def regression(self) -> GateState:
         """Whether it is worse than what serves."""
         if self.evaluation.is_disturbed:
@@ -133,6 +168,14 @@ class Gates:
             return Message.REFUSED_LATENCY.format(
                 p95_ms=self.evaluation.latency_p95_ms, limit_ms=self.config.latency_p95_ms
             )
+        return self._shortfall_of_answers
+
+    @property
+    def _shortfall_of_answers(self) -> str | None:
+        if self.config.citation_precision_blocks and self.citations is GateState.FAIL:
+            return Message.REFUSED_ANSWERS.format(reason=self.citations_in_words)
+        if self.config.false_answers_blocks and self.silence is GateState.FAIL:
+            return Message.REFUSED_ANSWERS.format(reason=self.silence_in_words)
         return None
 
     @property

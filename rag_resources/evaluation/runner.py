@@ -12,6 +12,7 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.core.measurement import Versions
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.answering import Answering, evaluate_answers
 from rag_resources.evaluation.asking import ask_in_full, time_questions
 from rag_resources.evaluation.evidence import contents_measured
 from rag_resources.evaluation.judging import Judging, judge_outcomes
@@ -47,6 +48,7 @@ def evaluate(
     config: RetrievalConfig,
     *,
     judging: Judging | None = None,
+    answering: Answering | None = None,
     gate: GateConfig | None = None,
     run_id: str | None = None,
     store: bool = True,
@@ -57,20 +59,22 @@ def evaluate(
 
     A question that fails counts as a miss and is stored with its error. One that could not be asked
     in full, twice, disturbs the evaluation: no gate uses it. Latencies are measured afterwards, in
-    a pass of their own; then answers are generated and judged.
+    a pass of their own; then answers are generated and judged, and every question is asked once
+    more with its relevant notes hidden.
 
     Args:
         database: Open.
         pipeline: Over that database.
         configuration: The name under which the evaluation is stored.
         config: The configuration to evaluate.
-        judging: Who answers and judges; None evaluates retrieval only.
+        judging: Who answers and judges; None judges nothing.
+        answering: How answers are made, to evaluate their citations and what is said while the
+            relevant notes are hidden; None evaluates retrieval only.
         gate: The criteria of the verdict; None uses the defaults.
         run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
         settings: Those that the pipeline searches with; None is the defaults.
-        progress: Called with 1 after each question, after each of the latency pass, and after each
-            judged answer.
+        progress: Called with 1 after each question of each pass, and after each judged answer.
 
     Raises:
         InvalidGoldenDatasetError: There are no golden questions.
@@ -98,7 +102,11 @@ def evaluate(
     for timing in timings:
         profile.record(timing.latency_ms, timing.stages, degraded=timing.degraded, cached=False)
     judgements = judge_outcomes(judging, outcomes, progress) if judging else None
-    summary = summarize(outcomes, judgements, gate=gate, timings=timings)
+    answers = None
+    if answering is not None:
+        hidden = ask_in_full(pipeline, config, entries, hides_relevant=True, progress=progress)
+        answers = evaluate_answers(outcomes, hidden, answering, judgements)
+    summary = summarize(outcomes, judgements, answers=answers, gate=gate, timings=timings)
     made = Evaluation(None, summary, tuple(outcomes), profile.summary(), versions)
     if not store:
         return made

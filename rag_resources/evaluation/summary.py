@@ -3,6 +3,13 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import (
+    CITATION_PRECISION,
+    CITATION_RECALL,
+    FIRST_CITATION,
+    SUPPORT,
+    AnswerFigures,
+)
 from rag_resources.core.comparison import HITS, Comparison, Inferiority, NonInferiority, Verdict
 from rag_resources.core.counterfactuals import Change, Suspected, Suspicion
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
@@ -10,6 +17,7 @@ from rag_resources.core.evidence import Evidence, EvidenceState
 from rag_resources.core.gate import GateConfig, GateVerdict
 from rag_resources.core.messages import METRIC_WORDS, Message
 from rag_resources.core.tables import ReportTable
+from rag_resources.core.texts import Text
 
 
 def comparison_table(
@@ -102,11 +110,42 @@ VERDICT_WORDS = {
     Verdict.NO_EVIDENCE: Message.VERDICT_NO_EVIDENCE,
 }
 
+ANSWER_METRIC_WORDS = {
+    CITATION_PRECISION: Message.METRIC_CITATION_PRECISION,
+    CITATION_RECALL: Message.METRIC_CITATION_RECALL,
+    FIRST_CITATION: Message.METRIC_FIRST_CITATION,
+    SUPPORT: Message.METRIC_SUPPORT,
+}
+
 _INFERIORITY_WORDS = {
     Inferiority.NON_INFERIOR: Message.INFERIORITY_NON_INFERIOR,
     Inferiority.INFERIOR: Message.INFERIORITY_INFERIOR,
     Inferiority.UNDECIDED: Message.INFERIORITY_UNDECIDED,
 }
+
+
+def citations_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:
+    """Say how many of the citations are right, and how many should be."""
+    found = figures.citation_precision if figures else None
+    if found is None:
+        return Message.GATE_ANSWERS_UNMEASURED.format()
+    return Message.GATE_CITATIONS.format(
+        precision=found.mean, low=found.low, high=found.high, threshold=gate.citation_precision
+    )
+
+
+def silence_in_words(figures: AnswerFigures | None, gate: GateConfig) -> Text:
+    """Say how often an answer is false or missing, and how often it may be."""
+    false, missed = (figures.false_answers, figures.misses) if figures else (None, None)
+    if false is None or missed is None:
+        return Message.GATE_SILENCE_UNMEASURED.format()
+    return Message.GATE_SILENCE.format(
+        false_answers=100 * false.mean,
+        low=100 * false.low,
+        high=100 * false.high,
+        limit=100 * gate.false_answers,
+        misses=100 * missed.mean,
+    )
 
 
 def verdict_in_words(evaluation: StoredEvaluation, gate: GateConfig, evidence: Evidence) -> str:
@@ -158,6 +197,7 @@ _SUSPICION_WORDS = {
     Suspicion.NOTE_CHANGED: Message.SUSPECT_NOTE_CHANGED,
     Suspicion.MONTH_WORKED_ON: Message.SUSPECT_MONTH,
     Suspicion.MANY_NOTES: Message.SUSPECT_MANY_NOTES,
+    Suspicion.ANSWERER: Message.SUSPECT_ANSWERER,
     Suspicion.UNKNOWN: Message.SUSPECT_UNKNOWN,
 }
 

@@ -12,6 +12,12 @@ from markupsafe import Markup
 
 from rag_resources.core.messages import Message
 from rag_resources.files import Files
+from rag_resources.reporting.answers import (
+    answers_gate,
+    citations_table,
+    reliabilities,
+    silence_curves,
+)
 from rag_resources.reporting.breakdowns import (
     batches_table,
     groups_tables,
@@ -25,6 +31,7 @@ from rag_resources.reporting.data import (
     SHOWN_UNFOUND,
     EvaluationReport,
 )
+from rag_resources.reporting.plots.answers import reliability_figure, silence_figure
 from rag_resources.reporting.plots.canvas import svg
 from rag_resources.reporting.plots.evaluations import hit_rates_figure, latency_figure
 from rag_resources.reporting.plots.history import Events, history_figure
@@ -115,13 +122,16 @@ def _contents(report: EvaluationReport) -> dict[str, object]:
     left_out = [item.name for item in report.leading if item.name not in compared]
     return {
         "configurations": configurations_table(report),
-        "gates": gates_table(report),
+        "gates": gates_table(report, answers_gate),
         "groups": groups_tables(report),
         "history": history_table(report),
         "promotions": promotions_table(report),
         "batches": batches_table(report),
         "stages": stages_table(report),
         "answers": answers_table(report),
+        "citations": citations_table(report),
+        "silence_plot": _silence_svg(report),
+        "reliability_plot": _reliability_svg(report),
         "matrix": matrix_table(report.matrix),
         "left_out": ", ".join(f"«{name}»" for name in left_out),
         "causes": {item.name: causes_table(item) for item in report.leading},
@@ -199,6 +209,36 @@ def _latency_svg(report: EvaluationReport) -> Markup:
     figure = latency_figure(latency_bars(report), limit_ms=report.gate.latency_p95_ms)
     description = Message.REPORT_LATENCY_DESCRIPTION.format(names=_names(report))
     return _drawing(figure, "latency", Message.REPORT_LATENCY, description)
+
+
+def _silence_svg(report: EvaluationReport) -> Markup | None:
+    curves = silence_curves(report)
+    if not curves:
+        return None
+    allowed = next(
+        figures.allowed_misses for item in report.leading if (figures := item.evaluation.answers)
+    )
+    values = "; ".join(
+        f"{name}: {curve.misses(point):.3f} / {curve.false_answers(point):.3f}"
+        for name, curve in curves.items()
+        if (point := curve.at(allowed))
+    )
+    description = Message.REPORT_SILENCE_DESCRIPTION.format(allowed=100 * allowed, values=values)
+    figure = silence_figure(curves, allowed_misses=allowed)
+    return _drawing(figure, "silence", Message.PLOT_SILENCE, description)
+
+
+def _reliability_svg(report: EvaluationReport) -> Markup | None:
+    found = reliabilities(report)
+    if not found:
+        return None
+    values = "; ".join(
+        f"{name}: "
+        + ", ".join(f"{own.probability:.2f} → {own.right / own.questions:.2f}" for own in bins)
+        for name, bins in found.items()
+    )
+    description = Message.REPORT_RELIABILITY_DESCRIPTION.format(values=values)
+    return _drawing(reliability_figure(found), "reliability", Message.PLOT_RELIABILITY, description)
 
 
 def _names(report: EvaluationReport) -> str:

@@ -3,7 +3,7 @@
 Breakdowns of evaluations are in `reporting.breakdowns`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ from rag_resources.reporting.data import (
 )
 
 ABSENT = "–"
-_GATE_MARKS = {
+GATE_MARKS = {
     GateState.PASS: ("✓", "good"),
     GateState.INCONCLUSIVE: ("≈", "open"),
     GateState.FAIL: ("✗", "bad"),
@@ -95,14 +95,23 @@ def configurations_table(report: EvaluationReport) -> PageTable:
     )
 
 
-def gates_table(report: EvaluationReport) -> PageTable:
-    """Return the gates of the leading configurations, and whether each may serve."""
+def gates_table(
+    report: EvaluationReport,
+    answers: Callable[[EvaluationReport, ReportedConfiguration], Cell],
+) -> PageTable:
+    """Return the gates of the leading configurations, and whether each may serve.
+
+    Args:
+        report: The data.
+        answers: Says whether the answers reach their thresholds.
+    """
     return PageTable(
         Message.REPORT_GATES_CAPTION,
         (
             Message.COLUMN_CONFIGURATION,
             "Hit_Rate@10",
             "p95",
+            Message.REPORT_ANSWERS,
             Message.COLUMN_AGAINST_SERVING,
             Message.COLUMN_MAY_SERVE,
         ),
@@ -111,6 +120,7 @@ def gates_table(report: EvaluationReport) -> PageTable:
                 Cell(item.name),
                 _hit_rate_gate(report, item),
                 _latency_gate(report, item),
+                answers(report, item),
                 _against(report, item),
                 _may_serve(report, item),
             )
@@ -271,7 +281,7 @@ def _hit_rate_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cel
 def _gate_mark(item: ReportedConfiguration) -> tuple[str, str]:
     if item.gates.staleness:
         return _STALE_MARK
-    return _GATE_MARKS[item.gates.hit_rate.state]
+    return GATE_MARKS[item.gates.hit_rate.state]
 
 
 def _latency_gate(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
@@ -289,7 +299,7 @@ def _against(report: EvaluationReport, item: ReportedConfiguration) -> Cell:
     details = (*others, *_warning(report.gate.regression_blocks))
     if item.gates.against is None:
         return Cell(first, details)
-    mark, tone = _GATE_MARKS[item.gates.regression]
+    mark, tone = GATE_MARKS[item.gates.regression]
     return Cell(f"{mark} {first}", details, tone)
 
 

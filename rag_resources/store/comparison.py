@@ -4,10 +4,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from rag_resources.core.answer_metrics import Citations
 from rag_resources.core.attribution import EvaluatedQuestion
 from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, Summary
+from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.languages.messages import restored
@@ -75,14 +78,26 @@ def evaluated_questions(
             error=restored(row.error) if row.error else None,
             passage_metrics=row.passage_metrics,
             places=frozenset((each["note"], each["start"], each["end"]) for each in row.places),
+            citations=_citations(row.citations),
+            answer_metrics=row.answer_metrics,
         )
     return found
+
+
+def _citations(stored: Any) -> Citations | None:
+    if stored is None:
+        return None
+    return tuple(
+        tuple(NoteRange(UUID(own["note"]), own["start"], own["end"]) for own in sentence)
+        for sentence in stored
+    )
 
 
 def unstored_questions(
     summary: Summary, outcomes: Sequence[QueryOutcome]
 ) -> dict[UUID, EvaluatedQuestion]:
     """Return the questions of an evaluation that is not stored as `evaluated_questions` does."""
+    answers = summary.answers.answers if summary.answers else {}
     return {
         UUID(outcome.key): EvaluatedQuestion(
             golden_id=UUID(outcome.key),
@@ -98,6 +113,8 @@ def unstored_questions(
                 (str(place.stated.note_id), place.stated.start, place.stated.end)
                 for place in outcome.places
             ),
+            citations=own.citations if (own := answers.get(outcome.key)) else None,
+            answer_metrics=(own.metrics or None) if own else None,
         )
         for outcome in outcomes
     }

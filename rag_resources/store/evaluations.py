@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from rag_resources.core.answer_metrics import AnswerSummary, figures_from_json
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.evaluation import (
     PlaceSummary,
@@ -19,6 +20,7 @@ from rag_resources.core.evidence import Contents
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.judging import JudgeSummary
 from rag_resources.core.metrics import SERVED
+from rag_resources.core.passage_metrics import NoteRange
 from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -82,7 +84,13 @@ def insert_evaluation(
         contents=None if context.contents is None else Jsonb(context.contents),
         measured_at=context.measured_at,
         **_judge_columns(summary.judgements),
-        **figures | {"page_metrics": _json_of(figures["page_metrics"])},
+        **figures
+        | {
+            "page_metrics": _json_of(figures["page_metrics"]),
+            "answers": Jsonb(summary.answers.figures.model_dump(mode="json"))
+            if summary.answers
+            else None,
+        },
     )
     queries().insert_evaluation_query(
         connection, [_query_row(evaluation_id, summary, outcome) for outcome in outcomes]
@@ -141,7 +149,11 @@ def list_evaluations(
 def stored_evaluation(row: Any) -> StoredEvaluation:
     """Return a row of `evaluation_results` as a core object."""
     found = StoredEvaluation(row.id, *(getattr(row, name) for name in _COLUMNS[1:]))
-    return replace(found, chunking_hashes=tuple(found.chunking_hashes))
+    return replace(
+        found,
+        chunking_hashes=tuple(found.chunking_hashes),
+        answers=figures_from_json(row.answers),
+    )
 
 
 def _figures(summary: Summary) -> dict[str, Any]:
@@ -165,6 +177,7 @@ def _figures(summary: Summary) -> dict[str, Any]:
         **_passage_columns(summary.passages),
         "page_queries": summary.pages.queries,
         "page_metrics": dict(summary.pages.metrics) if summary.pages.queries else None,
+        "answers": summary.answers.figures if summary.answers else None,
     }
 
 
@@ -200,6 +213,7 @@ def _query_row(evaluation_id: UUID, summary: Summary, outcome: QueryOutcome) -> 
         "passage_metrics": _json_of(summary.passages.per_query.get(outcome.key)),
         "page_metrics": _json_of(summary.pages.per_query.get(outcome.key)),
         **_answer_columns(summary.judgements, outcome),
+        **_citation_columns(summary.answers, outcome),
     }
 
 
@@ -215,6 +229,20 @@ def _place_row(place: LocatedPlace) -> dict[str, Any]:
         "end": place.stated.end,
         "similarity": place.similarity,
     }
+
+
+def _citation_columns(answers: AnswerSummary | None, outcome: QueryOutcome) -> dict[str, Any]:
+    """The columns of an answer's citations: ranges of notes, without their text."""
+    own = answers.answers.get(outcome.key) if answers else None
+    cited = own.citations if own else None
+    return {
+        "citations": None if cited is None else Jsonb([list(map(_range, each)) for each in cited]),
+        "answer_metrics": _json_of(own.metrics) if own else None,
+    }
+
+
+def _range(cited: NoteRange) -> dict[str, Any]:
+    return {"note": str(cited.note_id), "start": cited.start, "end": cited.end}
 
 
 def _judge_columns(judgements: JudgeSummary | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ INSERT INTO evaluation_results (
     passage_queries, passage_hit_rate_at_1, passage_hit_rate_at_3, passage_hit_rate_at_5, passage_hit_rate_at_10,
     passage_mrr, passage_precision_at_10, passage_recall_at_10, passage_ndcg_at_10,
     served_hit_rate, latency_p95_low_ms, latency_p95_high_ms, latency_queries, late_queries,
-    contents, measured_at, page_queries, page_metrics
+    contents, measured_at, page_queries, page_metrics, answers
 )
 VALUES (
     :id, :configuration, :config, :config_hash, :golden_hash, :model, :model_digest, :index_version,
@@ -22,7 +22,7 @@ VALUES (
     :passage_queries, :passage_hit_rate_at_1, :passage_hit_rate_at_3, :passage_hit_rate_at_5, :passage_hit_rate_at_10,
     :passage_mrr, :passage_precision_at_10, :passage_recall_at_10, :passage_ndcg_at_10,
     :served_hit_rate, :latency_p95_low_ms, :latency_p95_high_ms, :latency_queries, :late_queries,
-    :contents, :measured_at, :page_queries, :page_metrics
+    :contents, :measured_at, :page_queries, :page_metrics, :answers
 );
 
 -- name: insert_evaluation_query*!
@@ -31,13 +31,13 @@ INSERT INTO evaluation_queries (
     evaluation_id, golden_id, query, category, difficulty, relevant_note_ids, retrieved_note_ids,
     first_relevant_rank, metrics, latency_ms, stage_latencies, degraded, error,
     answer, answer_note_ids, faithfulness, answer_relevance, unsupported_claims, judge_error,
-    places, first_relevant_passage_rank, passage_metrics, page_metrics
+    places, first_relevant_passage_rank, passage_metrics, page_metrics, citations, answer_metrics
 )
 VALUES (
     :evaluation_id, :golden_id, :query, :category, :difficulty, :relevant_note_ids, :retrieved_note_ids,
     :first_relevant_rank, :metrics, :latency_ms, :stage_latencies, :degraded, :error,
     :answer, :answer_note_ids, :faithfulness, :answer_relevance, :unsupported_claims, :judge_error,
-    :places, :first_relevant_passage_rank, :passage_metrics, :page_metrics
+    :places, :first_relevant_passage_rank, :passage_metrics, :page_metrics, :citations, :answer_metrics
 );
 
 -- name: latest_evaluation^

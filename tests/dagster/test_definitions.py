@@ -72,6 +72,8 @@ CHECKS = {
     **{f"evaluation_results/{name}:hit_rate_gate": False for name in NAMES},
     **{f"evaluation_results/{name}:hit_rate_settled": False for name in NAMES},
     **{f"evaluation_results/{name}:latency_gate": False for name in NAMES},
+    **{f"evaluation_results/{name}:citation_gate": False for name in NAMES},
+    **{f"evaluation_results/{name}:silence_gate": False for name in NAMES},
     **{f"evaluation_results/{name}:no_regression": False for name in NAMES},
 }
 

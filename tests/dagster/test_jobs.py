@@ -55,6 +55,8 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
     answer = str(metadata["answer"].value)
     assert "[1]" in answer
     assert f"**{Message.ANSWER_SOURCES}**" in answer
+    uncalibrated = Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE)
+    assert metadata["confidence"].value == uncalibrated
     whole = metadata["response"].value
     assert isinstance(whole, dict)
     assert whole["found"]

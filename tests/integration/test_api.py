@@ -220,6 +220,7 @@ def test_an_answer_is_json_or_events(api: ApiServer) -> None:
     assert answer["sentences"][0]["citations"][0]["noteId"] == str(
         note_id("default", "notes", "furgo")
     )
+    assert answer["silence"] == {"silent": False, "missing": Message.CONFIDENCE_NONE}
     streamed = api.client.post("/v1/answers", json=SEARCH | {"stream": True})
     assert streamed.headers["content-type"].startswith("text/event-stream")
     events = [event.partition("\ndata: ") for event in streamed.text.strip().split("\n\n")]

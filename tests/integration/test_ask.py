@@ -190,7 +190,7 @@ def test_the_command_shows_sentences_numbers_and_sources(
     assert f"{COST} ¹" in shown.out
     assert "Fuentes:\n[1] El taller · 12 ene 2025" in shown.out
     assert f"caracteres {start}–{start + len(COST)}" in shown.out
-    assert Message.CONFIDENCE_MISSING.format(reason=Message.CONFIDENCE_NONE) in shown.out
+    assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE) in shown.out
     told = ask(QUESTION, "--json").json
     assert told["confidence"] == {"missing": Message.CONFIDENCE_NONE}
     assert told["found"]

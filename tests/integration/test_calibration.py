@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_resources.answers.language_model import StoredAnswer
+from rag_resources.application.answers import Answers, Asked
 from rag_resources.application.confidence import Confidences
+from rag_resources.application.wiring import Answered
 from rag_resources.core.confidence import Claim, Confidence
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.deadline import Deadline
@@ -18,11 +21,13 @@ from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.calibration import read_calibration, train_calibration
 from rag_resources.golden.unanswerable import read_unanswerable
+from rag_resources.providers.cache import WRITTEN_ANSWERS, MemoryCache
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.contents import count_contents, forget_contents
 from rag_resources.store.golden import write_golden
 from tests.command_line import Outcome, call_rag, isolate
 from tests.evaluated_corpus import SETTINGS, Evaluated
+from tests.language_models import ScriptedModel, reply
 
 CONFIG = RetrievalConfig(model="hash_model", strategy="fulltext")
 NOTES = 60
@@ -147,6 +152,66 @@ def test_a_response_is_judged_only_if_it_is_made_as_those_measured(
     assert judged("¿xyzzy?") is None
 
 
+def test_a_language_model_is_not_asked_what_is_not_answered(
+    corpus: Evaluated, unanswerable: list[GoldenEntry], settings: Settings
+) -> None:
+    """It is asked what is, and its answer has no band: that was measured of sentences."""
+    pipeline = corpus.pipeline()
+    calibrated(corpus, unanswerable)
+    model = ScriptedModel(reply(("La nota 40 habla de asunto40, o eso parece.", [1])))
+    stored: MemoryCache[StoredAnswer] = MemoryCache(WRITTEN_ANSWERS)
+    answers = Answers(
+        corpus.database,
+        settings,
+        lambda query, **_: Answered("x", pipeline.retrieve(query, CONFIG), CONFIG),
+        model,
+        embedder=lambda _: corpus.embedder,
+        stored=stored,
+        judge=Confidences(corpus.database, settings, pipeline=lambda: pipeline).judge_answer,
+    )
+    (silent,) = answers.stream("¿Qué dice hoy de tema40?")
+    assert isinstance(silent, Asked)
+    assert silent.silence
+    assert silent.silence.is_silent
+    assert (silent.answer.sentences, model.calls) == ((), [])
+    assert silent.answer.notice == Message.ANSWER_NOT_FOUND
+    assert "silence" in silent.to_json()
+    asked = answers.ask("¿Qué dice de asunto40?")
+    assert asked.answer.found
+    assert len(model.calls) == 1
+    assert asked.silence
+    assert not asked.silence.is_silent
+    assert asked.confidence
+    assert asked.confidence.bands == {}
+    assert asked.confidence.missing == Message.CONFIDENCE_ANSWERER
+
+
+@pytest.mark.parametrize("allowed", [0.0, 0.5])
+def test_a_setting_says_how_many_may_be_left_unanswered(
+    corpus: Evaluated, unanswerable: list[GoldenEntry], settings: Settings, allowed: float
+) -> None:
+    """It holds at once, without measuring again."""
+    pipeline = corpus.pipeline()
+    calibrated(corpus, unanswerable)
+    own = settings.model_copy(update={"answer_allowed_misses": allowed})
+    judge = Confidences(corpus.database, own, pipeline=lambda: pipeline)
+    silent = 0
+    for number in range(30):
+        query = f"¿Qué dice de asunto{number}?"
+        found = judge.judge_answer(
+            query,
+            CONFIG,
+            pipeline.retrieve(query, CONFIG),
+            is_filtered=False,
+            top_k=None,
+            language="es",
+        )
+        assert found.silence.point
+        assert found.silence.point.allowed == allowed
+        silent += found.silence.is_silent
+    assert silent <= 30 * allowed
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -225,8 +290,21 @@ def test_the_commands_measure_and_tell_it(
     assert asked("--json").json["confidence"]["results"] == said["bands"]["results"][0]
     assert "Confidence high: of " in asked("--language", "en").out
     answered = rag("ask", "¿Qué dice de asunto40?").out
-    assert "Confianza alta en el primero: de " in answered
-    assert Message.CONFIDENCE_MISSING.format(reason="") not in answered
+    assert "Confianza alta en la primera cita: de " in answered
+    assert "sin calibrar" not in answered
+    own = rag("ask", "¿Qué dice de asunto40?", "--json").json
+    assert own["confidence"]["citation"] == said["bands"]["citation"][0]
+    assert own["silence"] == {"silent": False, **said["silence"][10]}
+
+    silent = rag("ask", "¿Qué dice hoy de tema40?")
+    assert silent.code == 0
+    assert silent.out.startswith(Message.ANSWER_NOT_FOUND)
+    assert "se parece a lo que se encuentra cuando ninguna nota responde" in silent.out
+    assert rag("ask", "¿Qué dice hoy de tema40?", "--json").json["sentences"] == []
+    other = rag("ask", "¿Qué dice hoy de tema40?", "--language", "fr").out
+    assert "Silence non étalonné" in other
+    filtered = rag("ask", "¿Qué dice hoy de tema40?", "--since", "2020-01-01").out
+    assert Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_OTHER) in filtered
 
     useless = rag("calibrate")
     assert useless.code == 0

@@ -279,13 +279,13 @@ def test_gates_say_why_in_words(database: Database, recomputed: Mapping[str, Rec
     assert settles(own.mean("hit_rate_at_10"), 12 + more)
     assert not any(settles(own.mean("hit_rate_at_10"), 12 + less) for less in range(more))
     assert good[2] == [f"✓ {own.latency(0.95):.0f} ms, menos de 2000 ms"]
-    assert good[4] == [Message.REPORT_IS_SERVING]
-    assert "Perdidas: 0; ganadas: 3" in good[3][0]
-    assert "«buena» (2025-03-11 08:30)" in middle[3][0]
-    assert "Perdidas: 3; ganadas: 0" in middle[3][0]
-    assert middle[3][1].startswith("Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %")
-    assert middle[4] == ["no: no pasa el control, Hit_Rate@10 = 0.667 < 0.85"]
-    assert bad[4] == [Message.REPORT_REFERENCE]
+    assert good[5] == [Message.REPORT_IS_SERVING]
+    assert "Perdidas: 0; ganadas: 3" in good[4][0]
+    assert "«buena» (2025-03-11 08:30)" in middle[4][0]
+    assert "Perdidas: 3; ganadas: 0" in middle[4][0]
+    assert middle[4][1].startswith("Hit_Rate@10 es peor, y quizá en más de 2 puntos (IC 90 %")
+    assert middle[5] == ["no: no pasa el control, Hit_Rate@10 = 0.667 < 0.85"]
+    assert bad[5] == [Message.REPORT_REFERENCE]
 
 
 def settles(rate: float, queries: int) -> bool:
@@ -484,7 +484,7 @@ def test_a_single_evaluation_has_nothing_beside_it(database: Database) -> None:
     found = page(database)
     assert Message.REPORT_MATRIX_NOTHING in found.sections["matrix"]
     assert Message.REPORT_AGAINST_NOTHING in found.sections["flips"]
-    assert found.table("Qué pasa").body[0][4] == [Message.REPORT_MAY_SERVE]
+    assert found.table("Qué pasa").body[0][5] == [Message.REPORT_MAY_SERVE]
 
 
 def test_archived_questions_leave_the_means_and_say_so(
@@ -514,10 +514,10 @@ def test_other_questions_are_told_apart_and_not_compared(
     assert Message.REPORT_MATRIX_NOTHING in found.sections["matrix"]
     assert "No se comparan «buena», «mala»" in found.sections["matrix"]
     middle = next(row for row in found.table("Qué pasa").body if row[0] == ["media"])
-    assert "con las mismas preguntas (11). Perdidas: 2; ganadas: 0" in middle[3][0]
-    assert "o que tienen otras notas relevantes: 2." in middle[3][3]
+    assert "con las mismas preguntas (11). Perdidas: 2; ganadas: 0" in middle[4][0]
+    assert "o que tienen otras notas relevantes: 2." in middle[4][3]
     good = found.table("Qué pasa").body[0]
-    assert good[4] == [Message.REPORT_IS_SERVING]
+    assert good[5] == [Message.REPORT_IS_SERVING]
 
 
 def test_events_are_listed(database: Database, three: Mapping[str, UUID]) -> None:
@@ -580,7 +580,7 @@ def test_of_many_configurations_the_best_are_compared_and_what_serves(database: 
     expected = Message.REPORT_LEADING.format(shown=LEADING, total=count)
     assert expected in found.sections["configurations"]
     gone = Message.REPORT_MAY_NOT_SERVE.format(reason=Message.REPORT_CONFIGURATION_GONE)
-    assert found.table("Qué pasa").body[0][4] == [gone]
+    assert found.table("Qué pasa").body[0][5] == [gone]
 
 
 # --- The page ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from rag_resources.core.calibration import (
     thirds,
 )
 from rag_resources.core.confidence import (
+    SIGNALS,
     Band,
     BandName,
     Calibration,
@@ -25,10 +26,12 @@ from rag_resources.core.confidence import (
     Signal,
     confidence_of,
 )
-from rag_resources.core.confidence_signals import signals_of
+from rag_resources.core.confidence_signals import answer_signals, signals_of
 from rag_resources.core.fusion_config import FeatureWeight
 from rag_resources.core.logistic import probability
 from rag_resources.core.logistic_training import fit_logistic
+from rag_resources.core.sentence_ranking import RankedSentence, Sentence, SentenceFeature
+from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResult
 from rag_resources.retrieval.confidence import confidence_in_words
 
@@ -53,6 +56,42 @@ def test_the_signals_are_those_of_what_a_user_gets() -> None:
         Signal.WORDS: 0.5,  # "rompió", not "nevera"
         Signal.LENGTH: 2.0,
     }
+
+
+def test_the_signals_of_an_answer_are_those_of_its_likeliest_sentence() -> None:
+    results = [result(A, 0.75), result(B, 0.5), result(B, 0.25)]
+
+    def ranked(score: float, coverage: float) -> RankedSentence:
+        features = dict.fromkeys(SentenceFeature, 0.0) | {
+            SentenceFeature.COVERAGE: coverage,
+            SentenceFeature.BEGINNINGS: coverage,
+            SentenceFeature.CONTEXT: 0.6,
+            SentenceFeature.PASSAGE: 0.7,
+            SentenceFeature.HAS_TIME: -1.0,
+        }
+        return RankedSentence(Sentence(0, Span(0, 1), "x"), score, features)
+
+    asked = "¿Cuándo se rompió la nevera?"
+    found = answer_signals(asked, results, [ranked(0.8, 0.5), ranked(0.5, 0.1)], "es")
+    assert found is not None
+    assert found == {
+        Signal.DROP: 0.5,
+        Signal.GAP: 0.25,
+        Signal.SCORE: 0.75,
+        Signal.LENGTH: 2.0,
+        Signal.ODDS: pytest.approx(math.log(4)),
+        Signal.LEAD: pytest.approx(math.log(4)),  # The second one's odds are even.
+        Signal.COVERAGE: 0.5,
+        Signal.CONTEXT: 0.6,
+        Signal.PASSAGE: 0.7,
+        Signal.KIND: -1.0,
+    }
+    assert set(found) == set(SIGNALS[Claim.CITATION]) == set(SIGNALS[Claim.ANSWERABLE])
+    assert answer_signals(asked, results, [ranked(0.8, 0.0)], "es") is None
+    for score in (0.0, 1.0):
+        alone = answer_signals(asked, results[:1], [ranked(score, 0.5)], "es")
+        assert alone is not None
+        assert all(math.isfinite(value) for value in alone.values())
 
 
 def test_the_words_are_those_of_the_sentences_that_matched_and_of_the_title() -> None:

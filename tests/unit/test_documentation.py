@@ -121,7 +121,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
                 assert heading in slugs, (page.name, link)
 
 
-LATER = {21, 22, 23, 24, 48, 49, 50, 51, 52}
+LATER = {21, 22, 23, 24, 49, 50, 51, 52}
 """Properties of what is not built: graph, documents, answers, tenants."""
 
 

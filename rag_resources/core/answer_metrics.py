@@ -1,0 +1,241 @@
+"""How right answers are: their citations against golden places, their silence, their confidence.
+
+What a confidence says belongs in `core.confidence`, when an answer is withheld in `core.silence`;
+answering the golden questions in `evaluation.answering`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from rag_resources.core.answers import Answer
+from rag_resources.core.calibration import Calibrated, Measured
+from rag_resources.core.confidence import Band, Claim
+from rag_resources.core.fusion_config import Part, Share
+from rag_resources.core.passage_metrics import NoteRange
+from rag_resources.core.significance import bootstrap_intervals
+from rag_resources.core.silence import SilenceCurve
+from rag_resources.core.types import RetrievalResult
+
+CITATION_PRECISION = "citation_precision"
+CITATION_RECALL = "citation_recall"
+FIRST_CITATION = "first_citation"
+SUPPORT = "support"
+ANSWER_METRICS = (CITATION_PRECISION, CITATION_RECALL, FIRST_CITATION, SUPPORT)
+
+Citations = tuple[tuple[NoteRange, ...], ...]
+"""The ranges that each sentence of an answer cites, in reading order."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedAnswer:
+    """The answer to a golden question.
+
+    Attributes:
+        citations: None if it could not be made; empty if nothing was said.
+        metrics: By name; empty if nothing was said.
+    """
+
+    citations: Citations | None
+    metrics: Mapping[str, float]
+
+
+class Estimate(Part):
+    """A mean over questions, with its 95 % interval: BCa bootstrap, or Wilson's of a share."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Reliability(Part):
+    """One bin of probabilities: their mean, and for how many of its questions the claim is true."""
+
+    probability: Share
+    right: int = Field(ge=0)
+    questions: int = Field(ge=1)
+
+
+class ClaimFigures(Part):
+    """How well the probabilities of a claim were, over questions whose notes they had not seen.
+
+    Attributes:
+        auc: As of `core.calibration.Measured`, and so on.
+        bands: The highest first.
+    """
+
+    auc: float
+    auc_low: float
+    auc_high: float
+    brier: float
+    constant_brier: float
+    p_value: float
+    bands: tuple[Band, ...]
+    reliability: tuple[Reliability, ...]
+
+
+class AnswerFigures(Part):
+    """What an evaluation says of the answers.
+
+    Attributes:
+        allowed_misses: Share of answerable questions that may be left unanswered.
+        answerer: Name and version of what wrote them.
+        questions: How many were asked.
+        answered: How many of them got an answer.
+        failed: How many answers could not be made.
+        metrics: Over the questions that got an answer.
+        silence: None with too few questions.
+        answerable: How well questions with and without their notes are told apart; None likewise.
+        citation: How well the confidence of the first citation tells; None likewise.
+    """
+
+    answerer: str
+    allowed_misses: Share
+    questions: int = Field(ge=1)
+    answered: int = Field(ge=0)
+    failed: int = Field(ge=0)
+    metrics: dict[str, Estimate]
+    silence: SilenceCurve | None = None
+    answerable: ClaimFigures | None = None
+    citation: ClaimFigures | None = None
+
+    @property
+    def citation_precision(self) -> Estimate | None:
+        """The mean share of an answer's citations that are right; None without answers."""
+        return self.metrics.get(CITATION_PRECISION)
+
+    @property
+    def misses(self) -> Estimate | None:
+        """The share of answerable questions that are left unanswered; None if not measured."""
+        return self._silence(0)
+
+    @property
+    def false_answers(self) -> Estimate | None:
+        """The share of questions that are answered without their notes; None if not measured."""
+        return self._silence(1)
+
+    def _silence(self, kind: int) -> Estimate | None:
+        if self.silence is None:
+            return None
+        point = self.silence.at(self.allowed_misses)
+        share = (self.silence.misses(point), self.silence.false_answers(point))[kind]
+        interval = self.silence.intervals(point)[kind]
+        return Estimate(mean=share, low=interval.low, high=interval.high)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSummary:
+    """The answers of an evaluation.
+
+    Attributes:
+        answers: By golden id.
+    """
+
+    figures: AnswerFigures
+    answers: Mapping[str, EvaluatedAnswer]
+
+
+def cited_ranges(answer: Answer, results: Sequence[RetrievalResult]) -> Citations:
+    """Return what an answer cites as ranges of notes.
+
+    Args:
+        answer: From these results.
+        results: Best first.
+    """
+    return tuple(
+        tuple(range_in_note(results[own.rank - 1], own.span.start, own.span.end) for own in sources)
+        for sources in (sentence.sources for sentence in answer.sentences)
+    )
+
+
+def range_in_note(result: RetrievalResult, start: int, end: int) -> NoteRange:
+    """Return a range of a result's expanded content as a range of its note."""
+    first = result.start_char - result.matched_bounds[0]
+    return NoteRange(result.note_id, first + start, first + end)
+
+
+def citation_metrics(citations: Citations, targets: Sequence[NoteRange]) -> dict[str, float]:
+    """Judge the citations of an answer by the places that answer its question.
+
+    Args:
+        citations: At least one range.
+        targets: At least one range.
+
+    Returns:
+        `citation_precision`: the share of citations that overlap a target; `citation_recall`: the
+        share of targets that a citation overlaps; `first_citation`: whether the first sentence has
+        one that does.
+    """
+    cited = [own for sentence in citations for own in sentence]
+    right = [any(own.overlaps(target) for target in targets) for own in cited]
+    found = [any(own.overlaps(target) for own in cited) for target in targets]
+    return {
+        CITATION_PRECISION: fmean(right),
+        CITATION_RECALL: fmean(found),
+        FIRST_CITATION: float(any(right[: len(citations[0])])),
+    }
+
+
+def summarize_answers(
+    answerer: str,
+    answers: Mapping[str, EvaluatedAnswer],
+    calibrated: Calibrated | None,
+    *,
+    allowed_misses: float,
+) -> AnswerSummary:
+    """Compute the figures of the answers.
+
+    Args:
+        answerer: Name and version of what wrote them.
+        answers: By golden id, at least one.
+        calibrated: Made of the same questions, with and without their notes; None if none of them
+            could be asked in full.
+        allowed_misses: Share of answerable questions that may be left unanswered.
+    """
+    said = [own.metrics for own in answers.values() if own.metrics]
+    names = [name for name in ANSWER_METRICS if said and all(name in own for own in said)]
+    values = np.array([[own[name] for name in names] for own in said])
+    intervals = bootstrap_intervals(values) if names else []
+    figures = AnswerFigures(
+        answerer=answerer,
+        allowed_misses=allowed_misses,
+        questions=len(answers),
+        answered=len(said),
+        failed=sum(own.citations is None for own in answers.values()),
+        metrics={
+            name: Estimate(mean=float(column.mean()), low=interval.low, high=interval.high)
+            for name, column, interval in zip(names, values.T, intervals, strict=True)
+        },
+        silence=calibrated.silence if calibrated else None,
+        answerable=_figures(calibrated, Claim.ANSWERABLE),
+        citation=_figures(calibrated, Claim.CITATION),
+    )
+    return AnswerSummary(figures, answers)
+
+
+def _figures(calibrated: Calibrated | None, claim: Claim) -> ClaimFigures | None:
+    measured: Measured | None = calibrated.measured.get(claim) if calibrated else None
+    if calibrated is None or measured is None:
+        return None
+    return ClaimFigures(
+        auc=measured.auc,
+        auc_low=measured.auc_interval.low,
+        auc_high=measured.auc_interval.high,
+        brier=measured.brier,
+        constant_brier=measured.constant_brier,
+        p_value=measured.p_value,
+        bands=calibrated.bands[claim],
+        reliability=tuple(
+            Reliability(probability=own.probability, right=own.right, questions=own.questions)
+            for own in measured.reliability
+        ),
+    )
+
+
+def figures_from_json(stored: Any) -> AnswerFigures | None:
+    """Return what an evaluation stored; None if it is from before answers were evaluated."""
+    return None if stored is None else AnswerFigures.model_validate(stored)

@@ -1,0 +1,173 @@
+"""Answers the questions of an evaluation, with their notes and without, and judges the citations.
+
+The figures are made in `core.answer_metrics`. Judging what answers say belongs in
+`evaluation.judging`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from rag_resources.answers.answerers import ExtractiveAnswerer, sentence_model
+from rag_resources.answers.citing import passages_of
+from rag_resources.core.answer_metrics import (
+    FIRST_CITATION,
+    SUPPORT,
+    AnswerSummary,
+    Citations,
+    EvaluatedAnswer,
+    citation_metrics,
+    cited_ranges,
+    summarize_answers,
+)
+from rag_resources.core.answers import Answer, answer_of
+from rag_resources.core.calibration import AskedQuestion, calibrate
+from rag_resources.core.confidence import Claim
+from rag_resources.core.confidence_signals import SIGNALS_VERSION, answer_signals, signals_of
+from rag_resources.core.evaluation import QueryOutcome
+from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.passage_metrics import golden_ranges
+from rag_resources.core.sentence_ranking import RankedSentence, SentenceModel, rank_sentences
+from rag_resources.core.silence import ALLOWED_MISSES
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """How the answers of an evaluation are made and judged.
+
+    Attributes:
+        language: Of the questions.
+        allowed_misses: Share of answerable questions that may be left unanswered.
+    """
+
+    language: str = "es"
+    allowed_misses: float = ALLOWED_MISSES
+
+
+def told_from(language: str) -> str:
+    """Return what the claims of answers in a language are told from, with its version."""
+    return f"{ExtractiveAnswerer(language).name}, {SIGNALS_VERSION}"
+
+
+def ranked_sentences(
+    outcome: QueryOutcome, language: str, model: SentenceModel | None = None
+) -> list[RankedSentence]:
+    """Return the sentences of what a user gets, the most likely to answer first.
+
+    Args:
+        outcome: Of the question.
+        language: Of the question.
+        model: Ranks the sentences; None takes that of the package.
+    """
+    passages = passages_of(outcome.context, language)
+    return rank_sentences(outcome.golden.query, passages, model or sentence_model(), language)
+
+
+def first_answer(outcome: QueryOutcome, language: str) -> Citations:
+    """Return what the answer to a question cites; empty if nothing is said."""
+    return cited_ranges(answer_of(ranked_sentences(outcome, language)), outcome.context)
+
+
+def asked_question(
+    outcome: QueryOutcome,
+    language: str,
+    *,
+    citations: Citations | None = None,
+    model: SentenceModel | None = None,
+) -> AskedQuestion:
+    """Return what a question's response showed, and what was true of it.
+
+    Args:
+        outcome: Asked as it is.
+        language: Of the question.
+        citations: Of its answer; None answers with sentences of the passages.
+        model: As of `ranked_sentences`.
+    """
+    entry, shown = outcome.golden, outcome.context
+    relevant = frozenset(entry.relevant_note_ids)
+    ranked = ranked_sentences(outcome, language, model)
+    cited = cited_ranges(answer_of(ranked), shown) if citations is None else citations
+    targets = golden_ranges(entry.relevant_note_ids, outcome.places)
+    true = {
+        Claim.RESULTS: outcome.is_served,
+        Claim.FIRST: bool(shown) and shown[0].note_id in relevant,
+        Claim.ANSWERABLE: bool(relevant),
+    }
+    if cited:
+        is_right = bool(targets) and citation_metrics(cited, targets)[FIRST_CITATION] == 1
+        true[Claim.CITATION] = is_right
+    signals = None
+    if shown:
+        told = answer_signals(entry.query, shown, ranked, language) or {}
+        signals = signals_of(entry.query, shown, final=len(shown), language=language) | told
+    return AskedQuestion(_key(outcome), relevant, signals, true)
+
+
+def hidden_question(
+    outcome: QueryOutcome, language: str, *, model: SentenceModel | None = None
+) -> AskedQuestion:
+    """Return what a question's response showed while its relevant notes were hidden."""
+    ranked = ranked_sentences(outcome, language, model)
+    query, shown = outcome.golden.query, outcome.context
+    return AskedQuestion(
+        key=uuid5(_key(outcome), "hidden"),
+        relevant=frozenset(outcome.golden.relevant_note_ids),
+        signals=answer_signals(query, shown, ranked, language),
+        true={Claim.ANSWERABLE: False},
+        is_hidden=True,
+    )
+
+
+def evaluate_answers(
+    outcomes: Sequence[QueryOutcome],
+    hidden: Sequence[QueryOutcome],
+    answering: Answering,
+    judgements: JudgeSummary | None = None,
+) -> AnswerSummary:
+    """Answer golden questions, and measure citations, silence and confidence.
+
+    A question that was not asked in full says nothing of silence and confidence.
+
+    Args:
+        outcomes: Of all questions, at least one.
+        hidden: Of the same questions with their relevant notes hidden.
+        answering: How.
+        judgements: Answers that were made already; without them sentences of the passages are the
+            answers.
+    """
+    language = answering.language
+    answers: dict[str, EvaluatedAnswer] = {}
+    cases: list[AskedQuestion] = []
+    for outcome in outcomes:
+        answers[outcome.key] = own = _evaluated(outcome, language, judgements)
+        if not outcome.degraded:
+            cases.append(asked_question(outcome, language, citations=own.citations or ()))
+    cases += [hidden_question(item, language) for item in hidden if not item.degraded]
+    answerer = judgements.info.answerer if judgements else ExtractiveAnswerer(language).name
+    made = calibrate(cases, claims=(Claim.CITATION, Claim.ANSWERABLE)) if cases else None
+    return summarize_answers(answerer, answers, made, allowed_misses=answering.allowed_misses)
+
+
+def _evaluated(
+    outcome: QueryOutcome, language: str, judgements: JudgeSummary | None
+) -> EvaluatedAnswer:
+    answer: Answer | None
+    if judgements is None or not outcome.context:
+        answer = answer_of(ranked_sentences(outcome, language))
+    else:
+        judged = judgements.answers.get(outcome.key)
+        answer = judged.answer if judged else None
+    if answer is None:
+        return EvaluatedAnswer(None, {})
+    citations = cited_ranges(answer, outcome.context)
+    if not citations:
+        return EvaluatedAnswer((), {})
+    targets = golden_ranges(outcome.golden.relevant_note_ids, outcome.places)
+    supported = [sentence.is_supported for sentence in answer.sentences]
+    metrics = citation_metrics(citations, targets)
+    return EvaluatedAnswer(citations, {**metrics, SUPPORT: sum(supported) / len(supported)})
+
+
+def _key(outcome: QueryOutcome) -> UUID:
+    entry = outcome.golden
+    return entry.golden_id or uuid5(NAMESPACE_URL, entry.normalized_query)

@@ -1,0 +1,180 @@
+"""How right answers are, counted by hand, and the gates that judge them."""
+
+from uuid import UUID
+
+import pytest
+
+from rag_assets.evaluation.checks import citations_result, silence_result
+from rag_resources.core.answer_metrics import (
+    AnswerFigures,
+    Estimate,
+    EvaluatedAnswer,
+    Reliability,
+    citation_metrics,
+    cited_ranges,
+    summarize_answers,
+)
+from rag_resources.core.answers import Answer, CitedSentence, Source
+from rag_resources.core.calibration import reliability
+from rag_resources.core.evidence import Evidence, EvidenceState
+from rag_resources.core.gate import GateConfig, GateState, Interval, judge_share
+from rag_resources.core.passage_metrics import NoteRange, golden_ranges
+from rag_resources.core.silence import SilenceCurve, SilencePoint
+from rag_resources.core.text import Span
+from rag_resources.core.types import RetrievalResult
+from rag_resources.evaluation.gates import judge_gates
+from rag_resources.reporting.plots.answers import reliability_figure, silence_figure
+from tests.stored_evaluations import stored
+
+ONE, OTHER = UUID(int=1), UUID(int=2)
+CURRENT = Evidence(EvidenceState.CURRENT)
+
+
+def result(note: UUID) -> RetrievalResult:
+    """A passage from offset 100 on, shown with 20 characters before it."""
+    shown = "a" * 60
+    return RetrievalResult(
+        note, note, shown[:40], shown, 0.5, 0, (20, 60), "semantic", 0.5, start_char=100
+    )
+
+
+def test_what_a_sentence_cites_is_a_range_of_its_note() -> None:
+    sentence = CitedSentence("x", 1, Span(30, 35), further=(Source(2, Span(0, 5)),))
+    answer = Answer("x", (1, 2), sentences=(sentence,))
+    ((own, further),) = cited_ranges(answer, [result(ONE), result(OTHER)])
+    assert own == NoteRange(ONE, 110, 115)
+    assert further == NoteRange(OTHER, 80, 85)
+
+
+@pytest.mark.parametrize(
+    ("cited", "precision", "recall", "first"),
+    [
+        ([[(ONE, 10, 20)]], 1.0, 0.5, 1.0),
+        ([[(ONE, 20, 30)]], 0.0, 0.0, 0.0),
+        ([[(OTHER, 0, 5)], [(ONE, 10, 12)]], 0.5, 0.5, 0.0),
+        ([[(ONE, 0, 5), (ONE, 15, 16)], [(ONE, 41, 42), (ONE, 60, 61)]], 0.5, 1.0, 1.0),
+    ],
+)
+def test_citations_are_judged_by_the_places_that_they_overlap(
+    cited: list[list[tuple[UUID, int, int]]], precision: float, recall: float, first: float
+) -> None:
+    """The places are the characters 10 to 20 and 40 to 50 of one note."""
+    targets = [NoteRange(ONE, 10, 20), NoteRange(ONE, 40, 50)]
+    citations = tuple(tuple(NoteRange(*own) for own in sentence) for sentence in cited)
+    assert citation_metrics(citations, targets) == {
+        "citation_precision": precision,
+        "citation_recall": recall,
+        "first_citation": first,
+    }
+
+
+def test_without_places_a_relevant_note_is_right_wherever_it_is_cited() -> None:
+    targets = golden_ranges([ONE], ())
+    assert citation_metrics(((NoteRange(ONE, 7, 9),),), targets)["citation_precision"] == 1
+    assert citation_metrics(((NoteRange(OTHER, 7, 9),),), targets)["citation_precision"] == 0
+
+
+def test_the_figures_are_means_over_the_questions_that_were_answered() -> None:
+    cited = ((NoteRange(ONE, 0, 1),),)
+    answers = {
+        "right": EvaluatedAnswer(cited, {"citation_precision": 1.0, "support": 1.0}),
+        "wrong": EvaluatedAnswer(cited, {"citation_precision": 0.0, "support": 1.0}),
+        "silent": EvaluatedAnswer((), {}),
+        "failed": EvaluatedAnswer(None, {}),
+    }
+    figures = summarize_answers("x", answers, None, allowed_misses=0.1).figures
+    assert (figures.questions, figures.answered, figures.failed) == (4, 2, 1)
+    assert figures.metrics["citation_precision"].mean == 0.5
+    assert figures.metrics["support"] == Estimate(mean=1, low=1, high=1)
+    assert (figures.silence, figures.misses, figures.citation) == (None, None, None)
+    nothing = summarize_answers("x", {"silent": answers["silent"]}, None, allowed_misses=0.1)
+    assert nothing.figures.metrics == {}
+
+
+def test_reliability_sets_what_was_said_beside_what_came_true() -> None:
+    """Two bins of twenty: those said to be .2 come true once in four, those of .8 always."""
+    bins = reliability([0.2] * 20 + [0.8] * 20, [True] * 5 + [False] * 15 + [True] * 20)
+    assert [(own.probability, own.right, own.questions) for own in bins] == [
+        (pytest.approx(0.2), 5, 20),
+        (pytest.approx(0.8), 20, 20),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "state"),
+    [(0.6, 0.5, "pass"), (0.5, 0.4, "inconclusive"), (0.49, 0.4, "fail")],
+)
+def test_a_share_passes_with_its_interval(share: float, low: float, state: str) -> None:
+    assert judge_share(share, Interval(low, 1.0), lowest=0.5) == state
+
+
+def figures_of(precision: float, false_answers: int) -> AnswerFigures:
+    """Of 100 questions each."""
+    point = SilencePoint(threshold=0.3, allowed=0.1, missed=9, false_answers=false_answers)
+    return AnswerFigures(
+        answerer="x",
+        allowed_misses=0.1,
+        questions=100,
+        answered=100,
+        failed=0,
+        metrics={
+            "citation_precision": Estimate(mean=precision, low=precision - 0.1, high=precision)
+        },
+        silence=SilenceCurve(asked=100, hidden=100, points=(point,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("precision", "false_answers", "states"),
+    [
+        (0.7, 20, ("pass", "pass")),
+        (0.55, 45, ("inconclusive", "inconclusive")),
+        (0.4, 70, ("fail", "fail")),
+        (None, None, ("inconclusive", "inconclusive")),
+    ],
+)
+def test_checks_and_refusals_are_made_of_one_verdict(
+    precision: float | None, false_answers: int | None, states: tuple[str, str]
+) -> None:
+    """They refuse only where they block, and say the same as the check."""
+    figures = None
+    if precision is not None and false_answers is not None:
+        figures = figures_of(precision, false_answers)
+    evaluation = stored(hit_rate_at_10=1.0, answers=figures)
+    warns = judge_gates(evaluation, GateConfig(), None, CURRENT)
+    assert (warns.citations, warns.silence) == states
+    assert warns.shortfall is None
+    results = citations_result(warns), silence_result(warns)
+    assert [item.passed for item in results] == [state != "fail" for state in states]
+    for name, said in (
+        ("citation_precision_blocks", warns.citations_in_words),
+        ("false_answers_blocks", warns.silence_in_words),
+    ):
+        blocks = judge_gates(evaluation, GateConfig(**{name: True}), None, CURRENT)
+        assert (blocks.shortfall is not None) == ("fail" in states)
+        assert blocks.shortfall is None or str(said) in str(blocks.shortfall)
+
+
+def test_a_disturbed_evaluation_says_nothing_of_answers() -> None:
+    evaluation = stored(degraded_queries=1, answers=figures_of(0.9, 1))
+    gates = judge_gates(evaluation, GateConfig(), None, CURRENT)
+    assert gates.citations is gates.silence is GateState.DISTURBED
+    assert not citations_result(gates).passed
+
+
+def test_the_plots_show_what_was_measured() -> None:
+    """The curve has a point for each threshold, the reliability one for each bin."""
+    figures = figures_of(0.7, 20)
+    assert figures.silence
+    drawn = silence_figure({"una": figures.silence}, allowed_misses=0.1)
+    (curve, allowed) = drawn.axes[0].get_lines()
+    assert [list(curve.get_xdata()), list(curve.get_ydata())] == [[0.09], [0.2]]
+    assert list(allowed.get_xdata()) == [0.1, 0.1]
+    bins = (
+        Reliability(probability=0.25, right=5, questions=20),
+        Reliability(probability=0.75, right=20, questions=20),
+    )
+    drawn = reliability_figure({"una": bins})
+    diagonal, points, *_ = drawn.axes[0].get_lines()
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
+    assert [list(points.get_xdata()), list(points.get_ydata())] == [[0.25, 0.75], [0.25, 1.0]]
