@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
-from rag_assets.main_job_console import print_results, progress_bars
+from rag_assets.main_job_console import print_results, progress_bars, tell_how_to_evaluate
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
@@ -27,7 +27,6 @@ from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import warn
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
-    InvalidGoldenDatasetError,
     RagError,
 )
 from rag_resources.core.messages import Message
@@ -82,7 +81,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         if notice := documents_notice(application.documents.count(full_window(settings))):
             warn(notice)
         if not application.golden.entries():
-            raise InvalidGoldenDatasetError(Message.INDEXED_WITHOUT_GOLDEN, [])
+            tell_how_to_evaluate()
+            _end_with(bad_notes)
+            return
         stale = application.evaluations.stale(configured.configurations)
         with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
             _evaluate(runs, application, configured, stale)
@@ -91,6 +92,11 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         print_results(console, application, configured.configurations)
         _succeeded(promotion)
         _succeeded(report)
+    _end_with(bad_notes)
+
+
+def _end_with(bad_notes: Sequence[str]) -> None:
+    """Report the notes that could not be indexed, if any."""
     if bad_notes:
         raise RagError("\n".join(bad_notes))
 

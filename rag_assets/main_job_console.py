@@ -1,5 +1,6 @@
 """The console output of the main job: progress read from the database, and the results."""
 
+import json
 import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from rag_resources.application import Application
+from rag_resources.cli.output import say
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_table
@@ -77,6 +79,23 @@ def progress_bars(
             finished.set()
             watcher.join()
             refresh()
+
+
+def tell_how_to_evaluate() -> None:
+    """Say that the notes can be searched, and how to write questions to evaluate with."""
+    say(Message.INDEXED_WITHOUT_GOLDEN)
+    say(Message.INDEXED_HOW_TO_ASK)
+    say(json.dumps({"entries": [_EXAMPLE]}, ensure_ascii=False, indent=1))
+
+
+_EXAMPLE = {
+    "query": str(Message.EXAMPLE_QUESTION),
+    "relevantNotes": ["2025-04-29-apagon"],
+    "expectedAnswer": str(Message.EXAMPLE_ANSWER),
+    "category": "factual",
+    "difficulty": 2,
+}
+"""A question of the sample, as a golden file has it."""
 
 
 def print_results(

@@ -79,6 +79,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         "kept_questions": ([entry.query for entry in imported.kept], Message.GOLDEN_KEPT),
         "left_out_questions": (imported.deleted, Message.GOLDEN_LEFT_OUT),
         "orphaned_questions": (imported.orphaned, Message.GOLDEN_ORPHANED),
+        "draft_questions": (imported.drafts, Message.GOLDEN_DRAFTS),
     }
     return {
         "inserted": counts[Operation.INSERT],
@@ -87,6 +88,7 @@ def _changes_metadata(imported: GoldenImport) -> dict[str, Any]:
         "kept": len(imported.kept),
         "left_out": len(imported.deleted),
         "orphaned": len(imported.orphaned),
+        "drafts": len(imported.drafts),
         **{
             name: dg.MetadataValue.md(
                 "\n".join(

@@ -12,6 +12,7 @@ from rag_resources.core.golden_drift import GoldenDrift
 from rag_resources.database.pool import Database
 from rag_resources.golden.editing import add_entry, delete_entries, find_entry, update_entry
 from rag_resources.golden.files import (
+    GoldenFile,
     export_golden,
     import_golden,
     import_rows,
@@ -114,7 +115,7 @@ class Golden:
         """
         return export_golden(self.database, path, moment=moment)
 
-    def read_file(self, path: Path) -> Sequence[GoldenEntry]:
+    def read_file(self, path: Path) -> GoldenFile:
         """Read a file and check it against the notes there are; nothing is stored.
 
         Raises:

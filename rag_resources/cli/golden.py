@@ -41,6 +41,7 @@ def import_file(
             (Message.GOLDEN_KEPT, [entry.query for entry in imported.kept]),
             (Message.GOLDEN_LEFT_OUT, imported.deleted),
             (Message.GOLDEN_ORPHANED, imported.orphaned),
+            (Message.GOLDEN_DRAFTS, imported.drafts),
         ):
             if queries:
                 note(message.format(count=len(queries)))
@@ -96,8 +97,10 @@ def export_file(
 def validate_file(path: GoldenFile) -> None:
     """Check a file against the stored notes."""
     with application() as opened:
-        entries = opened.golden.read_file(path)
-    say(Message.GOLDEN_VALID.format(count=len(entries), path=path))
+        read = opened.golden.read_file(path)
+    say(Message.GOLDEN_VALID.format(count=len(read.entries), path=path))
+    if read.drafts:
+        note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
 
 
 command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)

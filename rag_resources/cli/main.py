@@ -22,7 +22,9 @@ from rag_resources.cli import (
     fusion,
     golden,
     ingest,
+    init,
     key,
+    launch,
     migration,
     notes,
     promote,
@@ -62,6 +64,9 @@ def options(
     """Accept the global options; `main` reads them itself, before anything can fail."""
 
 
+command(app, "init", Message.HELP_INIT)(init.init)
+command(app, "run", Message.HELP_RUN_COMMAND)(launch.run)
+command(app, "ui", Message.HELP_UI_COMMAND)(launch.ui)
 command(app, "up", Message.HELP_UP)(server.up)
 command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)

@@ -21,7 +21,7 @@ from rag_resources.core.golden_places import (
 from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import printable, shown
-from rag_resources.core.text import is_blank, normalize_query
+from rag_resources.core.text import fold_question, is_blank, normalize_query
 
 CATEGORIES = ("factual", "causal", "temporal", "comparative", "multi-part")
 DIFFICULTIES = range(1, 6)
@@ -175,8 +175,11 @@ def _refuse_repeats(
     entry: GoldenEntry, position: int, first_seen: dict[str | UUID, int], reading: _Reading
 ) -> None:
     first = first_seen.setdefault(entry.normalized_query, position)
+    alike = first_seen.setdefault(f"\0{fold_question(entry.query)}", position)
     if first != position:
         reading.add(Message.GOLDEN_DUPLICATE.format(first=first))
+    elif alike != position:
+        reading.add(Message.GOLDEN_SAME_BUT_ACCENTS.format(first=alike))
     elif entry.golden_id:
         first = first_seen.setdefault(entry.golden_id, position)
         if first != position:

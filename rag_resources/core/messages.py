@@ -361,6 +361,8 @@ class Message:
     GOLDEN_ENTRY: Template
     GOLDEN_ENTRY_UNNAMED: Template
     GOLDEN_DUPLICATE: Template
+    GOLDEN_NO_NOTES_YET: Template
+    GOLDEN_SAME_BUT_ACCENTS: Template
     GOLDEN_DUPLICATE_ID: Template
     GOLDEN_REPEATED: Template
     GOLDEN_CANDIDATE: Template
@@ -703,12 +705,71 @@ class Message:
     PROGRESS_VECTORS: Template
     PROGRESS_WINDOWS: Template
     PROGRESS_EVALUATING: Template
-    INDEXED_WITHOUT_GOLDEN: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template
     RESULTS_PROMOTED: Template
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
+
+    # first_steps.toml
+    HELP_INIT: Template
+    HELP_INIT_FOLDER: Template
+    HELP_INIT_FIRST_MONTH: Template
+    HELP_INIT_HOME: Template
+    HELP_INIT_QUESTIONS: Template
+    HELP_INIT_DOCUMENTS: Template
+    HELP_INIT_YES: Template
+    HELP_INIT_FORCE: Template
+    HELP_INIT_DRY_RUN: Template
+    HELP_RUN_COMMAND: Template
+    HELP_UI_COMMAND: Template
+    RUN_NOT_STARTED: Template
+    INIT_TITLE: Template
+    INIT_FORMATS: Template
+    INIT_OTHER: Template
+    INIT_DATES: Template
+    INIT_DATES_RANGE: Template
+    INIT_UNDATED: Template
+    INIT_FIELDS: Template
+    INIT_LANGUAGES: Template
+    INIT_SIZES: Template
+    INIT_SIZES_RANGE: Template
+    INIT_MISSPELT: Template
+    INIT_LANGUAGE_OTHER: Template
+    INIT_NONE: Template
+    INIT_NO_SUFFIX: Template
+    UNDATED_TITLE: Template
+    UNDATED_FROM_NAME: Template
+    UNDATED_FROM_CHANGE: Template
+    UNDATED_MORE: Template
+    COLUMN_GIVEN_DATE: Template
+    INIT_ASK_FIRST_MONTH: Template
+    INIT_ASK_HOME: Template
+    INIT_ASK_QUESTIONS: Template
+    INIT_ASK_DOCUMENTS: Template
+    INIT_FIRST_MONTH: Template
+    INIT_QUESTIONS: Template
+    INIT_WRITTEN: Template
+    INIT_WRITTEN_QUESTIONS: Template
+    INIT_KEPT: Template
+    INIT_KEPT_LINES: Template
+    INIT_NEXT: Template
+    INIT_SAMPLE_HOME: Template
+    INIT_NOTHING: Template
+    DRAFT_QUERY: Template
+    DRAFT_HINT: Template
+    GOLDEN_DRAFTS: Template
+    ENV_HEADER: Template
+    ENV_HOME: Template
+    ENV_NOTES: Template
+    ENV_DOCUMENTS: Template
+    ENV_GOLDEN: Template
+    ENV_FIRST_MONTH: Template
+    ENV_LANGUAGE: Template
+    ENV_MODELS: Template
+    INDEXED_WITHOUT_GOLDEN: Template
+    EXAMPLE_ANSWER: Template
+    INDEXED_HOW_TO_ASK: Template
 
     # report.toml
     HELP_REPORT: Template

@@ -13,6 +13,8 @@ CHARS_PER_TOKEN = 4
 """Characters per token of the estimate that is used unless a model has its own tokenizer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
+_ACCENTS = re.compile("[\u0300-\u0302\u0308]")
+"""Grave, acute, circumflex and diaeresis; the tilde of ñ is not an accent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,12 @@ def normalize_query(query: str) -> str:
     """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", query).casefold())
     return _WHITE_SPACE.sub(" ", folded).strip()
+
+
+def fold_question(query: str) -> str:
+    """Return the normal form of a question without accents; ñ stays ñ."""
+    decomposed = unicodedata.normalize("NFD", normalize_query(query))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
 def content_sha256(text: str) -> bytes:

@@ -1,6 +1,8 @@
 """Imports and exports golden datasets as JSON and SQuAD files; the format is in `core.golden`."""
 
+import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.golden import GoldenEntry, parse_golden
 from rag_resources.core.golden_changes import GoldenChange, find_version
+from rag_resources.core.golden_drafts import without_drafts
 from rag_resources.core.golden_places import GoldenPlace
 from rag_resources.core.messages import Message
 from rag_resources.core.text import is_blank
@@ -26,25 +29,43 @@ from rag_resources.store.golden import (
     write_golden,
 )
 from rag_resources.store.golden_history import golden_versions
-from rag_resources.store.notes import find_note, note_content, note_id
+from rag_resources.store.notes import find_note, list_notes, note_content, note_id
 from rag_resources.store.tombstones import deleted_names
 
 SQUAD_DIFFICULTY = 3
 """SQuAD has no difficulty: every question gets the middle one."""
 
 
-def read_golden(database: Database, path: Path, *, tenant: str) -> list[GoldenEntry]:
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    """What a valid file of questions holds.
+
+    Attributes:
+        entries: Its questions.
+        drafts: Its drafts, which nobody has answered yet.
+    """
+
+    entries: list[GoldenEntry]
+    drafts: list[str]
+
+
+def read_golden(database: Database, path: Path, *, tenant: str) -> GoldenFile:
     """Read a file and validate it against the stored notes, without writing anything.
 
     Raises:
         InvalidSourceError: The file cannot be read.
-        InvalidGoldenDatasetError: Some entries are invalid (all are named), or there are none.
+        InvalidGoldenDatasetError: Some entries are invalid (all are named), there are none, or no
+            note is stored that they could name.
 
     Properties: 30, 31, 32, 33.
     """
-    raw = load_json(path)
+    raw, drafts = without_drafts(load_json(path))
     with database.transaction() as connection:
-        return _parse(connection, raw, str(path), tenant)
+        _, notes = list_notes(connection, tenant=tenant, limit=1)
+        if not notes:
+            raise InvalidGoldenDatasetError(Message.GOLDEN_NO_NOTES_YET.format(path=path), [])
+        entries = _parse(connection, raw, str(path), tenant, may_be_empty=bool(drafts))
+    return GoldenFile(entries, drafts)
 
 
 def import_golden(
@@ -99,10 +120,11 @@ def import_rows(
         origin: What the history names as the cause.
         replace: As `import_golden`.
     """
+    raw, drafts = without_drafts(raw)
     with database.transaction() as connection:
         raw, orphaned = _without_deleted_notes(connection, raw, tenant)
-        entries = _parse(connection, raw, name, tenant, may_be_empty=bool(orphaned))
-        return import_entries(
+        entries = _parse(connection, raw, name, tenant, may_be_empty=bool(orphaned or drafts))
+        imported = import_entries(
             connection,
             entries,
             source=source,
@@ -110,6 +132,7 @@ def import_rows(
             replace=replace,
             origin=origin,
         )
+    return dataclasses.replace(imported, drafts=drafts)
 
 
 def import_squad(

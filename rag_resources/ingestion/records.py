@@ -22,10 +22,30 @@ from rag_resources.ingestion.timestamps import leading_date, parse_timestamp
 
 ID_FIELDS = ("id", "external_id", "externalId")
 CONTENT_FIELDS = ("content", "text", "body")
-CREATED_AT_FIELDS = ("created_at", "createdAt")
+CREATED_AT_FIELDS = ("created_at", "createdAt", "date", "fecha")
 EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
 TITLE_FIELDS = ("title",)
 TAGS_FIELDS = ("tags",)
+KNOWN_FIELDS = (
+    *ID_FIELDS,
+    *CONTENT_FIELDS,
+    *CREATED_AT_FIELDS,
+    *EXPIRES_AT_FIELDS,
+    *TITLE_FIELDS,
+    *TAGS_FIELDS,
+)
+LIKE_KNOWN_FIELDS = {
+    "titulo": "title",
+    "título": "title",
+    "etiquetas": "tags",
+    "creado": "fecha",
+    "created": "date",
+    "caduca": "expires_at",
+    "texto": "content",
+    "contenido": "content",
+    "identificador": "id",
+}
+"""Names that people write for them; they stay metadata, and `rag init` says so."""
 
 # Both are keys of database indexes, whose entries are limited to a third of a page (2,704 bytes).
 MAX_ID_BYTES = 1024

@@ -48,12 +48,14 @@ class GoldenImport:
             stay as they are.
         deleted: Questions of the file that a person deleted; they do not come back.
         orphaned: Questions of the file that name a deleted note; they stay as they are, or out.
+        drafts: Questions of the file that nobody has answered yet; they stay out.
     """
 
     changes: list[GoldenChange]
     kept: list[GoldenEntry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     orphaned: list[str] = field(default_factory=list)
+    drafts: list[str] = field(default_factory=list)
 
 
 def list_golden(connection: Connection) -> list[GoldenEntry]:

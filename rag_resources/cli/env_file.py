@@ -1,0 +1,52 @@
+"""The `.env` file that `rag init` writes: its lines, and how they differ from those of another."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from rag_resources.core.messages import Message
+
+ENV_FILE = Path(".env")
+_PLAIN = re.compile(r"[\w./:@+=,-]*")
+
+_COMMENTS = {
+    "RAG_HOME": Message.ENV_HOME,
+    "NOTES_SOURCE": Message.ENV_NOTES,
+    "DOCUMENTS_SOURCE": Message.ENV_DOCUMENTS,
+    "GOLDEN_SOURCE": Message.ENV_GOLDEN,
+    "FIRST_MONTH": Message.ENV_FIRST_MONTH,
+}
+
+
+def env_lines(values: Mapping[str, str]) -> list[str]:
+    """Return the lines of a commented file that sets these variables."""
+    lines = [f"# {Message.ENV_HEADER}"]
+    for name, value in values.items():
+        lines += ["", f"# {_COMMENTS[name]}", assignment(name, value)]
+    lines += ["", f"# {Message.ENV_LANGUAGE}", "# ANSWER_LANGUAGE=es"]
+    lines += ["", f"# {Message.ENV_MODELS}", "# OLLAMA_HOST=http://127.0.0.1:11434"]
+    return [*lines, "# LLM_MODEL=ollama:llama3.2"]
+
+
+def assignment(name: str, value: str) -> str:
+    """Return a line that sets a variable to exactly this value."""
+    if _PLAIN.fullmatch(value):
+        return f"{name}={value}"
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{name}='{quoted}'"
+
+
+def present_values(file: Path = ENV_FILE) -> dict[str, str | None]:
+    """Return the variables of a file; none if there is no such file, or it is not text."""
+    try:
+        return dotenv_values(file)
+    except UnicodeDecodeError:
+        return {}
+
+
+def differing(values: Mapping[str, str], file: Path = ENV_FILE) -> list[str]:
+    """Return the lines that a file lacks, or has with another value."""
+    present = present_values(file)
+    return [assignment(name, value) for name, value in values.items() if present.get(name) != value]

@@ -1,0 +1,42 @@
+"""`rag run` and `rag ui`: hand over to the programs of `rag_assets`, which need Dagster."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from rag_resources.cli.content_settings import AcceptOption
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+
+PROGRAM = "rag_assets"
+
+
+def run(
+    sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
+    accept_settings: AcceptOption = False,
+) -> None:
+    """Become the main job."""
+    flags = {"--sample": sample, "--accept-settings": accept_settings}
+    _become("run", *(flag for flag, given in flags.items() if given))
+
+
+def ui() -> None:
+    """Become Dagster's webserver and daemon."""
+    _become("ui")
+
+
+def _become(*arguments: str) -> None:
+    """Replace this process, so that signals and the exit code are those of the program.
+
+    Raises:
+        RagError: It cannot be started.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execv(sys.executable, [sys.executable, "-m", PROGRAM, *arguments])  # noqa: S606 - our own program
+    except OSError as error:
+        message = Message.RUN_NOT_STARTED.format(program=sys.executable, reason=error.strerror)
+        raise RagError(message) from error

@@ -1,0 +1,123 @@
+"""What a look at a folder of notes found, for people and as JSON."""
+
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rag_resources.cli.env_file import assignment
+from rag_resources.cli.output import console, say, table, warn
+from rag_resources.core.messages import Message
+from rag_resources.core.similar import nearest
+
+if TYPE_CHECKING:
+    from rag_resources.core.types import RejectedRecord
+    from rag_resources.ingestion.survey import Survey, Undated
+
+SHOWN = 20
+
+
+def show_survey(folder: Path, found: "Survey") -> None:
+    """Show what a folder holds: what would be read, what not and why, and with which dates."""
+    say(Message.INIT_TITLE.format(path=folder, notes=found.notes, rejected=found.rejected_count))
+    rows = [
+        (Message.INIT_FORMATS, _counted(found.read)),
+        (Message.INIT_OTHER, _counted(found.other)),
+    ]
+    if found.notes:
+        days = [each.created_at for each in found.openings]
+        dates = Message.INIT_DATES_RANGE.format(
+            first=min(days), last=max(days), months=len(found.months)
+        )
+        sizes = Message.INIT_SIZES_RANGE.format(
+            least=min(found.sizes), most=max(found.sizes), median=round(median(found.sizes))
+        )
+        rows += [
+            (Message.INIT_DATES, dates),
+            (Message.INIT_UNDATED, str(len(found.undated))),
+            (Message.INIT_FIELDS, _counted(found.fields)),
+            (Message.INIT_LANGUAGES, _counted(found.languages)),
+            (Message.INIT_SIZES, sizes),
+        ]
+    console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
+    show_rejected(found.rejected, found.rejected_count)
+    show_undated(found.undated)
+    for name, meant in _misspelt(found.fields).items():
+        warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
+    if found.languages and found.languages["es"] * 2 < found.languages.total():
+        warn(Message.INIT_LANGUAGE_OTHER)
+
+
+def show_rejected(rejected: "list[RejectedRecord]", count: int) -> None:
+    """Show the first rejected records with their reasons, and count the others."""
+    if not rejected:
+        return
+    columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
+    rows = [(item.location, item.reason) for item in rejected[:SHOWN]]
+    title = Message.REJECTED_TITLE.format(count=count)
+    console().print(table(columns, rows, title=title, prose=True))
+    if count > len(rows):
+        say(Message.REJECTED_MORE.format(count=count - len(rows)))
+
+
+def show_undated(undated: "list[Undated]") -> None:
+    """Show the first notes without a date, and the date that each gets."""
+    if not undated:
+        return
+    columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
+    rows = [(item.location, given_date(item)) for item in undated[:SHOWN]]
+    title = Message.UNDATED_TITLE.format(count=len(undated))
+    console().print(table(columns, rows, title=title, prose=True))
+    if len(undated) > len(rows):
+        say(Message.UNDATED_MORE.format(count=len(undated) - len(rows)))
+
+
+def given_date(undated: "Undated") -> str:
+    """Say which date a note without one gets, and where that is from."""
+    message = Message.UNDATED_FROM_NAME if undated.from_name else Message.UNDATED_FROM_CHANGE
+    return message.format(date=undated.created_at)
+
+
+def _misspelt(fields: Counter[str]) -> dict[str, str]:
+    """Return the fields that are nearly those that are read, and which they meant."""
+    from rag_resources.ingestion.records import KNOWN_FIELDS, LIKE_KNOWN_FIELDS
+
+    meant = {name: LIKE_KNOWN_FIELDS.get(name.casefold(), "") for name in fields}
+    return {name: found for name in fields if (found := meant[name] or nearest(name, KNOWN_FIELDS))}
+
+
+def _counted(counts: Counter[str]) -> str:
+    named = [
+        f"{name or Message.INIT_NO_SUFFIX} ({count})" for name, count in counts.most_common(SHOWN)
+    ]
+    return ", ".join(named) or Message.INIT_NONE
+
+
+def survey_json(
+    folder: Path, found: "Survey", values: dict[str, str], written: list[Path]
+) -> dict[str, Any]:
+    """Return a survey, the settings made of it and the files written, as JSON."""
+    return {
+        "folder": str(folder),
+        "notes": found.notes,
+        "files": dict(found.read),
+        "otherFiles": dict(found.other),
+        "months": dict(sorted(found.months.items())),
+        "fields": dict(found.fields),
+        "languages": dict(found.languages),
+        "rejected": found.rejected_count,
+        "rejections": [
+            {"location": item.location, "reason": item.reason} for item in found.rejected
+        ],
+        "undated": [
+            {
+                "location": item.location,
+                "createdAt": item.created_at.isoformat(),
+                "from": "fileName" if item.from_name else "fileModified",
+            }
+            for item in found.undated
+        ],
+        "settings": values,
+        "env": [assignment(name, value) for name, value in values.items()],
+        "written": [str(path) for path in written],
+    }

@@ -1,0 +1,136 @@
+"""Looks through a folder of notes before anything is stored: what would be read, and what not.
+
+It opens no database. `cli.init` makes the first settings and drafts of questions of it.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+
+from rag_resources.core.golden_drafts import NoteOpening
+from rag_resources.core.rules import word_rules
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.ingest import NAMED_REJECTIONS
+from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
+from rag_resources.languages.files import LANGUAGES
+
+OPENING_CHARS = 1_000
+"""Characters of each note that are kept: for its language and its draft."""
+_LEAST_WORDS = 5
+"""A text with fewer stop words of any language says nothing about its language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undated:
+    """A note without a date of its own, and the date that it gets instead.
+
+    Attributes:
+        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
+    """
+
+    location: str
+    created_at: datetime
+    from_name: bool
+
+
+@dataclass
+class Survey:
+    """What a folder or file holds.
+
+    Attributes:
+        read: Number of files by suffix that notes are read from.
+        other: Number of the other files, by suffix (in lower case; empty: none).
+        notes: Number of notes that would be stored.
+        rejected: The first `NAMED_REJECTIONS` records that would not, with the reasons.
+        rejected_count: Number of all of them.
+        undated: The notes without a date.
+        fields: How many notes have each further field, which becomes metadata.
+        months: Notes by `YYYY-MM` (UTC).
+        languages: Notes by language, where it can be told.
+        sizes: Characters of each note.
+        openings: Of each note, for drafts of questions.
+    """
+
+    read: Counter[str] = field(default_factory=Counter)
+    other: Counter[str] = field(default_factory=Counter)
+    notes: int = 0
+    rejected: list[RejectedRecord] = field(default_factory=list)
+    rejected_count: int = 0
+    undated: list[Undated] = field(default_factory=list)
+    fields: Counter[str] = field(default_factory=Counter)
+    months: Counter[str] = field(default_factory=Counter)
+    languages: Counter[str] = field(default_factory=Counter)
+    sizes: list[int] = field(default_factory=list)
+    openings: list[NoteOpening] = field(default_factory=list)
+
+    @property
+    def first_month(self) -> str:
+        """The month of the oldest note; empty without notes."""
+        return min(self.months, default="")
+
+
+def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
+    """Read a folder or file of notes as an ingestion would, and store nothing.
+
+    Raises:
+        InvalidSourceError: It does not exist, cannot be read, or is a file of an unknown format.
+    """
+    records = iter_source(path, options=options)
+    found = Survey()
+    for name in _file_names(path):
+        suffix = PurePath(name).suffix.lower()
+        (found.read if suffix in READERS else found.other)[suffix] += 1
+    for record in records:
+        if isinstance(record, RejectedRecord):
+            found.rejected_count += 1
+            if len(found.rejected) < NAMED_REJECTIONS:
+                found.rejected.append(record)
+        else:
+            _add(found, record)
+    return found
+
+
+def likely_language(text: str) -> str:
+    """Return the language whose stop words a text has most of; empty if it has hardly any."""
+    words = [word.strip(".,;:¿?¡!«»\"'()") for word in text.casefold().split()]
+    counts = {
+        language: sum(word in stop for word in words) for language, stop in _stop_words().items()
+    }
+    best = max(LANGUAGES, key=lambda language: counts[language])
+    return best if counts[best] >= _LEAST_WORDS else ""
+
+
+def _stop_words() -> dict[str, frozenset[str]]:
+    return {language: frozenset(word_rules(language).stop.split()) for language in LANGUAGES}
+
+
+def _add(found: Survey, record: NoteRecord) -> None:
+    found.notes += 1
+    created_at = record.created_at.astimezone(UTC)
+    found.months[f"{created_at:%Y-%m}"] += 1
+    found.sizes.append(len(record.content))
+    origin = record.metadata.get("createdAtOrigin")
+    if origin:
+        found.undated.append(Undated(record.location, created_at, origin == "file_name"))
+    found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
+    opening = record.content[:OPENING_CHARS]
+    if language := likely_language(opening):
+        found.languages[language] += 1
+    found.openings.append(NoteOpening(record.external_id, record.title, opening, created_at))
+
+
+_OWN_FIELDS = {"createdAtOrigin", "expiresAt", "nulCharactersRemoved"}
+"""Metadata that the product itself adds."""
+
+
+def _file_names(path: Path) -> Iterator[str]:
+    """Yield the names of the files at a path, without hidden ones."""
+    if not path.is_dir():
+        yield path.name
+        return
+    for _, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (name for name in names if not name.startswith("."))

@@ -1,0 +1,163 @@
+"""`rag init`: what a folder of notes holds, and the first settings and questions made of it."""
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from dotenv import dotenv_values
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_resources.cli import launch
+from rag_resources.cli.env_file import assignment
+from rag_resources.core.golden_drafts import NoteOpening, choose_notes, draft, without_drafts
+from rag_resources.core.messages import Message
+from rag_resources.ingestion.survey import likely_language, survey
+from rag_resources.settings import load_settings
+from tests.command_line import Outcome, call_rag, isolate
+
+Rag = Callable[..., Outcome]
+SPANISH = "Hoy he estado en la huerta de la abuela y no había agua porque se rompió la acequia."
+
+
+@pytest.fixture
+def rag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Rag:
+    """Call `rag` in an empty folder, without a home."""
+    isolate(monkeypatch, tmp_path)
+    monkeypatch.delenv("RAG_HOME")
+    return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three good notes, one of them without a date, two bad ones, a document and a picture."""
+    notes = tmp_path / "mis notas"
+    notes.mkdir()
+    (notes / "a.md").write_text(f"---\ntitle: La acequia\nfecha: 2025-01-10\n---\n{SPANISH}\n")
+    (notes / "b.md").write_text(f"---\ndate: 2025-03-02\ntitulo: El local\n---\n{SPANISH}\n")
+    (notes / "c.txt").write_text(f"{SPANISH}\n")
+    (notes / "mala.md").write_text("---\nfecha: ayer\n---\nTexto.\n")
+    (notes / "latin.md").write_bytes("Canción".encode("latin-1"))
+    (notes / "plan.pdf").write_bytes(b"%PDF-1.4")
+    (notes / "foto.jpg").write_bytes(b"")
+    return notes
+
+
+def test_it_writes_settings_and_drafts_and_starts_nothing(
+    rag: Rag, folder: Path, tmp_path: Path
+) -> None:
+    done = rag("init", folder)
+    assert done.code == 0, done.err
+    assert {path.name for path in tmp_path.iterdir()} == {folder.name, ".env", "preguntas.json"}
+    settings = load_settings()
+    assert settings.notes_source == folder
+    assert settings.golden_source == tmp_path / "preguntas.json"
+    assert settings.first_month == "2025-01"
+    rows = json.loads((tmp_path / "preguntas.json").read_text())["entries"]
+    assert sorted(row["relevantNotes"][0] for row in rows) == ["a", "b", "c"]
+    for said in ("latin.md", "fecha: «ayer» no es una fecha", ".pdf (1)", Message.INIT_NEXT):
+        assert said in done.out
+    assert Message.INIT_MISSPELT.format(name="titulo", meant="title") in done.err
+
+
+def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folder: Path) -> None:
+    done = rag("init", folder, "--dry-run")
+    modified = datetime.fromtimestamp((folder / "c.txt").stat().st_mtime, UTC)
+    assert Message.UNDATED_FROM_CHANGE.format(date=modified) in done.out
+    [undated] = rag("init", folder, "--dry-run", "--json").json["undated"]
+    assert (undated["location"], undated["from"]) == ("c.txt", "fileModified")
+
+
+def test_it_replaces_nothing_unasked(rag: Rag, folder: Path, tmp_path: Path) -> None:
+    """It says what differs; with --force the former file stays beside the new one."""
+    env = tmp_path / ".env"
+    env.write_text("RAG_HOME=mi-estado\nFIRST_MONTH=2020-01\n")
+    done = rag("init", folder)
+    assert done.code == 0
+    assert env.read_text() == "RAG_HOME=mi-estado\nFIRST_MONTH=2020-01\n"
+    assert "FIRST_MONTH=2025-01" in done.err
+    assert "RAG_HOME" not in done.err
+    assert rag("init", folder, "--force").code == 0
+    assert dotenv_values(env)["FIRST_MONTH"] == "2025-01"
+    assert (tmp_path / ".env.anterior").read_text().endswith("2020-01\n")
+
+
+def test_notes_get_a_home_of_their_own_beside_the_sample(
+    rag: Rag, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".rag").mkdir()
+    assert rag("init", folder).code == 0
+    assert dotenv_values(tmp_path / ".env")["RAG_HOME"] == ".rag-notas"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nada"], "No existe la carpeta"),
+        (["mis notas", "--first-month", "2025-13"], "2025-13"),
+        (["mis notas", "--questions", "-1"], "-1"),
+        (["vacia"], "No hay notas que leer"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    rag: Rag, folder: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "vacia").mkdir()
+    done = rag("init", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / ".env").exists()
+
+
+def test_run_becomes_the_main_job(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same process: signals and exit code are those of the main job."""
+    called: list[list[str]] = []
+    monkeypatch.setattr(launch.os, "execv", lambda _, arguments: called.append(arguments))
+    assert rag("run", "--accept-settings").code == 0
+    assert called == [[sys.executable, "-m", "rag_assets", "run", "--accept-settings"]]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=30))
+def test_any_path_can_be_written_into_the_file(value: str) -> None:
+    from io import StringIO
+
+    found = dotenv_values(stream=StringIO(assignment("NOTES_SOURCE", value)), interpolate=False)
+    assert found == {"NOTES_SOURCE": value}
+
+
+def test_drafts_spread_over_the_months() -> None:
+    notes = [
+        NoteOpening(f"{month}-{i}", "", "x" * i, datetime(2025, month, 1, tzinfo=UTC))
+        for month in (1, 2, 3)
+        for i in range(5)
+    ]
+    chosen = choose_notes(notes, 6)
+    assert [note.created_at.month for note in chosen] == [1, 2, 3, 1, 2, 3]
+    assert choose_notes(notes[::-1], 6) == chosen
+
+
+def test_a_draft_counts_once_it_has_an_answer() -> None:
+    """Until then it is left out; afterwards its tag is."""
+    note = NoteOpening("a", "La acequia", SPANISH, datetime(2025, 1, 1, tzinfo=UTC))
+    empty, answered = draft(note), {**draft(note), "expectedAnswer": "Se rompió."}
+    rows, drafts = without_drafts({"entries": [empty, answered, {"query": "otra"}, 7]})
+    assert drafts == [empty["query"]]
+    assert rows == [{**answered, "tags": []}, {"query": "otra"}, 7]
+
+
+def test_the_language_of_a_note_is_told_by_its_small_words() -> None:
+    assert likely_language(SPANISH) == "es"
+    assert likely_language("The dog was in the garden because it was too hot for him.") == "en"
+    assert likely_language("Il n'y avait pas de pain dans la maison et nous sommes sortis.") == "fr"
+    assert likely_language("Lorem 1234") == ""
+
+
+def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
+    found = survey(folder)
+    assert (found.notes, found.rejected_count) == (3, 2)
+    assert found.read == {".md": 4, ".txt": 1}
+    assert found.other == {".pdf": 1, ".jpg": 1}
+    assert found.fields == {"titulo": 1}
