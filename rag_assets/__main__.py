@@ -1,8 +1,9 @@
-"""`python -m rag_assets run|ui`: the main job, and Dagster's webserver and daemon."""
+"""`python -m rag_assets run|ui|worker`: the main job; webserver and daemon; a worker of a fleet."""
 
 import logging
 import os
 import sys
+from importlib.util import find_spec
 from typing import Annotated, Any, TextIO, cast
 
 import typer
@@ -11,6 +12,7 @@ from rag_resources.cli.content_settings import AcceptOption
 from rag_resources.cli.output import note, warn
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
 from rag_resources.logs import log_to_stderr
@@ -49,10 +51,27 @@ def ui() -> None:
     raise typer.Exit(serve(settings))
 
 
-def _prepare(settings: Settings, *, migrating: bool) -> None:
+@command(app, "worker", Message.HELP_WORKER)
+def worker(
+    runs: Annotated[int, typer.Option("--runs", min=1, max=64, help=Message.HELP_WORKER_RUNS)] = 1,
+) -> None:
+    """Execute the runs that Celery distributes until interrupted."""
+    settings = load_settings()
+    if settings.celery_broker_url is None:
+        raise InvalidParameterError(Message.WORKER_BROKER)
+    if find_spec("dagster_celery") is None:
+        raise InvalidParameterError(Message.WORKER_PACKAGES)
+    _prepare(settings, migrating=False, ends_dead_runs=False)
+    from rag_assets.runs.celery_worker import work
+
+    note(Message.WORKER_SERVING.format(runs=runs))
+    work(runs=runs)
+
+
+def _prepare(settings: Settings, *, migrating: bool, ends_dead_runs: bool = True) -> None:
     from rag_assets.instance import prepare
 
-    for notice in prepare(settings, migrating=migrating):
+    for notice in prepare(settings, migrating=migrating, ends_dead_runs=ends_dead_runs):
         note(notice)
     # From here on, also for webserver, daemon and their runs: Dagster's logs may quote notes. Not
     # before: root's embedded server runs as another user, who must be able to enter the home.

@@ -22,7 +22,9 @@ home may hold a user's own files, too."""
 WORKSPACE = packaged("rag_assets", "workspace.yaml")
 
 
-def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
+def prepare(
+    settings: Settings, *, migrating: bool = False, ends_dead_runs: bool = True
+) -> list[str]:
     """Start everything that webserver, daemon and runs need, and set the environment for it.
 
     The instance is created here, once, because webserver and daemon that start together on a new
@@ -32,6 +34,8 @@ def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
         settings: Of this process and those it starts.
         migrating: Whether to migrate the application's schema; otherwise a schema of another
             version is refused.
+        ends_dead_runs: Whether to end runs that no process executes. Only those who know the
+            launcher of the runs can tell; a worker may not.
 
     Returns:
         Messages for the user, in Spanish.
@@ -51,12 +55,15 @@ def prepare(settings: Settings, *, migrating: bool = False) -> list[str]:
     os.environ["RAG_HOME"] = str(home)
     os.environ["DAGSTER_HOME"] = str(settings.instance_folder)
     os.environ["DAGSTER_PG_URL"] = dagster_url(settings)
+    if settings.celery_broker_url:
+        os.environ["CELERY_BROKER_URL"] = settings.celery_broker_url.get_secret_value()
     with (
         FileLock(home / "dagster.lock", timeout=120, mode=PRIVATE),
         dg.DagsterInstance.get() as instance,
     ):
         _initialise_pools(instance)
-        end_dead_runs(instance)
+        if ends_dead_runs:
+            end_dead_runs(instance)
     return notices
 
 

@@ -137,6 +137,7 @@ class Settings(BaseSettings):
         answer_unsupported: What becomes of a sentence of a language model that its sources do not
             say: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
+        celery_broker_url: Redis of a fleet's Celery, which the instance file names by this setting.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
         windows: How chunks are cut into windows; set `WINDOWS__SENTENCES` and `WINDOWS__STRIDE`.
         rag_configurations: An additional folder of retrieval configurations.
@@ -200,6 +201,9 @@ class Settings(BaseSettings):
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
     answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
+    celery_broker_url: Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)] = (
+        None
+    )
     chunking: ChunkingConfig = ChunkingConfig()
     windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()

@@ -13,10 +13,7 @@ from dagster._grpc.client import DagsterGrpcClient
 from dagster._grpc.types import GetCurrentRunsResult
 from dagster._serdes import deserialize_value
 
-from rag_assets.runs.liveness import takes_lock
-from rag_resources.database.locate import database_url
-from rag_resources.database.run_lock import held_run_locks
-from rag_resources.settings import load_settings
+from rag_assets.runs.liveness import lock_health
 
 _PROCESS = re.compile(r"Started process for run \(pid: (\d+)\)")
 
@@ -40,10 +37,7 @@ class LocalRunLauncher(DefaultRunLauncher):
         Raises:
             DatabaseUnavailableError: The lock of the run cannot be checked now.
         """
-        if takes_lock(run):
-            held = held_run_locks(database_url(load_settings()), [run.run_id])
-            return CheckRunHealthResult(WorkerStatus.RUNNING if held else WorkerStatus.NOT_FOUND)
-        return self._check_start(run)
+        return lock_health(run) or self._check_start(run)
 
     def _check_start(self, run: DagsterRun) -> CheckRunHealthResult:
         """Check a run that has not reached its executor yet, and so holds no lock."""

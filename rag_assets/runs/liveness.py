@@ -14,13 +14,13 @@ from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
 from dagster._core.executor.in_process import InProcessExecutor
-from dagster._core.launcher.base import WorkerStatus
+from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import database_url
-from rag_resources.database.run_lock import hold_run_lock, release_run_lock
-from rag_resources.settings import Settings
+from rag_resources.database.run_lock import held_run_locks, hold_run_lock, release_run_lock
+from rag_resources.settings import Settings, load_settings
 
 RUN_LOCK = ".dagster/run_lock"
 """Tag of a run that takes its lock. The value is the run's id, because re-executions copy tags."""
@@ -32,6 +32,20 @@ START_PATIENCE = timedelta(seconds=30)
 def takes_lock(run: DagsterRun) -> bool:
     """Whether a run holds its lock as long as its process lives."""
     return run.tags.get(RUN_LOCK) == run.run_id
+
+
+def lock_health(run: DagsterRun) -> CheckRunHealthResult | None:
+    """Return whether a run lives, by its lock; None if it has not taken it yet.
+
+    This is the same for every launcher, wherever the run is executed.
+
+    Raises:
+        DatabaseUnavailableError: The lock cannot be looked up now.
+    """
+    if not takes_lock(run):
+        return None
+    held = held_run_locks(database_url(load_settings()), [run.run_id])
+    return CheckRunHealthResult(WorkerStatus.RUNNING if held else WorkerStatus.NOT_FOUND)
 
 
 @contextmanager
@@ -86,8 +100,9 @@ def locked_executor(settings: Settings) -> dg.ExecutorDefinition:
 def end_dead_runs(instance: DagsterInstance) -> list[str]:
     """Mark runs as failed if no process executes them, which frees their pools.
 
-    The daemon does so for runs that have started. This function is for processes without a daemon,
-    and for runs whose process died before they started.
+    Those that a person canceled are marked as canceled. The daemon does this for runs that have
+    started. This function is for processes without a daemon, and for runs whose process died
+    before they started.
 
     Returns:
         The ids of those runs.
@@ -107,6 +122,9 @@ def end_dead_runs(instance: DagsterInstance) -> list[str]:
         # A run that ended since it was listed released its lock after its end was stored.
         now = instance.get_run_by_id(run.run_id)
         if now and now.status is run.status:
-            instance.report_run_failed(run, Message.RUN_DEAD)
+            if run.status is DagsterRunStatus.CANCELING:
+                instance.report_run_canceled(run)
+            else:
+                instance.report_run_failed(run, Message.RUN_DEAD)
             ended.append(run.run_id)
     return ended

@@ -697,6 +697,12 @@ class Message:
     HELP_ASSETS: Template
     HELP_RUN: Template
     HELP_UI: Template
+    HELP_WORKER: Template
+    HELP_WORKER_RUNS: Template
+    WORKER_PACKAGES: Template
+    WORKER_LAUNCHER: Template
+    WORKER_BROKER: Template
+    WORKER_SERVING: Template
     UI_SERVING: Template
     UI_PORT_TAKEN: Template
     PROGRESS_NOTES: Template

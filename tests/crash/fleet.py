@@ -1,0 +1,197 @@
+"""A fleet: webserver and daemon, Celery's Redis, and workers that are killed at random moments.
+
+`python -m tests.crash.fleet --kills 20` kills workers in backfills and compares the end state.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_assets.keys import CHUNKS, embeddings_key
+from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
+from tests.crash.content import Content, differences
+from tests.crash.product import MONTHS, ROOT, Product
+from tests.dagster.dagster_ui import eventually, members
+from tests.redis_server import RedisServer
+
+MODEL = "use_multilingual"
+ASSETS = (CHUNKS, embeddings_key(MODEL))
+RECOVERED_S = 60.0
+_BEFORE = "before_backfill"
+_FORGET = (
+    "DELETE FROM chunks",
+    "UPDATE notes SET chunked_at = NULL, chunking_hash = NULL",
+    "DELETE FROM migration_batches",
+)
+_POLL_S = 0.2
+
+
+class Fleet(Product):
+    """A product whose runs are executed by Celery workers, each with a home of its own.
+
+    Args:
+        folder: For everything.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.redis = RedisServer(folder)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self, workers: int) -> None:
+        """Start the databases, Redis, workers, webserver and daemon, in this order."""
+        self.server.up()
+        for name in (APPLICATION_DATABASE, DAGSTER_DATABASE):
+            self.server.ensure_database(name)
+        self.redis.start()
+        dagster = self.server.dsn(DAGSTER_DATABASE).partition("://")[2]
+        self.environment |= {
+            "DATABASE_URL": self.server.dsn(APPLICATION_DATABASE),
+            "DAGSTER_PG_URL": f"postgresql://{dagster}",
+            "CELERY_BROKER_URL": self.redis.url,
+            "FILES_URL": (self.folder / "files").as_uri(),
+            "EMBEDDING_MODELS": MODEL,
+        }
+        self._instance_file(self.home)
+        with self.log.open("a") as log:
+            assert self.command("run", log).wait() == 0, self.log.read_text()[-3000:]
+        for _ in range(workers):
+            self.start_worker()
+        self.start_ui()
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """Start one more worker."""
+        home = self.folder / f"worker_{len(self.workers)}"
+        self._instance_file(home)
+        with self.log.open("a") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "rag_assets", "worker"],
+                env={**self.environment, "RAG_HOME": str(home)},
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._sessions.append(worker.pid)
+        self.workers.append(worker)
+        return worker
+
+    def kill_worker(self, worker: subprocess.Popen[bytes]) -> bool:
+        """Kill a worker with the runs that it executes; return whether it executed any."""
+        processes = members(worker.pid)
+        for process in processes:
+            process.kill()
+        worker.wait()
+        return len(processes) > 1
+
+    def stop(self) -> None:
+        """End all."""
+        self.stop_ui()
+        self._kill_sessions()
+        self.redis.kill()
+
+    @staticmethod
+    def _instance_file(home: Path) -> None:
+        folder = home / "dagster"
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / "deploy" / "celery" / "dagster.yaml", folder / "dagster.yaml")
+
+
+@dataclass
+class Kill:
+    """A worker that was killed.
+
+    Attributes:
+        moment_s: After the backfill began.
+        executed: Whether it executed a run then.
+        recovered_s: Until no run of it was in progress any more; None: not in time.
+        problems: What was wrong in the end.
+    """
+
+    moment_s: float
+    executed: bool
+    recovered_s: float | None
+    problems: list[str] = field(default_factory=list)
+
+
+def backfill(fleet: Fleet, months: Sequence[str] = MONTHS) -> None:
+    """Do the chunking and embedding of all months again, from the UI, and wait until it begins."""
+    last = fleet.last_run()
+    fleet.ui.launch_backfill(ASSETS, months)
+    eventually(lambda: fleet.last_run() != last)
+
+
+def undisturbed(fleet: Fleet) -> tuple[Content, float]:
+    """Do the work once and keep the state before it; return the end state and its seconds."""
+    fleet.automate(False)
+    assert fleet.wait_until_idle() == []
+    fleet.change(_FORGET)
+    fleet.save(APPLICATION_DATABASE, _BEFORE)
+    backfill(fleet)
+    started = time.monotonic()
+    assert fleet.wait_until_idle() == []
+    return fleet.content(), time.monotonic() - started
+
+
+def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
+    """Kill the worker that executes a run at a moment of the backfill, and see what becomes."""
+    fleet.wait_until_idle()
+    fleet.restore(APPLICATION_DATABASE, _BEFORE)
+    backfill(fleet)
+    time.sleep(moment_s)
+    alive = [worker for worker in fleet.workers if worker.poll() is None]
+    victim = max(alive, key=lambda worker: len(members(worker.pid)))
+    executed = fleet.kill_worker(victim)
+    killed = time.monotonic()
+    fleet.start_worker()
+    while fleet.dead_runs() and time.monotonic() - killed < 2 * RECOVERED_S:
+        time.sleep(_POLL_S)
+    recovered_s = time.monotonic() - killed
+    problems = [f"still there: {left}" for left in fleet.wait_until_idle()]
+    if recovered_s > RECOVERED_S:
+        problems.append(f"recovered after {recovered_s:.0f} s")
+    problems += differences(fleet.content(), wanted)
+    return Kill(moment_s, executed, recovered_s, problems)
+
+
+def main() -> int:
+    """Kill workers; 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.crash.fleet", description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    os.umask(0o022)
+    wrong = 0
+    with tempfile.TemporaryDirectory(prefix="rag-fleet-") as folder:
+        Path(folder).chmod(0o755)
+        with Fleet(Path(folder)) as fleet:
+            try:
+                fleet.start(arguments.workers)
+                wanted, seconds = undisturbed(fleet)
+                sys.stdout.write(f"undisturbed: {seconds:.0f} s\n")
+                chance = random.Random(arguments.seed)
+                for number in range(1, arguments.kills + 1):
+                    kill = kill_during(fleet, chance.random() * seconds, wanted)
+                    sys.stdout.write(f"{number}. {kill}\n")
+                    sys.stdout.flush()
+                    wrong += bool(kill.problems)
+            finally:
+                sys.stdout.write(
+                    fleet.log.read_text("utf-8", errors="replace")[-3000:] * bool(wrong)
+                )
+                fleet.stop()
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
