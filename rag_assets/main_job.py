@@ -17,7 +17,12 @@ from sqlalchemy.exc import DBAPIError
 from rag_assets.code_location import build_defs
 from rag_assets.configured import Configured, read_configured
 from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
-from rag_assets.main_job_console import print_results, progress_bars, tell_how_to_evaluate
+from rag_assets.main_job_console import (
+    print_results,
+    progress_bars,
+    tell_how_to_evaluate,
+    tell_unread,
+)
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
@@ -80,6 +85,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
                 bad_notes += runs.months("index")
         if notice := documents_notice(application.documents.count(full_window(settings))):
             warn(notice)
+        tell_unread(application)
         if not application.golden.entries():
             tell_how_to_evaluate()
             _end_with(bad_notes)

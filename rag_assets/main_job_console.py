@@ -13,6 +13,7 @@ from rich.table import Table
 
 from rag_resources.application import Application
 from rag_resources.cli.output import say
+from rag_resources.cli.survey_report import show_rejected, show_undated
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_table
@@ -21,6 +22,7 @@ REFRESH_S = 0.5
 PATIENCE = 20
 """The pause between two readings of the progress, as a multiple of the last reading's time."""
 WIDEST_TABLE = 400
+SHOWN, SHOWN_UNDATED = 20, 5
 
 
 @contextmanager
@@ -79,6 +81,14 @@ def progress_bars(
             finished.set()
             watcher.join()
             refresh()
+
+
+def tell_unread(application: Application) -> None:
+    """Show the records that could not be read, and the notes that got another date."""
+    rejections, rejected = application.notes.rejections(limit=SHOWN)
+    show_rejected(rejections, rejected)
+    undated, count = application.notes.undated(limit=SHOWN_UNDATED)
+    show_undated(undated, count)
 
 
 def tell_how_to_evaluate() -> None:

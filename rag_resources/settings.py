@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -50,9 +51,20 @@ def _listed(value: Any) -> Any:
     return list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
 
 
-def _month(value: str) -> str:
+EARLIEST_MONTH = "1900-01"
+"""A partition for each month since then still loads; a date before it is most likely a mistake."""
+
+
+def checked_month(value: str) -> str:
+    """Return a month that can be the first partition.
+
+    Raises:
+        ValueError: It is none; the message says which are.
+    """
     if not re.fullmatch(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])", value):
         raise ValueError(Message.SETTINGS_MONTH)
+    if not EARLIEST_MONTH <= value <= f"{datetime.now(UTC):%Y-%m}":
+        raise ValueError(Message.SETTINGS_MONTH_RANGE.format(earliest=EARLIEST_MONTH))
     return value
 
 
@@ -144,6 +156,7 @@ class Settings(BaseSettings):
         tenant: Whose notes are ingested and searched.
         gate: What a promotion requires; set its fields as `GATE__HIT_RATE_AT_10` and so on.
         expired_grace_hours: How long an expired note, already hidden, is kept.
+        deleted_grace_days: How long a note that a person deleted can be restored.
         retrieval_log_share: Share of the questions that the table `retrieval_log` keeps, without
             their text.
         retrieval_log_days: How long it keeps them.
@@ -186,7 +199,7 @@ class Settings(BaseSettings):
     extraction: ExtractionConfig = ExtractionConfig()
     golden_source: OptionalPath = None
     files_url: OptionalUrl = None
-    first_month: Annotated[str, AfterValidator(_month)] = "2024-11"
+    first_month: Annotated[str, AfterValidator(checked_month)] = "2024-11"
     embedding_models: Listed = Field(("e5_small", "use_multilingual"), min_length=1)
     note_embedding_model: str = "use_multilingual"
     legacy_embedding_model: str | None = None
@@ -210,6 +223,7 @@ class Settings(BaseSettings):
     rag_configurations: OptionalPath = None
     tenant: str = Field("default", min_length=1, max_length=100)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
+    deleted_grace_days: int = Field(7, ge=0, le=36_500)
     evaluation_detail_days: int = Field(90, ge=0, le=36_500)
     retrieval_log_share: float = Field(1.0, ge=0, le=1)
     retrieval_log_days: int = Field(30, ge=1, le=36_500)

@@ -1210,6 +1210,8 @@ CREATE TABLE tombstones (
 CREATE INDEX tombstones_record_idx ON tombstones (tenant_id, source, external_id, content_sha256);
 -- Prevents a scan of all tombstones for the few whose note expires.
 CREATE INDEX tombstones_expiry_idx ON tombstones (expires_at) WHERE note IS NOT NULL AND expires_at IS NOT NULL;
+-- Prevents a scan of all tombstones for the few whose note is still kept.
+CREATE INDEX tombstones_kept_idx ON tombstones (deleted_at) WHERE note IS NOT NULL;
 
 -- Puts a kept row back into notes; keys that are no column, and columns that the table has got since, do not matter.
 CREATE FUNCTION restore_note(kept jsonb) RETURNS void LANGUAGE plpgsql AS $restore_note$
@@ -1260,6 +1262,22 @@ CREATE TABLE calibrations (
     contents jsonb NOT NULL,
     measured_at timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, config_hash)
+);
+
+-- Records of a source that could not be read, as its last reading found them: so that they can be shown after the run.
+CREATE TABLE rejected_records (
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    source text NOT NULL,
+    -- The folder or file that was read.
+    root text NOT NULL,
+    -- Its order in the reading.
+    position integer NOT NULL CHECK (position >= 0),
+    -- File, or file and line.
+    location text NOT NULL,
+    -- The code of the message and its values.
+    reason jsonb NOT NULL,
+    rejected_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, source, root, position)
 );
 
 -- Keys of the HTTP API. A key names the tenant that it speaks for, so it is looked up without one.

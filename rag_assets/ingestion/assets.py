@@ -70,6 +70,7 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
                         f"- `{item.location}`: {item.reason}" for item in report.rejected[:50]
                     )
                 ),
+                "undated": report.undated_count,
                 "left_out": report.left_out_count,
                 "left_out_notes": dg.MetadataValue.md(
                     "\n".join(
@@ -128,7 +129,9 @@ def _ingest(
         inside = everything.start <= created_at < everything.end
         return not inside or wanted.start <= created_at < wanted.end
 
-    return rag.notes.ingest(rag.notes.read(source.notes), source=source.name, keep=keep)
+    return rag.notes.ingest(
+        rag.notes.read(source.notes), source=source.name, root=source.notes, keep=keep
+    )
 
 
 def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:

@@ -31,6 +31,12 @@ from rag_resources.store.notes import (
     list_notes,
     list_outside,
 )
+from rag_resources.store.rejections import (
+    Rejection,
+    UndatedNote,
+    list_rejections,
+    list_undated,
+)
 from rag_resources.store.tombstones import Tombstone, list_tombstones
 
 
@@ -130,6 +136,7 @@ class Notes:
         records: Iterable[NoteRecord | RejectedRecord],
         *,
         source: str,
+        root: Path,
         keep: Callable[[datetime], bool] = lambda _: True,
         progress: Callable[[int], None] = lambda _: None,
     ) -> IngestReport:
@@ -139,6 +146,7 @@ class Notes:
             records,
             tenant=self.settings.tenant,
             source=source,
+            root=str(root.absolute()),
             keep=keep,
             progress=progress,
         )
@@ -197,5 +205,26 @@ class Notes:
         return self.settings.expired_grace_hours
 
     def purge_expired(self) -> PurgeReport:
-        """Delete the notes whose grace period after expiry is over."""
-        return purge(self.database, grace_hours=self.grace_hours)
+        """Delete the notes whose grace period after expiry or deletion is over."""
+        return purge(
+            self.database,
+            grace_hours=self.grace_hours,
+            deleted_days=self.settings.deleted_grace_days,
+        )
+
+    @property
+    def deleted_days(self) -> int:
+        """How long a deleted note can be restored, in days."""
+        return self.settings.deleted_grace_days
+
+    # --- What was not read, or not as its author may think
+
+    def rejections(self, *, limit: int | None = None) -> tuple[list[Rejection], int]:
+        """Return the records that could not be read, and how many there are without the limit."""
+        with self.database.transaction() as connection:
+            return list_rejections(connection, limit=limit)
+
+    def undated(self, *, limit: int) -> tuple[list[UndatedNote], int]:
+        """Return the notes without a date of their own, and how many there are in all."""
+        with self.database.transaction() as connection:
+            return list_undated(connection, limit=limit)

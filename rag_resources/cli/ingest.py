@@ -19,6 +19,7 @@ from rag_resources.cli.output import (
     write_json,
 )
 from rag_resources.cli.session import application, read_settings
+from rag_resources.cli.survey_report import show_rejected, show_undated
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template, Text
@@ -59,7 +60,7 @@ def ingest(
     records = iter_source(path, options=options)
     with application() as app:
         source = _source(app, path, source_name, accept=accept_settings)
-        report = _store(app, records, source)
+        report = _store(app, records, source, path)
         first_month = app.notes.first_month
     if as_json:
         write_json(_as_json(report, source))
@@ -98,7 +99,7 @@ def import_squad(
     )
     with application() as app:
         source = _source(app, path, source_name or path.stem, accept=accept_settings)
-        report = _store(app, chain(dataset.notes, dataset.rejected), source)
+        report = _store(app, chain(dataset.notes, dataset.rejected), source, path)
         count = app.golden.import_squad(dataset, path, source=source, replace=replace)
         first_month = app.notes.first_month
     _show(report, source)
@@ -116,10 +117,10 @@ def _source(app: "Application", path: Path, name: str | None, *, accept: bool) -
 
 
 def _store(
-    app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str
+    app: "Application", records: "Iterable[NoteRecord | RejectedRecord]", source: str, path: Path
 ) -> "IngestReport":
     with progress(Message.INGEST_PROGRESS) as advance:
-        return app.notes.ingest(records, source=source, progress=advance)
+        return app.notes.ingest(records, source=source, root=path, progress=advance)
 
 
 def _counts(report: "IngestReport") -> dict[str, int]:
@@ -153,13 +154,8 @@ def _show(report: "IngestReport", source: str) -> None:
     )
     if report.left_out:
         say(Message.LEFT_OUT_NEXT)
-    _show_some(
-        Message.REJECTED_TITLE,
-        Message.COLUMN_WHERE,
-        [(item.location, item.reason) for item in report.rejected],
-        Message.REJECTED_MORE,
-        report.rejected_count,
-    )
+    show_rejected(report.rejected, report.rejected_count)
+    show_undated(report.undated, report.undated_count)
 
 
 def _show_some(
@@ -199,6 +195,10 @@ def _as_json(report: "IngestReport", source: str) -> dict[str, Any]:
         "rejections": [
             {"location": rejected.location, "reason": rejected.reason}
             for rejected in report.rejected
+        ],
+        "undated": [
+            {"location": item.name, "createdAt": item.created_at.isoformat()}
+            for item in report.undated
         ],
         "leftOut": report.left_out_count,
         "deletedNotes": [

@@ -2,8 +2,8 @@
 
 import json
 import os
-import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from rag_resources.cli.survey_report import show_rejected, show_survey, survey_j
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.golden_drafts import DRAFTS
 from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
 
 if TYPE_CHECKING:
     from rag_resources.ingestion.survey import Survey
@@ -64,7 +65,7 @@ def init(
         show_survey(folder, found)
     asks = sys.stdin.isatty() and not yes and not as_json and not dry_run
     chosen = _Choices(
-        first_month=first_month or found.first_month,
+        first_month=first_month or _first_month(found),
         home=home or _home(),
         questions=DRAFTS if questions is None else questions,
         documents=documents,
@@ -127,10 +128,22 @@ class _Choices:
         return values
 
 
+def _first_month(found: "Survey") -> str:
+    """Return the month of the oldest note that can be a partition; empty without notes."""
+    from rag_resources.settings import EARLIEST_MONTH
+
+    months = [month for month in found.months if month >= EARLIEST_MONTH]
+    return min(min(months), f"{datetime.now(UTC):%Y-%m}") if months else ""
+
+
 def _check_month(value: str) -> str:
-    if not re.fullmatch(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])", value):
-        raise InvalidParameterError(Message.INIT_FIRST_MONTH.format(value=value))
-    return value
+    from rag_resources.settings import checked_month
+
+    try:
+        return checked_month(value)
+    except ValueError as error:
+        message = Message.INIT_FIRST_MONTH.format(value=shown(value), reason=error)
+        raise InvalidParameterError(message) from error
 
 
 def _check_questions(value: int | None) -> int:

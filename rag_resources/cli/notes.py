@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rag_resources.cli.output import JsonOption, clean, console, note, say, table, warn, write_json
 from rag_resources.cli.session import application
+from rag_resources.cli.survey_report import given_date
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -43,7 +44,7 @@ def list_notes(
         if deleted:
             tombstones, total = opened.notes.deleted(limit=most)
             rows = [_deleted_json(each) for each in tombstones]
-            cells = [_deleted_cells(each) for each in tombstones]
+            cells = [_deleted_cells(each, opened.notes.deleted_days) for each in tombstones]
         else:
             notes, total = opened.notes.newest(limit=most)
             rows = [_json(each) for each in notes]
@@ -70,6 +71,7 @@ def show(name: Name, as_json: JsonOption = False) -> None:
     with application() as opened:
         found = opened.notes.find(name)
         questions = opened.notes.questions_naming([found.note_id])
+        days = opened.notes.deleted_days
         if isinstance(found, StoredNote):
             content = opened.notes.content(found.note_id).content
             shown = _json(found) | {"goldenQuestions": list(questions), "content": content}
@@ -79,7 +81,7 @@ def show(name: Name, as_json: JsonOption = False) -> None:
     if as_json:
         write_json(shown)
         return
-    rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found)
+    rows = _rows(found) if isinstance(found, StoredNote) else _deleted_rows(found, days)
     if questions:
         rows.append((Message.COLUMN_QUESTIONS, "\n".join(questions)))
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
@@ -108,9 +110,10 @@ def delete(
         if stored and not (yes or _confirmed(list(stored.values()), len(questions))):
             raise InvalidParameterError(Message.NOTES_DELETE_UNCONFIRMED)
         deleted = opened.notes.delete(list(stored), reason=clean(reason))
+        days = opened.notes.deleted_days
     say(Message.NOTES_DELETED.format(count=len(deleted)))
     if deleted:
-        say(Message.NOTES_RECOVER)
+        say(Message.NOTES_RECOVER.format(days=days))
     if questions:
         warn(Message.NOTES_DELETED_GOLDEN.format(count=len(questions)))
         for question in questions[:SHOWN_QUESTIONS]:
@@ -153,12 +156,18 @@ def _cells(stored: "StoredNote") -> tuple[str, ...]:
     return stored.external_id, f"{stored.created_at:%Y-%m-%d}", stored.title, stored.source
 
 
-def _deleted_cells(tombstone: "Tombstone") -> tuple[str, ...]:
+def _deleted_cells(tombstone: "Tombstone", days: int) -> tuple[str, ...]:
     return (
         tombstone.external_id,
         _moment(tombstone.deleted_at),
         _why(tombstone),
-        Message.NOTE_KEPT if tombstone.note else Message.NOTE_NOT_KEPT,
+        _until(tombstone, days) if tombstone.note else Message.NOTE_NOT_KEPT,
+    )
+
+
+def _until(tombstone: "Tombstone", days: int) -> str:
+    return Message.NOTE_KEPT.format(
+        until=tombstone.deleted_at.astimezone(UTC) + timedelta(days=days)
     )
 
 
@@ -176,7 +185,7 @@ def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
         (Message.COLUMN_ID, str(stored.note_id)),
         (Message.COLUMN_SOURCE, stored.source),
         (Message.COLUMN_TITLE, stored.title),
-        (Message.COLUMN_CREATED, _moment(stored.created_at)),
+        (Message.COLUMN_CREATED, _created(stored)),
         (Message.COLUMN_UPDATED, _moment(stored.updated_at)),
         (Message.COLUMN_TAGS, ", ".join(stored.tags)),
     ]
@@ -185,8 +194,16 @@ def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
     return rows
 
 
-def _deleted_rows(tombstone: "Tombstone") -> list[tuple[str, str]]:
-    note_, deleted_at, why, kept = _deleted_cells(tombstone)
+def _created(stored: "StoredNote") -> str:
+    """Return the date of a note; if its source states none, also where it is from."""
+    origin = stored.metadata.get("createdAtOrigin")
+    if origin is None:
+        return _moment(stored.created_at)
+    return given_date(stored.created_at.astimezone(UTC), origin == "file_name")
+
+
+def _deleted_rows(tombstone: "Tombstone", days: int) -> list[tuple[str, str]]:
+    note_, deleted_at, why, kept = _deleted_cells(tombstone, days)
     return [
         (Message.COLUMN_NOTE, note_),
         (Message.COLUMN_ID, str(tombstone.note_id)),

@@ -7,6 +7,7 @@ from uuid import UUID
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
 from rag_resources.cli.session import read_settings, tell_wait
+from rag_resources.cli.survey_report import show_rejected
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _show_database(
             failures=found.failures,
         )
     )
+    show_rejected(found.rejections, found.rejected)
     serving = found.promotion
     if serving:
         since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
@@ -206,6 +208,16 @@ def _as_json(
         "chunks": found.chunks,
         "goldenQuestions": found.golden,
         "indexingFailures": found.failures,
+        "rejected": found.rejected,
+        "rejections": [
+            {
+                "source": item.source,
+                "root": item.root,
+                "location": item.location,
+                "reason": item.reason,
+            }
+            for item in found.rejections
+        ],
         "indexVersion": found.present.index_version,
         "goldenHash": found.present.golden_hash,
         "chunkingHashes": list(found.present.chunking_hashes),

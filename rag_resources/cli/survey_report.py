@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_resources.cli.env_file import assignment
 from rag_resources.cli.output import console, say, table, warn
@@ -11,10 +11,40 @@ from rag_resources.core.messages import Message
 from rag_resources.core.similar import nearest
 
 if TYPE_CHECKING:
-    from rag_resources.core.types import RejectedRecord
-    from rag_resources.ingestion.survey import Survey, Undated
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from rag_resources.ingestion.survey import Survey
 
 SHOWN = 20
+
+
+class _Rejected(Protocol):
+    """A record that was not read: where it is, and why."""
+
+    @property
+    def location(self) -> str:
+        """File, or file and line."""
+
+    @property
+    def reason(self) -> str:
+        """In Spanish."""
+
+
+class Undated(Protocol):
+    """A note without a date of its own."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+
+    @property
+    def created_at(self) -> "datetime":
+        """The date that it gets."""
+
+    @property
+    def from_name(self) -> bool:
+        """Whether that is in the file's name; otherwise it is when the file was changed."""
 
 
 def show_survey(folder: Path, found: "Survey") -> None:
@@ -41,41 +71,41 @@ def show_survey(folder: Path, found: "Survey") -> None:
         ]
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
     show_rejected(found.rejected, found.rejected_count)
-    show_undated(found.undated)
+    show_undated(found.undated, len(found.undated))
     for name, meant in _misspelt(found.fields).items():
         warn(Message.INIT_MISSPELT.format(name=name, meant=meant))
     if found.languages and found.languages["es"] * 2 < found.languages.total():
         warn(Message.INIT_LANGUAGE_OTHER)
 
 
-def show_rejected(rejected: "list[RejectedRecord]", count: int) -> None:
+def show_rejected(rejected: "Sequence[_Rejected]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first rejected records with their reasons, and count the others."""
     if not rejected:
         return
     columns = (Message.COLUMN_WHERE, Message.COLUMN_REASON)
-    rows = [(item.location, item.reason) for item in rejected[:SHOWN]]
+    rows = [(item.location, item.reason) for item in rejected[:shown]]
     title = Message.REJECTED_TITLE.format(count=count)
     console().print(table(columns, rows, title=title, prose=True))
     if count > len(rows):
         say(Message.REJECTED_MORE.format(count=count - len(rows)))
 
 
-def show_undated(undated: "list[Undated]") -> None:
+def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN) -> None:
     """Show the first notes without a date, and the date that each gets."""
     if not undated:
         return
     columns = (Message.COLUMN_NOTE, Message.COLUMN_GIVEN_DATE)
-    rows = [(item.location, given_date(item)) for item in undated[:SHOWN]]
-    title = Message.UNDATED_TITLE.format(count=len(undated))
+    rows = [(item.name, given_date(item.created_at, item.from_name)) for item in undated[:shown]]
+    title = Message.UNDATED_TITLE.format(count=count)
     console().print(table(columns, rows, title=title, prose=True))
-    if len(undated) > len(rows):
-        say(Message.UNDATED_MORE.format(count=len(undated) - len(rows)))
+    if count > len(rows):
+        say(Message.UNDATED_MORE.format(count=count - len(rows)))
 
 
-def given_date(undated: "Undated") -> str:
+def given_date(date: "datetime", from_name: bool) -> str:
     """Say which date a note without one gets, and where that is from."""
-    message = Message.UNDATED_FROM_NAME if undated.from_name else Message.UNDATED_FROM_CHANGE
-    return message.format(date=undated.created_at)
+    message = Message.UNDATED_FROM_NAME if from_name else Message.UNDATED_FROM_CHANGE
+    return message.format(date=date)
 
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:
@@ -111,7 +141,7 @@ def survey_json(
         ],
         "undated": [
             {
-                "location": item.location,
+                "location": item.name,
                 "createdAt": item.created_at.isoformat(),
                 "from": "fileName" if item.from_name else "fileModified",
             }

@@ -165,6 +165,7 @@ class Message:
     # settings.toml
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
+    SETTINGS_MONTH_RANGE: Template
     SETTINGS_QUERY_TOPK: Template
     SETTINGS_RATE: Template
     SETTINGS_HOME: Template
@@ -455,6 +456,9 @@ class Message:
     OUTSIDE_NOTES: Template
     OUTSIDE_EARLY: Template
     OUTSIDE_FUTURE: Template
+    OUTSIDE_ANCIENT: Template
+    CHECK_REJECTED: Template
+    REJECTED_RECORDS: Template
     CHECK_EMBEDDINGS_COMPLETE: Template
     CHECK_WINDOWS_COMPLETE: Template
     CHECK_BATCH_SINGLE: Template

@@ -1,11 +1,17 @@
-"""Deletes expired notes. Search has hidden them since they expired."""
+"""Deletes expired notes, and what is kept of deleted ones. Search has hidden both before."""
 
 from dataclasses import dataclass
 
 from rag_resources.database.pool import Database
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.notes import claim_expired, count_expired
-from rag_resources.store.tombstones import Deletion, bury_notes, forget_expired, lock_deletions
+from rag_resources.store.tombstones import (
+    Deletion,
+    bury_notes,
+    forget_deleted,
+    forget_expired,
+    lock_deletions,
+)
 
 BATCH_NOTES = 100
 
@@ -23,7 +29,7 @@ class PurgeReport:
     left: int
 
 
-def purge(database: Database, *, grace_hours: int) -> PurgeReport:
+def purge(database: Database, *, grace_hours: int, deleted_days: int = 7) -> PurgeReport:
     """Delete the notes whose grace period after expiry is over, one transaction per batch.
 
     If killed, every note is either whole or gone, and the next call deletes the rest. Of a purged
@@ -33,6 +39,7 @@ def purge(database: Database, *, grace_hours: int) -> PurgeReport:
     Args:
         database: Open.
         grace_hours: How long an expired note is kept, in hours, >= 0.
+        deleted_days: How long a note that a person deleted can be restored, in days, >= 0.
 
     Raises:
         DatabaseUnavailableError: The connection was lost; what was committed stays.
@@ -42,6 +49,7 @@ def purge(database: Database, *, grace_hours: int) -> PurgeReport:
         deleted += batch
     with database.transaction() as connection:
         forget_expired(connection, grace_hours=grace_hours)
+        forget_deleted(connection, days=deleted_days)
         update_statistics(connection)
         return PurgeReport(deleted, count_expired(connection, grace_hours=grace_hours))
 

@@ -11,6 +11,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.store.notes import Upsert, upsert_notes
+from rag_resources.store.rejections import replace_rejections
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
 BATCH_RECORDS = 200
@@ -18,6 +19,20 @@ NAMED_REJECTIONS = 1_000
 """Rejected records kept with their reasons, and those left out; more are only counted."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Undated:
+    """A note without a date of its own, and the date that it gets instead.
+
+    Attributes:
+        name: Where it is: file, or file and line.
+        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
+    """
+
+    name: str
+    created_at: datetime
+    from_name: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,8 @@ class IngestReport:
         left_out: Records of deleted notes with the reasons, the first `NAMED_REJECTIONS`.
         left_out_count: Number of all records of deleted notes.
         elsewhere: Records of partitions that this run does not process.
+        undated: Records without a date of their own, the first `NAMED_REJECTIONS`.
+        undated_count: Number of all of them.
     """
 
     by_month: dict[str, Counter[Upsert]] = field(default_factory=dict)
@@ -47,6 +64,8 @@ class IngestReport:
     left_out: list[LeftOut] = field(default_factory=list)
     left_out_count: int = 0
     elsewhere: int = 0
+    undated: list[Undated] = field(default_factory=list)
+    undated_count: int = 0
 
     @property
     def written(self) -> int:
@@ -64,18 +83,21 @@ def ingest(
     *,
     tenant: str,
     source: str,
+    root: str = "",
     keep: Callable[[datetime], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> IngestReport:
     """Write records in batches of one transaction each.
 
-    A record of a deleted note is left out as long as its content is that of the deleted note.
+    A record of a deleted note is left out as long as its content is that of the deleted note. The
+    rejected ones are stored by name, in place of those of the last reading of the same root.
 
     Args:
         database: Open.
         records: From `iter_source`; read once as a stream.
         tenant: Owner of the notes.
         source: Name of the source, part of the notes' identity.
+        root: The folder or file that is read, completely.
         keep: Whether a creation time is in the partitions of this run.
         progress: Called with the number of records of each batch.
 
@@ -98,7 +120,15 @@ def ingest(
             if tombstone is not None:
                 _leave_out(report, record, tombstone)
         progress(len(batch))
+    with database.transaction() as connection:
+        replace_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
     return report
+
+
+def undated_of(record: NoteRecord) -> Undated:
+    """Describe a record without a date of its own."""
+    origin = record.metadata["createdAtOrigin"]
+    return Undated(record.location, record.created_at.astimezone(UTC), origin == "file_name")
 
 
 def _leave_out(report: IngestReport, record: NoteRecord, tombstone: Tombstone) -> None:
@@ -124,6 +154,10 @@ def _wanted(
             if len(report.rejected) < NAMED_REJECTIONS:
                 report.rejected.append(record)
         elif keep(record.created_at):
+            if "createdAtOrigin" in record.metadata:
+                report.undated_count += 1
+                if len(report.undated) < NAMED_REJECTIONS:
+                    report.undated.append(undated_of(record))
             yield record
         else:
             report.elsewhere += 1

@@ -7,13 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path, PurePath
 
 from rag_resources.core.golden_drafts import NoteOpening
 from rag_resources.core.rules import word_rules
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.ingestion.ingest import NAMED_REJECTIONS
+from rag_resources.ingestion.ingest import NAMED_REJECTIONS, Undated, undated_of
 from rag_resources.ingestion.sources import DEFAULT_OPTIONS, READERS, SourceOptions, iter_source
 from rag_resources.languages.files import LANGUAGES
 
@@ -21,19 +21,6 @@ OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
 _LEAST_WORDS = 5
 """A text with fewer stop words of any language says nothing about its language."""
-
-
-@dataclass(frozen=True, slots=True)
-class Undated:
-    """A note without a date of its own, and the date that it gets instead.
-
-    Attributes:
-        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
-    """
-
-    location: str
-    created_at: datetime
-    from_name: bool
 
 
 @dataclass
@@ -112,9 +99,8 @@ def _add(found: Survey, record: NoteRecord) -> None:
     created_at = record.created_at.astimezone(UTC)
     found.months[f"{created_at:%Y-%m}"] += 1
     found.sizes.append(len(record.content))
-    origin = record.metadata.get("createdAtOrigin")
-    if origin:
-        found.undated.append(Undated(record.location, created_at, origin == "file_name"))
+    if "createdAtOrigin" in record.metadata:
+        found.undated.append(undated_of(record))
     found.fields.update(name for name in record.metadata if name not in _OWN_FIELDS)
     opening = record.content[:OPENING_CHARS]
     if language := likely_language(opening):

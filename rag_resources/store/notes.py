@@ -106,6 +106,7 @@ def _select_changed(
             content_sha256(record.content).hex(),
             record.tags,
             dict(record.metadata),
+            record.created_at.isoformat(),
         )
         for record in records
     ]

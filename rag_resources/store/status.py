@@ -9,7 +9,10 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.rejections import Rejection, list_rejections
 from rag_resources.store.versions import read_present
+
+NAMED_REJECTIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class DatabaseStatus:
         present: The versions that results depend on.
         evaluations: The latest of each configuration.
         promotion: The promotion that serves.
+        rejections: The first records that could not be read.
+        rejected: How many there are.
     """
 
     notes: int
@@ -54,6 +59,8 @@ class DatabaseStatus:
     models: tuple[ModelStatus, ...]
     evaluations: tuple[StoredEvaluation, ...]
     promotion: Promotion | None
+    rejections: tuple[Rejection, ...] = ()
+    rejected: int = 0
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
         """Return every registered model, and the configured ones that are not registered yet."""
@@ -65,6 +72,7 @@ class DatabaseStatus:
 def read_status(connection: Connection) -> DatabaseStatus:
     """Read what a database with the current schema holds."""
     counts = queries().count_contents(connection)
+    rejections, rejected = list_rejections(connection, limit=NAMED_REJECTIONS)
     return DatabaseStatus(
         notes=counts.notes,
         chunked=counts.chunked,
@@ -75,4 +83,6 @@ def read_status(connection: Connection) -> DatabaseStatus:
         models=tuple(ModelStatus(*row) for row in queries().count_vectors_by_model(connection)),
         evaluations=tuple(latest_evaluations(connection)),
         promotion=current_promotion(connection),
+        rejections=tuple(rejections),
+        rejected=rejected,
     )

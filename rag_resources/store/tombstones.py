@@ -86,6 +86,11 @@ def list_tombstones(
     return [_tombstone(row) for row in rows], rows[0].total if rows else 0
 
 
+def forget_deleted(connection: Connection, *, days: int) -> None:
+    """Keep nothing of the notes that a person deleted at least so many days ago."""
+    queries().forget_deleted_tombstones(connection, days=days)
+
+
 def deleted_names(connection: Connection, *, tenant: str) -> set[str]:
     """Return the ids and external ids of deleted notes that no stored note has."""
     rows = queries().deleted_note_names(connection, tenant=tenant)

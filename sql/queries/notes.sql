@@ -1,8 +1,8 @@
 -- name: select_changed_notes
 -- The given notes that are new or differ from what is stored. Contents are compared by hash, so they are neither sent
--- nor read.
+-- nor read. The time at which a file was changed is no date that a person corrects.
 -- params:  tenant text, source text, given jsonb: of each note [external id, title, SHA-256 of its content in
---          hexadecimal digits, [tags], {metadata}]
+--          hexadecimal digits, [tags], {metadata}, creation time]
 -- returns: external_id text
 -- index:   notes_external_key
 SELECT g.note ->> 0 AS external_id
@@ -13,11 +13,15 @@ WHERE NOT EXISTS (
         n.tenant_id = :tenant AND n.source = :source AND n.external_id = g.note ->> 0
         AND n.title = g.note ->> 1 AND encode(n.content_sha256, 'hex') = g.note ->> 2
         AND to_jsonb(n.tags) = g.note -> 3 AND n.metadata = g.note -> 4
+        AND (
+            n.created_at = (g.note ->> 5)::timestamptz
+            OR coalesce(g.note -> 4 ->> 'createdAtOrigin' = 'file_modified', FALSE)
+        )
 );
 
 -- name: upsert_notes
--- Insert or update notes; the creation time of a note never changes. Its expiry changes only if the source states
--- another one than before (expiresAt in its metadata).
+-- Insert or update notes. The creation time changes if the source states another one, not if a file without a date was
+-- changed later. The expiry changes only if the source states another one than before (expiresAt in its metadata).
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
 --          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
@@ -39,13 +43,21 @@ ORDER BY u.place
 ON CONFLICT (tenant_id, source, external_id) DO UPDATE
     SET
         title = excluded.title, content = excluded.content, tags = excluded.tags, metadata = excluded.metadata,
+        created_at = CASE
+            WHEN excluded.metadata ->> 'createdAtOrigin' = 'file_modified' THEN n.created_at ELSE excluded.created_at
+        END,
         expires_at = CASE
             WHEN n.metadata ->> 'expiresAt' IS DISTINCT FROM excluded.metadata ->> 'expiresAt' THEN excluded.expires_at
             ELSE n.expires_at
         END,
         updated_at = now()
-    WHERE (n.title, n.content, n.tags, n.metadata)
+    WHERE
+    (n.title, n.content, n.tags, n.metadata)
     IS DISTINCT FROM (excluded.title, excluded.content, excluded.tags, excluded.metadata)
+    OR (
+        n.created_at <> excluded.created_at
+        AND excluded.metadata ->> 'createdAtOrigin' IS DISTINCT FROM 'file_modified'
+    )
 RETURNING n.external_id, n.xmax = 0 AS inserted;
 
 -- name: find_note$

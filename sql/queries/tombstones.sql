@@ -60,6 +60,14 @@ buried AS (
 
 DELETE FROM notes AS n USING going AS g WHERE n.id = g.id RETURNING n.id;
 
+-- name: forget_deleted_tombstones!
+-- Keep nothing of the notes that a person deleted so long ago that they cannot be restored any more; who deleted them,
+-- when and why stays.
+-- params:  days int
+-- index:   tombstones_kept_idx
+UPDATE tombstones AS t SET note = NULL
+WHERE t.note IS NOT NULL AND t.deleted_at <= now() - make_interval(days => :days);
+
 -- name: forget_expired_tombstones!
 -- Keep nothing of the deleted notes whose grace period after expiry is over: they are purged.
 -- params:  grace_hours int (>= 0)

@@ -107,7 +107,7 @@ def sample(settings: Settings) -> Corpus:
     """The sample with its large golden set."""
 
     def read(database: Database) -> list[GoldenEntry]:
-        return read_golden(database, SAMPLE / "golden-400.json", tenant=settings.tenant)
+        return read_golden(database, SAMPLE / "golden-400.json", tenant=settings.tenant).entries
 
     groups = {"experiment half": "half:experiment", "original 132": "original"}
     notes = list(iter_source(SAMPLE / "notes"))

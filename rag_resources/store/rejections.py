@@ -1,0 +1,85 @@
+"""Rows of `rejected_records`, and the notes whose date is not their source's own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.types.json import Jsonb
+
+from rag_resources.core.texts import to_stored
+from rag_resources.core.types import RejectedRecord
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.languages.messages import restored
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A record that the last reading of a source could not read.
+
+    Attributes:
+        root: The folder or file that was read.
+        location: In it: file, or file and line.
+        reason: In Spanish.
+    """
+
+    source: str
+    root: str
+    location: str
+    reason: str
+    rejected_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UndatedNote:
+    """A note without a date of its own.
+
+    Attributes:
+        name: Its identifier in its source.
+        created_at: The date that it got.
+        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
+    """
+
+    name: str
+    created_at: datetime
+    from_name: bool
+
+
+def replace_rejections(
+    connection: Connection,
+    rejected: Sequence[RejectedRecord],
+    *,
+    tenant: str,
+    source: str,
+    root: str,
+) -> None:
+    """Store the rejected records of one reading in place of those of the reading before."""
+    queries().replace_rejections(
+        connection,
+        tenant=tenant,
+        source=source,
+        root=root,
+        locations=[record.location for record in rejected],
+        reasons=[Jsonb(to_stored(record.reason)) for record in rejected],
+    )
+
+
+def list_rejections(
+    connection: Connection, *, limit: int | None = None
+) -> tuple[list[Rejection], int]:
+    """Return rejected records in the order of reading, and how many there are without the limit."""
+    rows = list(queries().list_rejections(connection, row_limit=limit))
+    found = [
+        Rejection(row.source, row.root, row.location, restored(row.reason), row.rejected_at)
+        for row in rows
+    ]
+    return found, rows[0].total if rows else 0
+
+
+def list_undated(connection: Connection, *, limit: int) -> tuple[list[UndatedNote], int]:
+    """Return notes without a date of their own, and how many there are without the limit."""
+    rows = list(queries().list_undated(connection, row_limit=limit))
+    found = [
+        UndatedNote(row.external_id, row.created_at, row.origin == "file_name") for row in rows
+    ]
+    return found, rows[0].total if rows else 0
