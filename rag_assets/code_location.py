@@ -18,6 +18,8 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
+from rag_assets.graph.assets import build_graph_asset
+from rag_assets.graph.checks import build_completeness_check
 from rag_assets.indexing.assets import build_chunks_asset
 from rag_assets.indexing.checks import build_quality_check, chunk_integrity
 from rag_assets.indexing.retire_model import retire_model_job
@@ -63,6 +65,7 @@ from rag_assets.serving.ask import ask_job
 from rag_assets.serving.assets import build_promotion_asset
 from rag_assets.serving.retrieval_log import retrieval_log
 from rag_assets.serving.retrieve import retrieve_job
+from rag_resources.core.graph_version import GraphPart
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -124,6 +127,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         build_note_embeddings_asset(settings),
         build_chunks_asset(settings),
         *(build_vectors_asset(kind, model, settings) for kind, model in _vectors(configured)),
+        *(build_graph_asset(part, settings) for part in GraphPart),
         build_migration_status_asset(configured.models),
         golden_dataset,
         *(build_evaluation_asset(item) for item in configurations.values()),
@@ -161,6 +165,7 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         chunk_integrity,
         *vectors_checks,
         *quality_checks,
+        *(build_completeness_check(part) for part in GraphPart),
         golden_valid,
         golden_drift,
         *gates,

@@ -11,6 +11,7 @@ from rag_assets.keys import (
     DOCUMENTS,
     EVALUATION_REPORT,
     GOLDEN_DATASET,
+    GRAPH,
     NOTE_EMBEDDINGS,
     NOTES,
     PROMOTED_CONFIG,
@@ -25,7 +26,7 @@ ingest_job = dg.define_asset_job(
 
 index_job = dg.define_asset_job(
     "index",
-    selection=dg.AssetSelection.assets(CHUNKS) | ALL_EMBEDDINGS | ALL_WINDOWS,
+    selection=dg.AssetSelection.assets(CHUNKS, *GRAPH) | ALL_EMBEDDINGS | ALL_WINDOWS,
     description=Message.JOB_INDEX,
 )
 

@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from rag_resources.core.graph_version import GraphPart
+
 DOCUMENTS = dg.AssetKey("documents")
 DOCUMENT_PAGES = dg.AssetKey("document_pages")
 NOTES = dg.AssetKey("notes")
@@ -30,6 +32,14 @@ def embeddings_key(model: str) -> dg.AssetKey:
 def windows_key(model: str) -> dg.AssetKey:
     """Return the asset key of the windows of a model."""
     return dg.AssetKey([_WINDOWS, model])
+
+
+def graph_key(part: GraphPart) -> dg.AssetKey:
+    """Return the asset key of a part of the causal graph."""
+    return dg.AssetKey(part.value)
+
+
+GRAPH = tuple(map(graph_key, GraphPart))
 
 
 def holds_vectors(key: dg.AssetKey) -> bool:

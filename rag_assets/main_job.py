@@ -81,7 +81,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             if source.golden or application.golden.entries():
                 runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
             windows = configured.window_models
-            if not application.migration.is_done(full_window(settings), window_models=windows):
+            window = full_window(settings)
+            is_indexed = application.migration.is_done(window, window_models=windows)
+            if not (is_indexed and application.graph.is_done(window)):
                 bad_notes += runs.months("index")
         if notice := documents_notice(application.documents.count(full_window(settings))):
             warn(notice)

@@ -11,6 +11,7 @@ from rag_resources.application import Application, open_application
 from rag_resources.application.documents import Documents
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.application.golden import Golden
+from rag_resources.application.graph import Graph
 from rag_resources.application.indexing import Indexing
 from rag_resources.application.migration import Migration
 from rag_resources.application.notes import Notes
@@ -80,3 +81,8 @@ class RagResource(ConfigurableResource["RagResource"]):
     def indexing(self) -> Indexing:
         """Chunks and vectors of the notes."""
         return self.application.indexing
+
+    @property
+    def graph(self) -> Graph:
+        """The causal graph of the notes."""
+        return self.application.graph

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.documents import Documents
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
+    from rag_resources.application.graph import Graph
     from rag_resources.application.indexing import Indexing
     from rag_resources.application.keys import Keys
     from rag_resources.application.migration import Migration
@@ -165,6 +166,13 @@ class Application:
         from rag_resources.application.indexing import Indexing
 
         return Indexing(self.database, self.settings, self.embedder)
+
+    @property
+    def graph(self) -> "Graph":
+        """The causal graph of the notes."""
+        from rag_resources.application.graph import Graph
+
+        return Graph(self.database, self.settings)
 
     def embedder(self, model: str) -> Embedder:
         """Return the embedder of a model, one per process."""

@@ -697,6 +697,13 @@ class Message:
     COLUMN_GATE: Template
     FIELD_SAMPLE: Template
 
+    # graph.toml
+    ASSET_MENTIONS: Template
+    ASSET_STATEMENTS: Template
+    CHECK_MENTIONS_COMPLETE: Template
+    CHECK_STATEMENTS_COMPLETE: Template
+    GRAPH_GAPS: Template
+
     # main_job.toml
     HELP_ASSETS: Template
     HELP_RUN: Template

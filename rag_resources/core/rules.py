@@ -7,8 +7,8 @@ that use them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 _bound: list["Rules"] = []
 _questions: dict[str, "QuestionRules"] = {}
@@ -83,6 +83,40 @@ class AnswerRules:
 
 
 @dataclass(frozen=True, slots=True)
+class CausalMarker:
+    """Words that relate a cause and its effect; see `languages/es/rules/graph.toml`."""
+
+    name: str
+    pattern: str
+    order: Literal["effect-first", "cause-first"]
+    relation: str
+    confidence: float
+    fronted: bool = False
+    back: bool = False
+    comma: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRules:
+    """What names, dates and causal statements look like."""
+
+    particles: list[str]
+    articles: list[str]
+    titles: list[str]
+    never: str
+    months: list[str]
+    markers: list[CausalMarker]
+
+    def __post_init__(self) -> None:
+        markers = [CausalMarker(**item) for item in map(_fields, self.markers)]
+        object.__setattr__(self, "markers", markers)
+
+
+def _fields(item: Any) -> Mapping[str, Any]:
+    return asdict(item) if isinstance(item, CausalMarker) else item
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """All rules of the language of the notes."""
 
@@ -91,6 +125,7 @@ class Rules:
     words: WordRules
     questions: QuestionRules
     answers: AnswerRules
+    graph: GraphRules
 
 
 def bind(
@@ -114,6 +149,7 @@ def bind(
         "words": WordRules,
         "questions": QuestionRules,
         "answers": AnswerRules,
+        "graph": GraphRules,
     }
     _bound[:] = [Rules(**{name: kinds[name](**data) for name, data in files.items()})]
     _questions.clear()

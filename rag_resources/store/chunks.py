@@ -101,6 +101,7 @@ def replace_chunks(
         ids = [chunk.chunk_id for chunk in new]
         queries().request_embeddings(connection, note_ids=changed)
         queries().request_windows(connection, note_ids=changed)
+        queries().request_graph(connection, note_ids=changed)
         queries().delete_other_chunks(connection, note_ids=changed, ids=ids)
         queries().upsert_chunks(
             connection,

@@ -11,7 +11,9 @@ from rag_resources.core.texts import to_stored
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
-Stage = Literal["chunk", "embed_note", "embed_chunk", "embed_window"]
+Stage = Literal[
+    "chunk", "embed_note", "embed_chunk", "embed_window", "mentions", "causal_statements"
+]
 
 
 @dataclass(frozen=True, slots=True)

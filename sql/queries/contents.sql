@@ -18,7 +18,11 @@ counted AS MATERIALIZED (
     SELECT
         c.*, left(encode(text_sha256(c.note_ids::text || c.note_hashes::text), 'hex'), 16) AS fingerprint,
         (SELECT count(*) FROM marks AS m WHERE (m.month, m.part) = (c.month, c.part)) AS writes
-    FROM count_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m)) AS c
+    FROM (
+        SELECT * FROM count_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m))
+        UNION ALL
+        SELECT * FROM count_graph_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m))
+    ) AS c
 ),
 
 past AS (

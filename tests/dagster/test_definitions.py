@@ -48,6 +48,8 @@ GROUPS = {
     "chunks": "indexing",
     **{f"embeddings/{model}": "indexing" for model in MODELS},
     "windows/e5_small": "indexing",
+    "mentions": "indexing",
+    "causal_statements": "indexing",
     "migration_status": "indexing",
     "golden_dataset": "evaluation",
     **{f"evaluation_results/{name}": "evaluation" for name in NAMES},
@@ -67,6 +69,8 @@ CHECKS = {
     **{f"embeddings/{model}:retrieval_quality": False for model in MODELS},
     "windows/e5_small:windows_complete": True,
     "windows/e5_small:windows_batch_equals_single": True,
+    "mentions:mentions_complete": True,
+    "causal_statements:causal_statements_complete": True,
     "golden_dataset:golden_valid": True,
     "golden_dataset:golden_drift": False,
     **{f"evaluation_results/{name}:hit_rate_gate": False for name in NAMES},
@@ -128,6 +132,8 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
         "note_embeddings",
         "chunks",
         "windows/e5_small",
+        "mentions",
+        "causal_statements",
         *(f"embeddings/{model}" for model in MODELS),
     }
     assert partitioned == dict.fromkeys(indexed, 6)
@@ -242,9 +248,16 @@ def test_two_settings_have_their_own_definitions_in_one_process() -> None:
     assert selected(full, "index") == {
         "chunks",
         "windows/e5_small",
+        "mentions",
+        "causal_statements",
         *(f"embeddings/{model}" for model in MODELS),
     }
-    assert selected(small, "index") == {"chunks", "embeddings/use_multilingual"}
+    assert selected(small, "index") == {
+        "chunks",
+        "mentions",
+        "causal_statements",
+        "embeddings/use_multilingual",
+    }
     assert selected(small, "evaluate") == {
         "evaluation_report",
         *(f"evaluation_results/{name}" for name in NAMES if name not in OF_E5),

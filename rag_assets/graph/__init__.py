@@ -1,0 +1,1 @@
+"""The causal graph: its assets and their checks."""

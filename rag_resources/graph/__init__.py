@@ -1,0 +1,1 @@
+"""The causal graph: what notes are about, what they say is a cause, and what a person decides."""

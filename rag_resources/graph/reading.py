@@ -1,0 +1,159 @@
+"""Reads the queued notes of a time window for a part of the graph.
+
+What is found in a note is decided by `graph.extractors`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+
+from rag_resources.core.errors import ProviderError, ProviderUnavailableError
+from rag_resources.core.graph_version import GraphPart
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.claims import until_none_is_left
+from rag_resources.database.faults import first_line, is_refusal
+from rag_resources.database.pool import Connection, Database
+from rag_resources.graph.extractors import Extractor
+from rag_resources.store import graph as store
+from rag_resources.store.failures import Failure, clear_failures, record_failure
+from rag_resources.store.graph import Extraction, NoteToRead, QueuedNote
+
+BATCH_NOTES = 32
+
+_INSTANT = timedelta(microseconds=1)
+"""The smallest difference between two PostgreSQL times."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass
+class GraphReport:
+    """The outcome for a window.
+
+    Attributes:
+        notes: Notes read.
+        found: Mentions or statements that they have.
+        failed: Notes that could not be read.
+    """
+
+    notes: int = 0
+    found: int = 0
+    failed: list[Failure] = field(default_factory=list)
+
+    def add(self, other: "GraphReport") -> None:
+        """Add the counts of another report."""
+        self.notes += other.notes
+        self.found += other.found
+        self.failed.extend(other.failed)
+
+
+def read_notes(
+    database: Database,
+    part: GraphPart,
+    extractor: Extractor,
+    window: TimeWindow,
+    *,
+    progress: Progress = lambda _: None,
+) -> GraphReport:
+    """Make a part of the graph from a window's queued notes, in batches of a transaction each.
+
+    A note that cannot be read is recorded and stays queued. Notes claimed by another run come last:
+    either that run finishes them, or it dies and they are read here.
+
+    Args:
+        database: Open; the part is registered.
+        part: Of the graph.
+        extractor: Reads the notes.
+        window: Range of the notes' creation times.
+        progress: Called with the number of notes of each batch.
+
+    Raises:
+        ProviderUnavailableError: The language model does not answer; what is committed stays.
+        DatabaseUnavailableError: The connection was lost; what was committed stays.
+        IndexingError: Another run does not release its notes.
+
+    Properties: 41, 42.
+    """
+    report = GraphReport()
+
+    def read_free() -> int:
+        unfinished: set[UUID] = set()
+        rest = window
+        alone = 0  # How many notes still to read one by one.
+        while True:
+            refused = {failure.note_id for failure in report.failed}
+            with database.bulk() as connection:
+                claimed = store.claim_queued(
+                    connection,
+                    part,
+                    rest,
+                    skipped=unfinished | refused,
+                    batch_size=1 if alone else BATCH_NOTES,
+                )
+                if not claimed:
+                    return store.count_queued(connection, part, window, skipped=refused)
+                try:
+                    with connection.transaction():
+                        batch, left = _read(connection, part, extractor, claimed)
+                except psycopg.Error as error:
+                    if not is_refusal(error):
+                        raise
+                    if len(claimed) > 1:
+                        alone = len(claimed)
+                        continue
+                    failure = Failure(part, claimed[0].note_id, first_line(error))
+                    record_failure(connection, failure)
+                    batch, left = GraphReport(failed=[failure]), set()
+            alone = max(0, alone - 1)
+            unfinished |= left
+            # Otherwise every batch would scan all finished notes of a large window.
+            rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
+            report.add(batch)
+            progress(len(claimed))
+
+    until_none_is_left(read_free)
+    return report
+
+
+def _read(
+    connection: Connection, part: GraphPart, extractor: Extractor, claimed: Sequence[QueuedNote]
+) -> tuple[GraphReport, set[UUID]]:
+    """Read claimed notes; also return those whose chunks are being deleted."""
+    note_ids = [note.note_id for note in claimed]
+    report, unfinished = GraphReport(), set[UUID]()
+    for note in store.select_notes(connection, note_ids):
+        try:
+            extraction = _extracted(part, extractor, note)
+        except ProviderUnavailableError:
+            raise
+        except ProviderError as error:
+            report.failed.append(Failure(part, note.note_id, error.message))
+            continue
+        if not store.keep_chunks(connection, note):
+            unfinished.add(note.note_id)
+            continue
+        replace = store.replace_mentions if part is GraphPart.MENTIONS else store.replace_statements
+        report.found += replace(connection, extraction)
+    for failure in report.failed:
+        record_failure(connection, failure)
+    failed = {failure.note_id for failure in report.failed}
+    done = [note_id for note_id in note_ids if note_id not in failed | unfinished]
+    completed = store.complete_pending(connection, part, done)
+    clear_failures(connection, part.value, completed)
+    report.notes = len(completed)
+    return report, unfinished
+
+
+def _extracted(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction:
+    ids = [chunk.chunk_id for chunk in note.chunks]
+    is_mentions = part is GraphPart.MENTIONS
+    return Extraction(
+        note,
+        dict(zip(ids, extractor.mentions(note), strict=True)) if is_mentions else {},
+        {} if is_mentions else dict(zip(ids, extractor.statements(note), strict=True)),
+        extractor.name,
+        extractor.version(part),
+    )

@@ -1,0 +1,172 @@
+"""The graph in a real database: how it is made, kept up to date, and how it goes."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.graph_version import GraphPart
+from rag_resources.database.pool import Database
+from rag_resources.graph.extractors import RulesExtractor
+from rag_resources.indexing.purge import purge
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.store.graph import count_gaps, is_current
+from tests.corpus import ALWAYS, SOURCE, Draft, records
+from tests.graph_corpus import GraphCorpus, event_id, name_id
+
+LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
+BAR = "Ayer hablé con Rosa. El bar cerró porque nadie pagaba. Por eso Rosa volvió a Teruel."
+LIFT = "La junta vio con Rosa el ascensor, así que habrá obras en Orriols."
+SHOP = "Fui al mercado con Noemí. No pasó nada más."
+NOTES = [Draft(BAR, "El bar"), Draft(LIFT, tags=("cal-viva",)), Draft(SHOP)]
+STATEMENTS = {
+    ("nadie pagaba", "CAUSES", "El bar cerró"),
+    ("El bar cerró", "LEADS_TO", "Rosa volvió a Teruel"),
+    ("La junta vio con Rosa el ascensor", "LEADS_TO", "habrá obras en Orriols"),
+}
+
+
+@pytest.fixture
+def corpus(database: Database) -> GraphCorpus:
+    return GraphCorpus(database)
+
+
+def test_notes_are_read_once_and_a_second_run_finds_nothing_to_do(corpus: GraphCorpus) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    assert corpus.waiting() == {(note, part.value) for note in ids for part in GraphPart}
+    reports = corpus.read()
+    assert corpus.names() == {"Rosa", "Teruel", "cal-viva", "Orriols", "Noemí"}
+    assert corpus.statements() == STATEMENTS
+    assert corpus.waiting() == set()
+    assert [reports[part].notes for part in GraphPart] == [3, 3]
+    assert reports[GraphPart.STATEMENTS].found == 3
+    before = corpus.fetch("SELECT * FROM mentions ORDER BY chunk_id, entity_id, start_char")
+    again = corpus.read()
+    assert [again[part].notes for part in GraphPart] == [0, 0]
+    assert corpus.fetch("SELECT * FROM mentions ORDER BY chunk_id, entity_id, start_char") == before
+
+
+def test_offsets_lead_to_the_words(corpus: GraphCorpus) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.read()
+    rows = corpus.fetch(
+        "SELECT e.name, substr(c.content, m.start_char + 1, m.end_char - m.start_char) AS text"
+        " FROM mentions AS m JOIN chunks AS c ON c.id = m.chunk_id"
+        " JOIN entities AS e ON e.id = m.entity_id WHERE e.kind <> 'tag'"
+    )
+    assert len(rows) == 6
+    assert all(row.name == row.text for row in rows)
+    (row,) = corpus.fetch(
+        "SELECT substr(c.content, r.marker_start + 1, r.marker_end - r.marker_start) AS text"
+        " FROM relationships AS r JOIN chunks AS c ON c.id = r.chunk_id WHERE r.marker = 'porque'"
+    )
+    assert row.text == "porque"
+
+
+def test_an_edit_replaces_what_one_note_says_and_leaves_the_others(corpus: GraphCorpus) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.read()
+    edited = [replace(NOTES[0], text="Ayer hablé con Bernat."), *NOTES[1:]]
+    ingest(corpus.database, records(edited, "ana"), tenant="ana", source=SOURCE)
+    corpus.index(LONG)
+    assert {part for _, part in corpus.waiting()} == {"mentions", "causal_statements"}
+    assert len(corpus.waiting()) == 2
+    corpus.read()
+    assert corpus.names() == {"Bernat", "Rosa", "cal-viva", "Orriols", "Noemí"}
+    assert corpus.statements() == {item for item in STATEMENTS if "junta" in item[0]}
+
+
+def test_property_51_a_deleted_note_leaves_no_name_and_no_event(corpus: GraphCorpus) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.read()
+    corpus.run(lambda c: c.execute("DELETE FROM notes WHERE id = %s", (ids[0],)))
+    assert corpus.names() == {"Rosa", "cal-viva", "Orriols", "Noemí"}
+    assert corpus.events() == {"La junta vio con Rosa el ascensor", "habrá obras en Orriols"}
+    corpus.run(lambda c: c.execute("UPDATE notes SET expires_at = now() - interval '1 day'"))
+    purge(corpus.database, grace_hours=0)
+    assert corpus.names() | corpus.events() == set()
+    assert corpus.fetch("SELECT FROM graph_reviews") == []
+
+
+def test_tags_that_change_are_read_again(corpus: GraphCorpus) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.read()
+    corpus.run(lambda c: c.execute("UPDATE notes SET tags = '{obras}' WHERE id = %s", (ids[1],)))
+    assert corpus.waiting() == {(ids[1], "mentions")}
+    corpus.read()
+    assert "obras" in corpus.names()
+    assert "cal-viva" not in corpus.names()
+
+
+class OtherRules(RulesExtractor):
+    """Rules of another version."""
+
+    def version(self, part: GraphPart) -> str:
+        return f"otra-{part}"
+
+
+def test_other_rules_read_every_note_again(corpus: GraphCorpus) -> None:
+    corpus.fill(NOTES, LONG)
+    corpus.read()
+    versions = {part: OtherRules().version(part) for part in GraphPart}
+    assert not corpus.run(lambda c: is_current(c, versions, ALWAYS))
+    corpus.extractor = OtherRules()
+    corpus.register()
+    assert len(corpus.waiting()) == 6
+    corpus.read()
+    assert corpus.run(lambda c: is_current(c, versions, ALWAYS))
+    found = corpus.fetch("SELECT DISTINCT version FROM mentions")
+    assert [row.version for row in found] == ["otra-mentions"]
+
+
+def test_what_a_person_decided_outlives_chunking_anew(corpus: GraphCorpus) -> None:
+    """Entities stay until their notes have been read again, and so do their aliases and links."""
+    ids = corpus.fill(NOTES, LONG)
+    corpus.read()
+    cause, effect = event_id(ids[0], "El bar cerró"), event_id(ids[1], "habrá obras en Orriols")
+    corpus.run(
+        lambda c: c.execute(
+            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
+            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
+            (cause, effect),
+        )
+    )
+    corpus.index(ChunkingConfig(max_tokens=400, overlap_tokens=0, min_tokens=0))
+    corpus.index(ChunkingConfig(max_tokens=20, overlap_tokens=0, min_tokens=0))
+    corpus.read()
+    assert len(corpus.fetch("SELECT FROM event_links")) == 1
+    corpus.run(lambda c: c.execute("DELETE FROM notes WHERE id = %s", (ids[1],)))
+    assert corpus.fetch("SELECT FROM event_links") == []
+
+
+def test_tenants_have_entities_of_their_own(corpus: GraphCorpus) -> None:
+    corpus.fill([Draft(SHOP), Draft(SHOP, tenant="luis")], LONG)
+    corpus.read()
+    ids = {row.id for row in corpus.fetch("SELECT id FROM entities WHERE name = 'Noemí'")}
+    assert ids == {name_id("Noemí"), name_id("Noemí", "luis")}
+
+
+def test_gaps_are_counted(corpus: GraphCorpus) -> None:
+    corpus.fill(NOTES, LONG)
+    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.MENTIONS, ALWAYS))
+    assert (gaps.notes, gaps.waiting, gaps.found) == (3, 3, 0)
+    corpus.read()
+    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.STATEMENTS, ALWAYS))
+    assert (gaps.waiting, gaps.found, gaps.out_of_bounds) == (0, 3, 0)
+    corpus.run(lambda c: c.execute("UPDATE relationships SET effect_end = 1000"))
+    gaps = corpus.run(lambda c: count_gaps(c, GraphPart.STATEMENTS, ALWAYS))
+    assert (gaps.out_of_bounds, gaps.total) == (3, 3)
+
+
+def test_a_note_that_the_database_refuses_is_recorded_and_the_others_go_on(
+    corpus: GraphCorpus,
+) -> None:
+    ids = corpus.fill(NOTES, LONG)
+    corpus.run(lambda c: c.execute("ALTER TABLE entities ADD CHECK (name <> 'Noemí') NOT VALID"))
+    reports = corpus.read()
+    assert [failure.note_id for failure in reports[GraphPart.MENTIONS].failed] == [ids[2]]
+    assert corpus.waiting() == {(ids[2], "mentions")}
+    failures = corpus.fetch("SELECT stage, note_id FROM indexing_failures")
+    assert [(row.stage, row.note_id) for row in failures] == [("mentions", ids[2])]
+    assert UUID(int=0) not in ids
