@@ -50,6 +50,7 @@ from rag_assets.migration.rollback import (
 from rag_assets.runs.liveness import locked_executor
 from rag_assets.schedules import (
     hourly_purge,
+    nightly_answer_log,
     nightly_archive,
     nightly_evaluation,
     nightly_retrieval_log,
@@ -61,6 +62,7 @@ from rag_assets.sensors import (
     dead_runs,
     failed_runs,
 )
+from rag_assets.serving.answer_log import build_answer_log_asset
 from rag_assets.serving.ask import ask_job
 from rag_assets.serving.assets import build_promotion_asset
 from rag_assets.serving.retrieval_log import retrieval_log
@@ -103,7 +105,13 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             resume_migration_job,
             retire_model_job,
         ],
-        schedules=[nightly_evaluation, nightly_archive, nightly_retrieval_log, hourly_purge],
+        schedules=[
+            nightly_evaluation,
+            nightly_archive,
+            nightly_retrieval_log,
+            nightly_answer_log,
+            hourly_purge,
+        ],
         sensors=[
             build_new_notes_sensor(settings),
             build_new_documents_sensor(settings),
@@ -134,6 +142,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
         build_report_asset(configurations),
         build_promotion_asset(configured),
         retrieval_log,
+        build_answer_log_asset(settings),
     ]
 
 

@@ -12,6 +12,7 @@ CHUNKS = dg.AssetKey("chunks")
 MIGRATION_STATUS = dg.AssetKey("migration_status")
 GOLDEN_DATASET = dg.AssetKey("golden_dataset")
 EVALUATION_REPORT = dg.AssetKey("evaluation_report")
+ANSWER_LOG = dg.AssetKey("answer_log")
 PROMOTED_CONFIG = dg.AssetKey("promoted_config")
 
 OWNERS = ["team:datos"]

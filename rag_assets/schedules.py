@@ -1,10 +1,13 @@
 """The schedules."""
 
+from datetime import timedelta
+
 import dagster as dg
 
 from rag_assets.evaluation.archive import archive_evaluations_job
 from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
+from rag_assets.keys import ANSWER_LOG
 from rag_assets.serving.retrieval_log import retrieval_log
 
 nightly_evaluation = dg.ScheduleDefinition(
@@ -40,3 +43,17 @@ nightly_retrieval_log = dg.ScheduleDefinition(
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
+
+
+# The month of the day before, which at the start of a month is the one that has ended.
+@dg.schedule(
+    name="nightly_answer_log",
+    target=dg.AssetSelection.assets(ANSWER_LOG),
+    cron_schedule="9 0 * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def nightly_answer_log(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    """Read the log of the answers of the month."""
+    day = context.scheduled_execution_time - timedelta(days=1)
+    return dg.RunRequest(partition_key=f"{day:%Y-%m}-01")

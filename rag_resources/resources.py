@@ -8,6 +8,7 @@ from dagster import ConfigurableResource, InitResourceContext, ResourceDependenc
 from pydantic import PrivateAttr
 
 from rag_resources.application import Application, open_application
+from rag_resources.application.answer_log import AnswerLog
 from rag_resources.application.documents import Documents
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.application.golden import Golden
@@ -56,6 +57,11 @@ class RagResource(ConfigurableResource["RagResource"]):
     def documents(self) -> Documents:
         """The documents: sources, reading, review."""
         return self.application.documents
+
+    @property
+    def answer_log(self) -> AnswerLog:
+        """The answers that were given."""
+        return self.application.answer_log
 
     @property
     def golden(self) -> Golden:

@@ -146,6 +146,9 @@ class Settings(BaseSettings):
         answer_context_tokens: Tokens of the passages that a language model answers from, at most.
         answer_allowed_misses: Share of questions that the notes answer which may be left
             unanswered, so that fewer are answered that they do not.
+        answer_log_text: Which texts the log of answers keeps: `none`, `question`, or `all`, which
+            are those of the answer too.
+        answer_log_days: How long it keeps an answer.
         answer_unsupported: What becomes of a sentence of a language model that its sources do not
             say: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
@@ -212,6 +215,8 @@ class Settings(BaseSettings):
     answer_language: Literal["es", "fr", "en"] = "es"
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
+    answer_log_text: Literal["none", "question", "all"] = "question"
+    answer_log_days: int = Field(365, ge=1, le=36_500)
     answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
     celery_broker_url: Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)] = (

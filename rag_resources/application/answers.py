@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,11 @@ from rag_resources.answers.language_model import (
     AnswerOptions,
     StoredAnswer,
 )
+from rag_resources.application.asked import AnswerMetadata, Asked
 from rag_resources.application.confidence import AnswerJudgement
 from rag_resources.core.answers import NOT_FOUND, CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
-from rag_resources.core.confidence import Confidence, Silence
+from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
@@ -37,96 +38,7 @@ from rag_resources.settings import Settings
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
 
-
-@dataclass(frozen=True, slots=True)
-class AnswerMetadata:
-    """What an answer took.
-
-    Attributes:
-        model: The language model that was asked; None if none is configured.
-        prompt_tokens: As its server counts them; None if it does not, or wrote nothing.
-        completion_tokens: Likewise.
-        mean_similarity: Mean score of the passages, in [0, 1]; None without passages.
-        stages: Milliseconds by stage, of the retrieval and of the answer: `first_sentence` and
-            `answer`, both since the retrieval ended.
-        dropped: Sentences that were left out, because their sources do not say them.
-        is_cached: Whether the model had written the same answer before.
-    """
-
-    model: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    mean_similarity: float | None = None
-    stages: dict[str, float] = field(default_factory=dict)
-    dropped: int = 0
-    is_cached: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form."""
-        prompt, completion = self.prompt_tokens, self.completion_tokens
-        tokens = None
-        if prompt is not None or completion is not None:
-            tokens = {"prompt": prompt, "completion": completion}
-        return {
-            "model": self.model,
-            "tokensUsed": tokens,
-            "meanSimilarity": self.mean_similarity,
-            "stages": self.stages,
-            "droppedSentences": self.dropped,
-            "cachedAnswer": self.is_cached,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An answer with citations, and the retrieval that it was made from.
-
-    Attributes:
-        interruption: Why the answer ends early, and what was kept; None if it is complete.
-        confidence: How sure it is; None if nothing was found to answer from.
-        silence: Whether an answer was withheld; None likewise.
-    """
-
-    answer: CitedAnswer
-    retrieval: "Answered"
-    metadata: AnswerMetadata = field(default_factory=AnswerMetadata)
-    interruption: str | None = None
-    confidence: Confidence | None = None
-    silence: Silence | None = None
-
-    @property
-    def error(self) -> str | None:
-        """Why there is no complete answer; None if there is."""
-        return self.retrieval.response.error or self.interruption
-
-    def reworded(self, render: Callable[[str], str]) -> "Asked":
-        """Return it with everything that is told of it in other words."""
-        answer, retrieval = self.answer, self.retrieval
-        return replace(
-            self,
-            answer=replace(answer, notice=render(answer.notice)),
-            retrieval=replace(retrieval, response=retrieval.response.reworded(render)),
-            interruption=None if self.interruption is None else render(self.interruption),
-            confidence=self.confidence.reworded(render) if self.confidence else None,
-            silence=self.silence.reworded(render) if self.silence else None,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the camelCase form of the command line."""
-        response = self.retrieval.response
-        return self.answer.to_json() | {
-            "metadata": {
-                "configuration": self.retrieval.configuration,
-                "embeddingModel": response.model,
-                "passages": len(response.results),
-                "degraded": list(response.degraded),
-                "messages": list(response.messages),
-                **self.metadata.to_json(),
-            },
-            "confidence": self.confidence.to_json() if self.confidence else None,
-            "silence": self.silence.to_json() if self.silence else None,
-            "error": self.error,
-        }
+__all__ = ["AnswerMetadata", "Answers", "Asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +51,7 @@ class Answers:
         embedder: Returns the embedder of a model, by name.
         stored: What the language model wrote before.
         judge: As `Confidences.judge_answer`.
+        log: Called with each whole answer and its language; neither waits nor fails.
     """
 
     database: Database
@@ -148,6 +61,7 @@ class Answers:
     embedder: Callable[[str], Embedder]
     stored: Cache[StoredAnswer]
     judge: Callable[..., AnswerJudgement]
+    log: Callable[[Asked, str], None]
 
     def ask(self, question: str, *, language: str | None = None, **search: Any) -> Asked:
         """Answer a question with sentences that cite the notes. As `stream`, without the way."""
@@ -198,14 +112,14 @@ class Answers:
             {"first_sentence": waits_ms[0]} if waits_ms else {}
         )
         asked = self._finished(question, retrieved, kept, telling, stages)
-        if judged is None:
-            yield asked
-        else:
-            yield replace(
+        if judged is not None:
+            asked = replace(
                 asked,
                 confidence=_confidence(judged, response, telling, told_in, is_answered=bool(kept)),
                 silence=judged.silence,
             )
+        self.log(asked, told_in)
+        yield asked
 
     def _judged(
         self, question: str, retrieved: "Answered", language: str, search: dict[str, Any]

@@ -15,8 +15,10 @@ from rag_resources.answers.language_model import (
     stored_from_bytes,
     stored_to_bytes,
 )
+from rag_resources.answers.log import answer_writer
 from rag_resources.application.confidence import Confidences
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
+from rag_resources.core.answer_log import LoggedAnswer
 from rag_resources.core.configuration import (
     NamedConfiguration,
     RetrievalConfig,
@@ -28,6 +30,7 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.core.types import RetrievalResponse, Vectors
+from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.locate import open_database
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Database
@@ -44,6 +47,7 @@ from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
 if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly.
+    from rag_resources.application.answer_log import AnswerLog
     from rag_resources.application.answers import Answers
     from rag_resources.application.documents import Documents
     from rag_resources.application.evaluations import Evaluations
@@ -65,11 +69,13 @@ class Answered:
     Attributes:
         configuration: Its name, as shown to people.
         config: With the changes that were asked for; None if it is not known.
+        name: The name alone; empty if what was stored is not valid.
     """
 
     configuration: str
     response: RetrievalResponse
     config: RetrievalConfig | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,15 @@ class Application:
             embedder=self.embedder,
             stored=self.written_answers,
             judge=self.confidences.judge_answer,
+            log=self.answer_log.record,
         )
+
+    @property
+    def answer_log(self) -> "AnswerLog":
+        """The answers that were given, and what their readers said of them."""
+        from rag_resources.application.answer_log import AnswerLog
+
+        return AnswerLog(self.database, self.settings, self.answer_writer)
 
     @property
     def golden(self) -> "Golden":
@@ -234,6 +248,11 @@ class Application:
         )
 
     @cached_property
+    def answer_writer(self) -> BackgroundWriter[LoggedAnswer]:
+        """What writes the answers of this process into their log."""
+        return answer_writer(self.database, keep_days=self.settings.answer_log_days)
+
+    @cached_property
     def confidences(self) -> Confidences:
         """How sure the responses are."""
         return Confidences(self.database, self.settings, pipeline=lambda: self.pipeline)
@@ -332,15 +351,18 @@ class Application:
         )
         messages = (*chosen.messages, *response.messages)
         told = replace(response, messages=messages, confidence=confidence)
-        return Answered(chosen.label, told, config)
+        return Answered(chosen.label, told, config, chosen.name)
 
     def close(self) -> None:
-        """Write what is still to be logged, for a second at most."""
+        """Write what is still to be logged, for two seconds at most each."""
         if "retrieval_log" in vars(self):
             self.retrieval_log.close()
+        if "answer_writer" in vars(self):
+            self.answer_writer.close()
 
     def _named(self, configuration: str) -> "_Chosen":
-        return _Chosen(configuration, self.configuration(configuration).retrieval)
+        config = self.configuration(configuration).retrieval
+        return _Chosen(configuration, config, name=configuration)
 
     def _what_serves(self) -> "_Chosen":
         """Return what serves; if it is invalid as stored, default values and a message."""
@@ -348,23 +370,24 @@ class Application:
         deadline = Deadline.after(DEADLINE_MS, time.monotonic)
         serving = self.serving.read(default, deadline=deadline)
         if serving.promotion is None:
-            return _Chosen(serving.name, serving.config)
+            return _Chosen(serving.name, serving.config, name=serving.name)
         if serving.problems:
             _log.warning("stored_configuration_invalid", problems=serving.problems)
             return _Chosen(
                 Message.RETRIEVED_CONFIG_DEFAULTS, serving.config, (Message.CONFIGURATION_FALLBACK,)
             )
         label = Message.RETRIEVED_CONFIG_PROMOTED.format(name=serving.name)
-        return _Chosen(label, serving.config)
+        return _Chosen(label, serving.config, name=serving.name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A configuration, the name shown to people, and messages for them."""
+    """A configuration, the name shown to people, messages for them, and the name alone."""
 
     label: str
     config: RetrievalConfig
     messages: tuple[str, ...] = ()
+    name: str = ""
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_resources.cli.answer import warn_of
-from rag_resources.cli.output import JsonOption, clean, fail, say, working, write_json
+from rag_resources.cli.feedback import ID_CHARS
+from rag_resources.cli.output import JsonOption, clean, fail, note, say, working, write_json
 from rag_resources.cli.reader import told, told_day
 from rag_resources.cli.search_options import (
     ConfigOption,
@@ -121,6 +122,7 @@ class _Page:
         if not asked.answer.found:
             say(asked.answer.notice)
             _say_how_sure(asked)
+            _say_id(asked)
             return
         if not self._at_once:
             for sentence in asked.answer.sentences:
@@ -132,6 +134,7 @@ class _Page:
         say(Message.ANSWER_BY.format(answerer=asked.answer.answerer))
         say(_cost(asked))
         _say_how_sure(asked)
+        _say_id(asked)
 
     def _say(self, sentence: "AnswerSentence") -> None:
         for citation in sentence.citations:
@@ -149,6 +152,11 @@ def _say_how_sure(asked: "Asked") -> None:
 
     for sentence in answer_in_words(asked.confidence, asked.silence):
         say(sentence)
+
+
+def _say_id(asked: "Asked") -> None:
+    """Say how the answer is called, on stderr: it is no part of it."""
+    note(Message.ANSWER_ID.format(answer_id=str(asked.answer_id)[:ID_CHARS]))
 
 
 def _cost(asked: "Asked") -> str:

@@ -1,9 +1,11 @@
 """`rag golden history|drift|suggest`: the golden dataset's history and review."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rag_resources.cli.feedback import ID_CHARS
 from rag_resources.cli.output import JsonOption, console, say, table, write_json
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
@@ -83,18 +85,29 @@ def suggest(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
         Message.COLUMN_SNIPPET,
         Message.COLUMN_CONFIGURATIONS,
     )
-    rows = [
-        (
-            candidate["query"],
-            "\n".join(part for part in (found["name"], found["title"]) if part),
-            found["snippet"],
-            ", ".join(found["configurations"]),
-        )
-        for candidate in candidates
-        for found in candidate["candidateNotes"]
-    ]
+    rows = [row for candidate in candidates for row in _rows(candidate)]
     console().print(table(columns, rows, prose=True))
     say(Message.GOLDEN_SUGGESTED)
+    if any("asked" in candidate for candidate in candidates):
+        say(Message.GOLDEN_ASKED)
+
+
+def _rows(candidate: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return a row for each note to be judged; one without notes if there are none."""
+    query, asked = candidate["query"], candidate.get("asked")
+    why = None
+    if asked:
+        template = Message.GOLDEN_ASKED_DOWN if asked["thumbsDown"] else Message.GOLDEN_ASKED_MISS
+        why = template.format(times=asked["times"], answer_id=asked["answerId"][:ID_CHARS])
+    return [
+        (
+            query,
+            "\n".join(part for part in (found["name"], found["title"]) if part),
+            found["snippet"],
+            why or ", ".join(found["configurations"]),
+        )
+        for found in candidate["candidateNotes"]
+    ] or [(query, "–", "–", why or "–")]
 
 
 def _check(limit: int) -> None:

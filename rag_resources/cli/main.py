@@ -19,6 +19,7 @@ from rag_resources.cli import (
     documents,
     evaluate,
     experiment,
+    feedback,
     fusion,
     golden,
     ingest,
@@ -72,6 +73,7 @@ command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)
 command(app, "ingest", Message.HELP_INGEST)(ingest.ingest)
 command(app, "ask", Message.HELP_ASK)(ask.ask)
+command(app, "feedback", Message.HELP_FEEDBACK)(feedback.feedback)
 command(app, "retrieve", Message.HELP_RETRIEVE)(retrieve.retrieve)
 command(app, "evaluate", Message.HELP_EVALUATE)(evaluate.evaluate)
 command(app, "calibrate", Message.HELP_CALIBRATE)(calibrate.calibrate)
@@ -84,6 +86,7 @@ app.add_typer(fusion.app)
 app.add_typer(notes.app)
 app.add_typer(documents.app)
 app.add_typer(golden.app)
+app.add_typer(feedback.app)
 app.add_typer(key.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)

@@ -68,6 +68,15 @@ class Message:
     ANSWER_UNSUPPORTED_MARK: Template
     ANSWER_COST: Template
     ANSWER_TOKENS: Template
+    ANSWER_ID: Template
+    ANSWER_ID_UNKNOWN: Template
+    ANSWER_ID_AMBIGUOUS: Template
+    FEEDBACK_VERDICT: Template
+    FEEDBACK_CITATION: Template
+    FEEDBACK_NO_CITATION: Template
+    FEEDBACK_COMMENT_LONG: Template
+    CITATION_EDITED: Template
+    CITATION_GONE: Template
     ORIGIN_DATE: Template
     ORIGIN_TREND: Template
     ORIGIN_CHANGE: Template
@@ -443,6 +452,10 @@ class Message:
     ASSET_REPORT: Template
     ASSET_PROMOTED: Template
     ASSET_RETRIEVAL_LOG: Template
+    ASSET_ANSWER_LOG: Template
+    TABLE_OUTCOMES: Template
+    TABLE_INTENTS: Template
+    TABLE_FAR_QUESTIONS: Template
     TABLE_RETRIEVALS: Template
     TABLE_STAGES: Template
     MONTHS_UNFINISHED: Template
@@ -1170,6 +1183,15 @@ class Message:
     HELP_SOURCE_NAME: Template
     HELP_PARAGRAPHS: Template
     HELP_ASK: Template
+    HELP_FEEDBACK: Template
+    HELP_ANSWER_ID: Template
+    HELP_VERDICT: Template
+    HELP_FEEDBACK_CITATION: Template
+    HELP_FEEDBACK_COMMENT: Template
+    HELP_ANSWERS: Template
+    HELP_ANSWERS_LIST: Template
+    HELP_ANSWERS_SHOW: Template
+    HELP_ANSWERS_DISMISS: Template
     HELP_RETRIEVE: Template
     HELP_QUESTION: Template
     HELP_CONFIG: Template
@@ -1276,6 +1298,10 @@ class Message:
     COLUMN_VERSION: Template
     COLUMN_CHANGED: Template
     COLUMN_ORIGIN: Template
+    COLUMN_ASKED: Template
+    COLUMN_OUTCOME: Template
+    COLUMN_CITATIONS: Template
+    COLUMN_VERDICTS: Template
     COLUMN_INSERTED: Template
     COLUMN_UPDATED_COUNT: Template
     COLUMN_DELETED: Template
@@ -1316,6 +1342,22 @@ class Message:
     GOLDEN_OLDER: Template
     GOLDEN_LIMIT: Template
     GOLDEN_SUGGESTED: Template
+    GOLDEN_ASKED_DOWN: Template
+    GOLDEN_ASKED_MISS: Template
+    GOLDEN_ASKED: Template
+    FEEDBACK_STORED: Template
+    FEEDBACK_CITATION_STORED: Template
+    FEEDBACK_OF_ANSWER: Template
+    FEEDBACK_OF_CITATION: Template
+    VERDICT_UP: Template
+    VERDICT_DOWN: Template
+    ANSWER_DISMISSED: Template
+    ANSWER_GIVEN: Template
+    ASKED_SEARCHED: Template
+    OUTCOME_ANSWERED: Template
+    OUTCOME_MISSED: Template
+    OUTCOME_WITHHELD: Template
+    OUTCOME_FAILED: Template
     GOLDEN_NO_SUGGESTIONS: Template
     DRIFT_SUMMARY: Template
     DRIFT_GONE: Template

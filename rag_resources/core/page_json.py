@@ -20,9 +20,9 @@ from rag_resources.core.documents import (
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
+from rag_resources.core.text import storable
 
 T = TypeVar("T")
-_UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 MAX_PAGE_NUMBER = 10_000_000
 
 
@@ -154,7 +154,7 @@ def _number(value: Any) -> int:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
-    return value.translate(_UNSTORABLE)
+    return storable(value)
 
 
 def _plain(value: Any) -> str | int | float | bool | None:

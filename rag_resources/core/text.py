@@ -15,6 +15,7 @@ CHARS_PER_TOKEN = 4
 _WHITE_SPACE = re.compile(r"\s+")
 _ACCENTS = re.compile("[\u0300-\u0302\u0308]")
 """Grave, acute, circumflex and diaeresis; the tilde of ñ is not an accent."""
+_UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ def fold_question(query: str) -> str:
     """Return the normal form of a question without accents; ñ stays ñ."""
     decomposed = unicodedata.normalize("NFD", normalize_query(query))
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
+
+
+def storable(text: str) -> str:
+    """Replace what PostgreSQL cannot store in a text: NUL and unpaired surrogates."""
+    return text.translate(_UNSTORABLE)
 
 
 def content_sha256(text: str) -> bytes:

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from rag_resources.core.golden import GoldenEntry
-from rag_resources.core.golden_candidates import CANDIDATE_RANKS, find_candidates
+from rag_resources.core.golden_asked import AskedCandidate, asked_candidates
+from rag_resources.core.golden_candidates import CANDIDATE_RANKS, Candidate, find_candidates
 from rag_resources.core.golden_drift import GoldenDrift, measure_drift
 from rag_resources.core.golden_place_drift import QuestionPlace
 from rag_resources.database.pool import Connection, Database
+from rag_resources.store.answers import answers_to_review
 from rag_resources.store.comparison import name_notes
-from rag_resources.store.golden import list_golden, locate_places
+from rag_resources.store.golden import deleted_queries, list_golden, locate_places
 from rag_resources.store.golden_review import (
     latest_outcomes,
     note_states,
@@ -52,29 +55,53 @@ def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[Q
 def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:
     """Return questions with notes that may be relevant, as entries of a golden file.
 
-    The import refuses them until a person has judged the notes of each. Notes that the person
-    removes are not suggested again.
+    First the questions that readers asked and whose answer they found wrong, then golden questions
+    that may lack relevant notes, then questions that got no answer. The import refuses them until a
+    person has judged the notes of each. Notes that the person removes are not suggested again, nor
+    is a question that was dismissed.
 
     Args:
         database: Open.
         limit: Maximum number of questions, >= 1.
     """
     with database.snapshot() as connection:
+        entries = list_golden(connection)
         outcomes = latest_outcomes(connection)
+        doubtful = answers_to_review(connection)
         found = {
             note_id
-            for outcome in outcomes
-            for note_id in outcome.retrieved_note_ids[:CANDIDATE_RANKS]
+            for ranked in (
+                *(outcome.retrieved_note_ids[:CANDIDATE_RANKS] for outcome in outcomes),
+                *(answer.note_ids for answer in doubtful),
+            )
+            for note_id in ranked
         }
         known = name_notes(connection, list(found))
         names = {note_id: note.name for note_id, note in known.items()}
-        candidates = find_candidates(
-            list_golden(connection),
-            outcomes,
-            reviewed=reviewed_outcomes(connection),
+        pooled = find_candidates(
+            entries, outcomes, reviewed=reviewed_outcomes(connection), existing=names
+        )
+        asked = asked_candidates(
+            doubtful,
+            known={entry.normalized_query for entry in entries} | deleted_queries(connection),
             existing=names,
-        )[:limit]
-        chosen = {note.note_id for candidate in candidates for note in candidate.notes}
-        notes = fetch_notes(connection, chosen)
+        )
+        suggested: list[Candidate | AskedCandidate] = []
+        suggested += [candidate for candidate in asked if candidate.is_down]
+        suggested += pooled
+        suggested += [candidate for candidate in asked if not candidate.is_down]
+        chosen = suggested[:limit]
+        notes = fetch_notes(connection, {own for candidate in chosen for own in _notes(candidate)})
         at = datetime.now(UTC)
-    return [candidate.to_json(names, notes, at=at) for candidate in candidates]
+    return [
+        candidate.to_json(names, notes, at=at)
+        if isinstance(candidate, Candidate)
+        else candidate.to_json(names, notes)
+        for candidate in chosen
+    ]
+
+
+def _notes(candidate: Candidate | AskedCandidate) -> list[UUID]:
+    if isinstance(candidate, Candidate):
+        return [note.note_id for note in candidate.notes]
+    return list(candidate.note_ids)

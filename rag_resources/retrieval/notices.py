@@ -11,9 +11,9 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.places import DocumentPlace
+from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.retrievers import KINDS, RetrieverName
-from rag_resources.core.texts import joined
+from rag_resources.core.texts import Text, joined
 
 # If one of these fails, results may be missing. The other stages only affect order or display.
 _SEARCHING = ("embed", *RetrieverName)
@@ -65,11 +65,18 @@ def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> b
 
 def place_in_words(place: DocumentPlace) -> str:
     """Say on which page, or in which cells, and under which headings a passage stands."""
-    parts = [
-        Message.PLACE_PAGE.format(page=each.page)
-        if each.sheet is None
-        else Message.PLACE_CELLS.format(sheet=each.sheet, cells=", ".join(each.cells))
-        for each in place.places
-    ]
     headings = [" › ".join(place.heading_path)] if place.heading_path else []
-    return joined(" · ", (joined(", ", parts), *headings))
+    return joined(" · ", (parts_in_words(place.places), *headings))
+
+
+def parts_in_words(places: Sequence[Place]) -> Text:
+    """Say which pages, or which cells, a passage stands on."""
+    return joined(
+        ", ",
+        [
+            Message.PLACE_PAGE.format(page=each.page)
+            if each.sheet is None
+            else Message.PLACE_CELLS.format(sheet=each.sheet, cells=", ".join(each.cells))
+            for each in places
+        ],
+    )

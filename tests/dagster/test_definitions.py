@@ -56,6 +56,7 @@ GROUPS = {
     "evaluation_report": "evaluation",
     "promoted_config": "serving",
     "retrieval_log": "serving",
+    "answer_log": "serving",
 }
 
 CHECKS = {
@@ -163,6 +164,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         ("nightly_evaluation", "0 3 * * *"),
         ("nightly_archive", "40 4 * * *"),
         ("nightly_retrieval_log", "3 0 * * *"),
+        ("nightly_answer_log", "9 0 * * *"),
         ("hourly_purge", "17 * * * *"),
     ):
         schedule = defs.resolve_schedule_def(name)

@@ -79,7 +79,7 @@ def test_the_options_of_the_docs_are_those_of_retrieve_and_ask() -> None:
         for item in root.commands[command].params  # type: ignore[attr-defined]
         for name in (*item.opts, *item.secondary_opts)
     }
-    table, _, _ = ASKING.partition("## In Dagster")
+    table, _, _ = ASKING.partition("## The log of answers")
     assert set(re.findall(r"--[a-z][a-z-]*", table)) == options - {"question"}
 
 

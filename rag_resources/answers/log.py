@@ -1,0 +1,26 @@
+"""Writes answers into the log, beside the questions and never in their way.
+
+The rows are in `store.answers`, their types in `core.answer_log`.
+"""
+
+from functools import partial
+
+from rag_resources.core.answer_log import LoggedAnswer
+from rag_resources.database.background import WRITE_MS, BackgroundWriter
+from rag_resources.database.pool import Database
+from rag_resources.store.answers import insert_answers
+
+
+def answer_writer(
+    database: Database, *, keep_days: int, write_ms: float = WRITE_MS
+) -> BackgroundWriter[LoggedAnswer]:
+    """Return what writes answers.
+
+    Args:
+        database: Where the table is.
+        keep_days: Answers older than this are deleted, >= 1.
+        write_ms: Longest time of a write.
+    """
+    return BackgroundWriter(
+        database, partial(insert_answers, keep_days=keep_days), name="answer_log", write_ms=write_ms
+    )

@@ -1,0 +1,281 @@
+"""Use cases of the log of answers: what was given, and what its readers said of it."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.answers.shown_again import CitationNow, citations_now
+from rag_resources.application.asked import Asked
+from rag_resources.core.answer_log import (
+    AnswerFigures,
+    Feedback,
+    KeptText,
+    LoggedAnswer,
+    LoggedCitation,
+    Verdict,
+    figures_of,
+)
+from rag_resources.core.citations import numbered
+from rag_resources.core.confidence import Confidence, Silence
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.query import classify
+from rag_resources.core.question_drift import QuestionDrift, question_drift
+from rag_resources.core.quoting import shown
+from rag_resources.core.text import storable
+from rag_resources.core.texts import to_stored
+from rag_resources.core.types import TimeWindow
+from rag_resources.database.background import BackgroundWriter
+from rag_resources.database.pool import Connection, Database
+from rag_resources.settings import Settings
+from rag_resources.store.answers import (
+    ListedAnswer,
+    asked_between,
+    delete_old_answers,
+    dismiss_answer,
+    fetch_feedback,
+    find_answers,
+    list_answers,
+    write_feedback,
+)
+from rag_resources.store.golden import list_golden
+from rag_resources.store.golden_review import question_lexemes
+
+MAX_COMMENT_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer that was given before, as its notes are now.
+
+    Attributes:
+        citations: In the order of their numbers.
+    """
+
+    answer: LoggedAnswer
+    citations: tuple[CitationNow, ...]
+    feedback: tuple[Feedback, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        answer = self.answer
+        return {
+            "answerId": str(answer.answer_id),
+            "askedAt": answer.asked_at.isoformat(),
+            "question": answer.question,
+            "searched": answer.searched,
+            "filters": dict(answer.filters),
+            "language": answer.language,
+            "intent": answer.intent,
+            "outcome": answer.outcome.value,
+            "sentences": list(answer.sentences) if answer.sentences is not None else None,
+            "citations": [own.to_json() for own in self.citations],
+            "passages": [dict(passage) for passage in answer.passages],
+            "configuration": answer.configuration,
+            "configHash": answer.config_hash,
+            "embeddingModel": answer.embedding_model,
+            "answerer": answer.answerer,
+            "model": answer.language_model,
+            "confidence": answer.confidence,
+            "silence": answer.silence,
+            "stages": dict(answer.stages),
+            "degraded": list(answer.degraded),
+            "feedback": [own.to_json() for own in self.feedback],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLog:
+    """The answers that were given to the readers of one tenant.
+
+    Attributes:
+        writer: Writes them, beside the questions.
+    """
+
+    database: Database
+    settings: Settings
+    writer: BackgroundWriter[LoggedAnswer]
+
+    def record(self, asked: Asked, language: str) -> None:
+        """Have an answer written; costs no input or output, and fails at nothing."""
+        self.writer.put(
+            logged(asked, language, datetime.now(UTC), KeptText(self.settings.answer_log_text))
+        )
+
+    def give_feedback(
+        self,
+        answer_id: UUID | str,
+        verdict: Verdict | str,
+        *,
+        citation: int | None = None,
+        comment: str = "",
+    ) -> Feedback:
+        """Store what a reader says of an answer; it replaces what they said before.
+
+        Args:
+            answer_id: Of the answer, or the beginning of its id.
+            verdict: `up` or `down`.
+            citation: The number of one of its citations; None for the answer as a whole.
+            comment: In the reader's words; may be empty.
+
+        Raises:
+            InvalidParameterError: There is no such answer, citation or verdict, or the comment is
+                too long.
+        """
+        chosen = _verdict(verdict)
+        if len(comment) > MAX_COMMENT_CHARS:
+            raise InvalidParameterError(
+                Message.FEEDBACK_COMMENT_LONG.format(
+                    length=len(comment), maximum=MAX_COMMENT_CHARS
+                ),
+                field="comment",
+            )
+        self.writer.flush()
+        with self.database.transaction() as connection:
+            answer = _find(connection, str(answer_id))
+            _check_citation(answer, citation)
+            given = Feedback(answer.answer_id, citation, chosen, storable(comment).strip() or None)
+            write_feedback(connection, given)
+            stored = fetch_feedback(connection, answer.answer_id)
+        return next(own for own in stored if own.citation == citation)
+
+    def show(self, answer_id: UUID | str) -> ShownAnswer:
+        """Return an answer that was given before, with its citations as the notes are now.
+
+        Args:
+            answer_id: Of the answer, or the beginning of its id.
+
+        Raises:
+            InvalidParameterError: There is no such answer, or there are several.
+        """
+        self.writer.flush()
+        with self.database.snapshot() as connection:
+            answer = _find(connection, str(answer_id))
+            citations = citations_now(connection, answer.citations)
+            return ShownAnswer(
+                answer, citations, tuple(fetch_feedback(connection, answer.answer_id))
+            )
+
+    def latest(self, *, limit: int) -> list[ListedAnswer]:
+        """Return the latest answers, latest first."""
+        self.writer.flush()
+        with self.database.transaction() as connection:
+            return list_answers(connection, limit=limit)
+
+    def dismiss(self, answer_id: UUID | str) -> LoggedAnswer:
+        """Note that the question of an answer is no golden one; it is not suggested again.
+
+        Raises:
+            InvalidParameterError: There is no such answer, or there are several.
+        """
+        with self.database.transaction() as connection:
+            answer = _find(connection, str(answer_id))
+            dismiss_answer(connection, answer.answer_id)
+        return replace(answer, dismissed_at=datetime.now(UTC))
+
+    def figures(self, window: TimeWindow) -> AnswerFigures:
+        """Return the figures of a period."""
+        with self.database.transaction() as connection:
+            return figures_of(asked_between(connection, window))
+
+    def drift(self, window: TimeWindow) -> QuestionDrift:
+        """Return how far the questions of a period are from the golden ones."""
+        with self.database.snapshot() as connection:
+            asked = asked_between(connection, window)
+            lexemes = question_lexemes(connection)
+            entries = list_golden(connection)
+        # As the questions were told: an intent of a language model is not compared.
+        intents = Counter(
+            classify(entry.query, self.settings.answer_language).value for entry in entries
+        )
+        told = [
+            replace(own, intent=classify(own.question, own.language).value) if own.question else own
+            for own in asked
+        ]
+        return question_drift(told, golden_lexemes=list(lexemes.values()), golden_intents=intents)
+
+    def delete_old(self) -> None:
+        """Delete the answers that are older than the settings allow."""
+        with self.database.transaction() as connection:
+            delete_old_answers(connection, keep_days=self.settings.answer_log_days)
+
+
+def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedAnswer:
+    """Return what is kept of an answer."""
+    retrieved, metadata, answer = asked.retrieval, asked.metadata, asked.answer
+    response = retrieved.response
+    numbers = numbered(answer.sentences)
+    citations = tuple(
+        LoggedCitation(
+            numbers[own], position, own.note_id, own.start, own.end, own.content_sha256.hex()
+        )
+        for position, sentence in enumerate(answer.sentences)
+        for own in sentence.citations
+    )
+    return LoggedAnswer(
+        answer_id=asked.answer_id,
+        asked_at=at,
+        question=None if kept is KeptText.NONE else storable(answer.question),
+        language=language,
+        outcome=asked.outcome,
+        configuration=retrieved.name,
+        embedding_model=response.model,
+        answerer=answer.answerer,
+        sentences=tuple(storable(own.text) for own in answer.sentences)
+        if kept is KeptText.ALL
+        else None,
+        intent=response.transformed.intent.value if response.transformed else None,
+        config_hash=retrieved.config.config_hash if retrieved.config else None,
+        language_model=metadata.model,
+        prompt_tokens=metadata.prompt_tokens,
+        completion_tokens=metadata.completion_tokens,
+        confidence=_without_words(asked.confidence),
+        silence=_without_words(asked.silence),
+        stages={
+            **metadata.stages,
+            "whole": response.latency_ms + metadata.stages.get("answer", 0.0),
+        },
+        degraded=response.degraded,
+        citations=citations,
+        passages=tuple(
+            {"noteId": str(own.note_id), "chunkId": str(own.chunk_id), "score": own.score}
+            for own in response.results
+        ),
+    )
+
+
+def _without_words(judged: Confidence | Silence | None) -> dict[str, Any] | None:
+    """Return the stored form: a reason by its code, never in words. Property 53."""
+    if judged is None:
+        return None
+    stored = judged.to_json()
+    return stored if judged.missing is None else stored | {"missing": to_stored(judged.missing)}
+
+
+def _find(connection: Connection, prefix: str) -> LoggedAnswer:
+    found = find_answers(connection, prefix)
+    if len(found) == 1:
+        return found[0]
+    message = Message.ANSWER_ID_AMBIGUOUS if found else Message.ANSWER_ID_UNKNOWN
+    raise InvalidParameterError(message.format(prefix=shown(prefix)), field="answerId")
+
+
+def _verdict(given: Verdict | str) -> Verdict:
+    try:
+        return Verdict(given)
+    except ValueError:
+        message = Message.FEEDBACK_VERDICT.format(value=shown(given))
+        raise InvalidParameterError(message, field="verdict") from None
+
+
+def _check_citation(answer: LoggedAnswer, citation: int | None) -> None:
+    count = len({own.number for own in answer.citations})
+    if citation is not None and not 1 <= citation <= count:
+        message = (
+            Message.FEEDBACK_CITATION.format(value=citation, count=count)
+            if count
+            else Message.FEEDBACK_NO_CITATION
+        )
+        raise InvalidParameterError(message, field="citation")

@@ -1,0 +1,256 @@
+"""The log of answers: what is kept of each, readers' verdicts, and the figures of a month.
+
+Rows are in `store.answers`; the log is written by `answers.log`. How the questions that were asked
+differ from the golden ones is in `core.question_drift`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.gate import Interval, wilson_interval
+from rag_resources.core.metrics import percentile
+
+
+class Outcome(StrEnum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+
+    MISSED = "missed"
+    """Nothing was found, or nothing that could be said."""
+
+    WITHHELD = "withheld"
+    """Something was found, but an answer would probably have been false."""
+
+    FAILED = "failed"
+    """Nothing could be searched, or the answer was cut off."""
+
+
+class Verdict(StrEnum):
+    """What a reader says of an answer, or of one of its citations."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class KeptText(StrEnum):
+    """Which texts the log keeps."""
+
+    NONE = "none"
+    QUESTION = "question"
+    ALL = "all"
+    """The sentences of the answer too, until a note that they were made from is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCitation:
+    """A citation without its text.
+
+    Attributes:
+        number: As the reader saw it, from 1.
+        sentence: Position of the sentence that has it, from 0.
+        start: Offset into the note's content, in code points.
+        end: After the last character.
+        content_sha256: Of the note's content when it was cited, in hex.
+    """
+
+    number: int
+    sentence: int
+    note_id: UUID
+    start: int
+    end: int
+    content_sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
+        return {
+            "number": self.number,
+            "sentence": self.sentence,
+            "noteId": str(self.note_id),
+            "start": self.start,
+            "end": self.end,
+            "contentSha256": self.content_sha256,
+        }
+
+    @staticmethod
+    def from_json(row: Mapping[str, Any]) -> "LoggedCitation":
+        """Read the stored form."""
+        return LoggedCitation(
+            row["number"],
+            row["sentence"],
+            UUID(row["noteId"]),
+            row["start"],
+            row["end"],
+            row["contentSha256"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAnswer:
+    """What is kept of an answer.
+
+    Attributes:
+        question: None if texts are not kept.
+        searched: What was searched instead, in a conversation; None if the question itself.
+        sentences: Their texts; None if they are not kept, or a note that they were made from is
+            gone.
+        filters: Conditions that the question named itself, as JSON.
+        intent: What kind of answer was asked for; None if nothing could be searched.
+        configuration: Its name, without its state.
+        config_hash: None if the configuration is not known.
+        answerer: Name and version of what answered.
+        language_model: The one that was asked; None if none is configured.
+        confidence: As `Confidence.to_json`; None if there was nothing to judge.
+        silence: As `Silence.to_json`; likewise.
+        stages: Milliseconds by stage.
+        passages: What it was made from: `noteId`, `chunkId` and `score`, best first.
+        dismissed_at: When a person decided that the question is no golden one.
+    """
+
+    answer_id: UUID
+    asked_at: datetime
+    question: str | None
+    language: str
+    outcome: Outcome
+    configuration: str
+    embedding_model: str
+    answerer: str
+    searched: str | None = None
+    sentences: tuple[str, ...] | None = None
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    intent: str | None = None
+    config_hash: str | None = None
+    language_model: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    confidence: Mapping[str, Any] | None = None
+    silence: Mapping[str, Any] | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+    citations: tuple[LoggedCitation, ...] = ()
+    passages: tuple[Mapping[str, Any], ...] = ()
+    dismissed_at: datetime | None = None
+
+    @property
+    def note_ids(self) -> tuple[UUID, ...]:
+        """The notes of its passages and citations, each once."""
+        named = [
+            *(UUID(passage["noteId"]) for passage in self.passages),
+            *(citation.note_id for citation in self.citations),
+        ]
+        return tuple(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A reader's verdict.
+
+    Attributes:
+        citation: The number of a citation, from 1; None for the answer as a whole.
+        comment: In the reader's words; None without any, or once a note of the answer is gone.
+    """
+
+    answer_id: UUID
+    citation: int | None
+    verdict: Verdict
+    comment: str | None = None
+    given_at: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {
+            "answerId": str(self.answer_id),
+            "citation": self.citation,
+            "verdict": self.verdict.value,
+            "comment": self.comment,
+            "givenAt": self.given_at.isoformat() if self.given_at else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A logged question with what became of it.
+
+    Attributes:
+        question: None if texts are not kept.
+        lexemes: Its stems; empty without its text.
+        false_answers: The share of questions without an answer that were answered when the
+            threshold in use was measured; None without a calibration.
+        latency_ms: Of retrieval and answer.
+        is_up: Whether its reader found the answer right.
+        is_down: Whether its reader found it wrong.
+    """
+
+    outcome: Outcome
+    question: str | None = None
+    lexemes: frozenset[str] = frozenset()
+    language: str = "es"
+    intent: str | None = None
+    false_answers: float | None = None
+    latency_ms: float = 0.0
+    is_up: bool = False
+    is_down: bool = False
+    citations_up: int = 0
+    citations_down: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFigures:
+    """The figures of a period.
+
+    Attributes:
+        counts: Questions by outcome.
+        miss_rate: Share of the questions that could be searched and got no answer; None if none
+            could.
+        miss_interval: Its 95 % interval by Wilson; None likewise.
+        false_answers: The measured share of questions without an answer that the thresholds in use
+            answer: the mean over the calibrated questions; None if there are none. Which of the
+            answers given were false nobody knows but their readers.
+        calibrated: How many questions that mean is of.
+        up: Answers that their readers found right.
+        down: Answers that they found wrong, as a whole or in a citation.
+        p50_ms: Median latency of retrieval and answer; None without questions.
+    """
+
+    counts: Mapping[Outcome, int]
+    miss_rate: float | None = None
+    miss_interval: Interval | None = None
+    false_answers: float | None = None
+    calibrated: int = 0
+    up: int = 0
+    down: int = 0
+    citations_up: int = 0
+    citations_down: int = 0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+
+    @property
+    def questions(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+
+def figures_of(asked: Sequence[AskedQuestion]) -> AnswerFigures:
+    """Return the figures of logged questions."""
+    counts = {outcome: sum(own.outcome is outcome for own in asked) for outcome in Outcome}
+    searched = len(asked) - counts[Outcome.FAILED]
+    silent = counts[Outcome.MISSED] + counts[Outcome.WITHHELD]
+    measured = [own.false_answers for own in asked if own.false_answers is not None]
+    latencies = [own.latency_ms for own in asked]
+    return AnswerFigures(
+        counts,
+        miss_rate=silent / searched if searched else None,
+        miss_interval=wilson_interval(silent, searched) if searched else None,
+        false_answers=sum(measured) / len(measured) if measured else None,
+        calibrated=len(measured),
+        up=sum(own.is_up for own in asked),
+        down=sum(own.is_down or own.citations_down > 0 for own in asked),
+        citations_up=sum(own.citations_up for own in asked),
+        citations_down=sum(own.citations_down for own in asked),
+        p50_ms=percentile(latencies, 0.5) if latencies else None,
+        p95_ms=percentile(latencies, 0.95) if latencies else None,
+    )

@@ -1,0 +1,303 @@
+"""The log of answers: what it keeps and forgets, what readers say, and that none waits for it."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import dagster as dg
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from rag_assets.serving.answer_log import build_answer_log_asset
+from rag_resources.application import Application, open_application
+from rag_resources.application.asked import Asked
+from rag_resources.core.answer_log import LoggedAnswer, Outcome, Verdict
+from rag_resources.core.errors import InvalidGoldenDatasetError, InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.database.pool import Database
+from rag_resources.ingestion.deletion import delete_notes
+from rag_resources.resources import RagResource
+from rag_resources.settings import load_settings
+from rag_resources.store.answers import insert_answers
+from rag_resources.store.notes import note_id, upsert_notes
+from tests.command_line import Outcome as Called
+from tests.command_line import call_rag, isolate
+
+DAY = datetime(2025, 1, 12, tzinfo=UTC)
+CONTENT = "Llovió todo el día. El taller pide 415 euros por la dirección. Cenamos sopa caliente."
+COST = "El taller pide 415 euros por la dirección."
+QUESTION = "¿Cuánto pide el taller?"
+WORDS = {"configuration": "fulltext", "overrides": {"retrievers": {"semantic": {"weight": 0}}}}
+
+
+@pytest.fixture
+def note(database: Database) -> UUID:
+    """A stored note."""
+    with database.transaction() as connection:
+        record = NoteRecord("taller", "El taller", CONTENT, DAY)
+        upsert_notes(connection, [record], tenant="default", source="notes")
+    return note_id("default", "notes", "taller")
+
+
+@pytest.fixture
+def opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str
+) -> Iterator[Callable[..., Application]]:
+    """Open an application with settings."""
+    applications = []
+
+    def build(**settings: str) -> Application:
+        isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, **settings)
+        applications.append(open_application(load_settings()))
+        return applications[-1].__enter__()
+
+    yield build
+    for application in applications:
+        application.__exit__(None, None, None)
+
+
+def ask(app: Application, question: str = QUESTION) -> Asked:
+    return app.answers.ask(question, **WORDS)
+
+
+def everything(database: Database) -> str:
+    """Both tables as text."""
+    with database.transaction() as connection:
+        rows = [
+            *connection.execute("SELECT a::text FROM answers AS a").fetchall(),
+            *connection.execute("SELECT f::text FROM feedback AS f").fetchall(),
+        ]
+    return "\n".join(row[0] for row in rows)
+
+
+def test_an_answer_is_stored_with_its_ranges_and_shown_again(
+    opened: Callable[..., Application], database: Database, note: UUID
+) -> None:
+    app = opened()
+    asked = ask(app)
+    shown = app.answer_log.show(asked.answer_id)
+    answer = shown.answer
+    assert (answer.question, answer.outcome, answer.intent) == (
+        QUESTION,
+        Outcome.ANSWERED,
+        "factual",
+    )
+    assert (answer.configuration, answer.sentences) == ("fulltext", None)
+    assert answer.config_hash
+    assert {"whole", "answer", "search"} <= answer.stages.keys()
+    assert answer.silence == {
+        "silent": False,
+        "missing": {"code": "CONFIDENCE_NONE", "values": {}},
+    }
+    (citation,) = shown.citations
+    assert (citation.text, citation.title, citation.state) == (COST, "El taller", "as_cited")
+    assert COST not in everything(database)
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET content = content || ' Y postre.'")
+    (edited,) = app.answer_log.show(str(asked.answer_id)[:8]).citations
+    assert (edited.state, edited.text) == ("edited", None)
+
+
+@pytest.mark.parametrize(("kept", "is_named", "is_quoted"), [("none", 0, 0), ("all", 1, 1)])
+def test_the_setting_says_which_texts_are_kept(
+    opened: Callable[..., Application],
+    database: Database,
+    note: UUID,
+    kept: str,
+    is_named: bool,
+    is_quoted: bool,
+) -> None:
+    app = opened(ANSWER_LOG_TEXT=kept)
+    asked = ask(app)
+    app.answer_log.show(asked.answer_id)
+    stored = everything(database)
+    assert (QUESTION in stored, COST in stored) == (is_named, is_quoted)
+
+
+def test_property_51_no_stored_answer_keeps_the_text_of_a_deleted_note(
+    opened: Callable[..., Application], database: Database, note: UUID
+) -> None:
+    """Also if it is written only after the deletion, as the log does not wait."""
+    app = opened(ANSWER_LOG_TEXT="all")
+    before, after = ask(app), ask(app)
+    app.answer_log.give_feedback(before.answer_id, "down", comment="Pone 415 y son 514.")
+    with database.transaction() as connection:
+        (late,) = connection.execute("SELECT * FROM answers WHERE id = %s", (after.answer_id,))
+        connection.execute("DELETE FROM answers WHERE id = %s", (after.answer_id,))
+    assert COST in late.sentences
+    delete_notes(database, [note], reason="")
+    app.answer_log.record(after, "es")
+    shown = [app.answer_log.show(own.answer_id) for own in (before, after)]
+    stored = everything(database)
+    assert (COST in stored, "415" in stored) == (False, False)
+    assert [own.answer.question for own in shown] == [QUESTION, QUESTION]
+    assert [own.citations[0].state for own in shown] == ["gone", "gone"]
+    assert [given.verdict for given in shown[0].feedback] == [Verdict.DOWN]
+
+
+def test_a_verdict_is_on_the_whole_or_on_a_citation_and_the_last_one_counts(
+    opened: Callable[..., Application], note: UUID
+) -> None:
+    app = opened()
+    asked, silent = ask(app), ask(app, "¿xilófono?")
+    log = app.answer_log
+    log.give_feedback(asked.answer_id, "down")
+    log.give_feedback(asked.answer_id, "up", comment=" Sí.\0 ")
+    given = log.give_feedback(str(asked.answer_id)[:8], "down", citation=1)
+    assert given.to_json()["citation"] == 1
+    stored = log.show(asked.answer_id).feedback
+    assert [(own.citation, own.verdict.value, own.comment) for own in stored] == [
+        (None, "up", "Sí.\ufffd"),
+        (1, "down", None),
+    ]
+    for arguments, message in (
+        ({"answer_id": uuid4(), "verdict": "up"}, Message.ANSWER_ID_UNKNOWN),
+        ({"answer_id": "no", "verdict": "up"}, Message.ANSWER_ID_UNKNOWN),
+        ({"answer_id": asked.answer_id, "verdict": "bien"}, Message.FEEDBACK_VERDICT),
+        ({"answer_id": asked.answer_id, "verdict": "up", "citation": 2}, Message.FEEDBACK_CITATION),
+        ({"answer_id": asked.answer_id, "verdict": "up", "citation": 0}, Message.FEEDBACK_CITATION),
+        (
+            {"answer_id": silent.answer_id, "verdict": "up", "citation": 1},
+            Message.FEEDBACK_NO_CITATION,
+        ),
+        (
+            {"answer_id": asked.answer_id, "verdict": "up", "comment": "a" * 2_001},
+            Message.FEEDBACK_COMMENT_LONG,
+        ),
+    ):
+        with pytest.raises(InvalidParameterError) as error:
+            log.give_feedback(**arguments)  # type: ignore[arg-type]
+        assert error.value.code == message.code
+
+
+def test_a_miss_and_a_thumbs_down_become_candidates_until_they_are_dismissed(
+    opened: Callable[..., Application], note: UUID
+) -> None:
+    app = opened()
+    good, bad, missed = ask(app), ask(app, "¿Qué cenamos?"), ask(app, "¿xilófono?")
+    app.answer_log.give_feedback(good.answer_id, "up")
+    app.answer_log.give_feedback(bad.answer_id, "down")
+    suggested = app.golden.suggest(limit=10)
+    assert [own["query"] for own in suggested] == ["¿Qué cenamos?", "¿xilófono?"]
+    assert suggested[0]["relevantNoteIds"] == [str(note)]
+    with pytest.raises(InvalidGoldenDatasetError):
+        app.golden.import_rows(list(suggested), name="x", origin="x", replace=False)
+    complete = dict(suggested[0]) | {"expectedAnswer": "Sopa.", "difficulty": 1, "tags": []}
+    app.golden.import_rows([complete], name="x", origin="x", replace=False)
+    app.answer_log.dismiss(missed.answer_id)
+    assert app.golden.suggest(limit=10) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*backfill_policy:dagster.BetaWarning")
+def test_the_asset_tells_the_figures_of_a_month(
+    opened: Callable[..., Application], database_url: str, note: UUID
+) -> None:
+    app = opened(FIRST_MONTH=f"{datetime.now(UTC):%Y-%m}")
+    app.golden.import_rows(
+        [
+            {
+                "query": QUESTION,
+                "relevantNoteIds": [str(note)],
+                "expectedAnswer": "415",
+                "category": "factual",
+                "difficulty": 1,
+            }
+        ],
+        name="x",
+        origin="x",
+        replace=False,
+    )
+    app.answer_log.give_feedback(ask(app).answer_id, "up")
+    ask(app, "¿xilófono?")
+    app.answer_writer.flush()
+    settings = load_settings()
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = dg.materialize(
+            [build_answer_log_asset(settings)],
+            resources={"rag": RagResource(settings=settings)},
+            instance=instance,
+            partition_key=f"{settings.first_month}-01",
+        )
+        (made,) = run.asset_materializations_for_node("answer_log")
+    told = {name: value.value for name, value in made.metadata.items()}
+    assert (told["questions"], told["miss_rate"], told["thumbs_up"]) == (2, 0.5, 1)
+    assert told["far_from_golden_share"] == 0.5
+    assert "| ¿xilófono? |" in told["far_questions"]
+    assert "| 1 | 1 | 0 | 0 |" in told["outcomes"]
+
+
+def logged(days: int = 0) -> LoggedAnswer:
+    at = datetime.now(UTC) - timedelta(days=days)
+    return LoggedAnswer(uuid4(), at, "¿?", "es", Outcome.MISSED, "hybrid", "e5", "x")
+
+
+def test_old_answers_are_deleted_and_those_of_others_are_not_seen(
+    opened: Callable[..., Application], database: Database, database_url: str
+) -> None:
+    app = opened(ANSWER_LOG_DAYS="7")
+    old, new = logged(8), logged(6)
+    with database.transaction() as connection:
+        insert_answers(connection, [old, new], keep_days=365)
+    with Database(database_url, tenant="otra") as other, other.transaction() as connection:
+        insert_answers(connection, [foreign := logged()], keep_days=365)
+    app.answer_log.delete_old()
+    assert [own.answer_id for own in app.answer_log.latest(limit=9)] == [new.answer_id]
+    ever = TimeWindow(DAY, datetime.now(UTC) + timedelta(days=1))
+    assert app.answer_log.figures(ever).questions == 1
+    for answer in (old, foreign):
+        with pytest.raises(InvalidParameterError):
+            app.answer_log.give_feedback(answer.answer_id, "up")
+
+
+def test_an_answer_neither_waits_for_the_log_nor_fails_by_it(
+    opened: Callable[..., Application], database_url: str, note: UUID
+) -> None:
+    app = opened()
+    ask(app)
+    app.answer_writer.flush()
+    with psycopg.connect(database_url) as holder:
+        holder.execute("LOCK TABLE answers IN ACCESS EXCLUSIVE MODE")
+        with capture_logs() as logs:
+            started = time.monotonic()
+            assert ask(app).answer.found
+            assert time.monotonic() - started < 1
+            app.answer_writer.flush()
+    assert [own["event"] for own in logs if own["log_level"] == "warning"] == ["answer_log_skipped"]
+    assert len(app.answer_log.latest(limit=9)) == 1
+
+
+def test_the_commands_show_and_judge_answers(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    database_url: str,
+    note: UUID,
+) -> None:
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
+
+    def rag(*arguments: str) -> Called:
+        return call_rag(monkeypatch, capsys, *arguments)
+
+    options = ("--config", "fulltext", "--set", "retrievers.semantic.weight=0")
+    told = rag("ask", QUESTION, *options)
+    short = told.err.partition("rag feedback ")[2][:8]
+    assert rag("feedback", short, "down", "--citation", "1", "--comment", "No.").code == 0
+    given: dict[str, Any] = rag("feedback", short, "up", "--json").json
+    assert (given["verdict"], given["citation"]) == ("up", None)
+    shown = rag("answers", "show", short).out
+    assert f"[1] El taller · 2025-01-12 · caracteres 20–62\n    {COST}" in shown
+    assert "La respuesta sirve\nLa cita 1 no sirve: No." in shown
+    listed = rag("answers", "list").out
+    assert short in listed
+    assert "+1 −1" in listed
+    assert rag("answers", "list", "--json").json["answers"][0]["thumbsDown"] == 1
+    assert "un lector dijo que no (1)" in rag("golden", "suggest").out
+    assert rag("answers", "dismiss", short).code == 0
+    assert "un lector dijo que no" not in rag("golden", "suggest").out
+    for wrong in (("ffffffff", "up"), (short, "regular"), (short, "up", "--citation", "7")):
+        assert rag("feedback", *wrong).code == 2
