@@ -1,0 +1,2 @@
+-- The second database, beside the one that the image creates.
+CREATE DATABASE dagster;
