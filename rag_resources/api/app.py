@@ -22,6 +22,8 @@ from rag_resources.api.routes import (
     evaluations,
     golden,
     health,
+    notes,
+    page,
     retrieve,
 )
 from rag_resources.api.tenants import Tenants
@@ -87,7 +89,7 @@ def build_app(settings: Settings) -> FastAPI:
             status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()
         },
     )
-    for module in (retrieve, answers, chat, documents, golden, evaluations, health):
+    for module in (retrieve, answers, chat, notes, documents, golden, evaluations, health, page):
         app.include_router(module.router)
     problems.add_handlers(app)
     upload_kb = settings.extraction.file_mb * 1024 + FORM_KB

@@ -215,3 +215,38 @@ class Evaluations(Written):
     """Finished evaluations, newest first."""
 
     evaluations: list[EvaluationRow]
+
+
+class Note(Written):
+    """A note; `documentId` and `headings` if it is a section of a document."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+
+    id: UUID
+    title: str
+    content: str
+    created_at: str
+    content_sha256: str = Field(alias="contentSha256")
+    tags: list[str]
+
+
+class Tag(Written):
+    """A tag, and how many notes have it."""
+
+    tag: str
+    notes: int
+
+
+class Tags(Written):
+    """The tags of the notes."""
+
+    tags: list[Tag]
+
+
+class Who(Written):
+    """Whose notes a key shows, and what it may do; `scoped` if only search, within filters."""
+
+    tenant: str
+    role: Literal["owner", "writer", "reader"]
+    scoped: bool
+    key_id: str | None

@@ -1,4 +1,7 @@
-"""Errors as `application/problem+json` (RFC 9457), in Spanish, with `error` and `details`."""
+"""Errors as `application/problem+json` (RFC 9457), with `error` and `details`.
+
+They are in Spanish, or in the language that `Accept-Language` prefers, where the catalogue has it.
+"""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -11,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
+from rag_resources.api.language import preferred_language
 from rag_resources.core.errors import (
     ConflictError,
     DatabaseError,
@@ -23,8 +27,9 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.texts import joined
 from rag_resources.core.validation import describe_problem
+from rag_resources.languages.files import LANGUAGES
+from rag_resources.languages.messages import render
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -96,16 +101,18 @@ def problem_of(error: RagError) -> ProblemError:
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, Message.API_INTERNAL)
 
 
-def problem_response(problem: ProblemError, request_id: str | None = None) -> JSONResponse:
+def problem_response(
+    problem: ProblemError, request_id: str | None = None, *, language: str = LANGUAGES[0]
+) -> JSONResponse:
     """Write a problem."""
-    detail = joined("\n  - ", [problem.message, *problem.details])
+    message, *details = (render(each, language) for each in (problem.message, *problem.details))
     content = {
         "type": "about:blank",
         "title": problem.status.phrase,
         "status": int(problem.status),
-        "detail": detail,
-        "error": problem.message.rstrip(":"),
-        "details": list(problem.details),
+        "detail": "\n  - ".join([message, *details]),
+        "error": message.rstrip(": \u00a0"),
+        "details": details,
     }
     if request_id:
         content["requestId"] = request_id
@@ -151,7 +158,9 @@ def add_handlers(app: FastAPI) -> None:
     """Answer every error of an application with a problem."""
 
     def respond(request: Request, problem: ProblemError) -> JSONResponse:
-        return problem_response(problem, getattr(request.state, "request_id", None))
+        language = preferred_language(request.headers.get("accept-language", ""))
+        request_id = getattr(request.state, "request_id", None)
+        return problem_response(problem, request_id, language=language)
 
     async def on_problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError)

@@ -20,8 +20,11 @@ from rag_resources.application import Application
 from rag_resources.application.answers import Asked
 from rag_resources.application.wiring import Answered
 from rag_resources.core.citations import AnswerSentence
+from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.languages.messages import render
+from rag_resources.retrieval.confidence import answer_in_words
+from rag_resources.retrieval.notices import left_out_in_words
 from rag_resources.telemetry import continued
 
 ResultT = TypeVar("ResultT")
@@ -102,7 +105,21 @@ def asked_as_json(asked: Asked, language: str) -> dict[str, Any]:
     response = reworded.retrieval.response
     count_retrieval(response)
     _require_searched(response)
-    return {name: value for name, value in reworded.to_json().items() if name != "error"}
+    written = {name: value for name, value in reworded.to_json().items() if name != "error"}
+    return written | {"explanations": _explanations(asked, language)}
+
+
+def _explanations(asked: Asked, language: str) -> list[str]:
+    """Say what is missing from an answer and why, and how sure it is."""
+    response = asked.retrieval.response
+    told: list[str] = [*response.messages]
+    if asked.interruption:
+        told.append(asked.interruption)
+    told += left_out_in_words(response.degraded)
+    if asked.metadata.dropped:
+        told.append(Message.LEFT_OUT_SENTENCES.format(count=asked.metadata.dropped))
+    told += answer_in_words(asked.confidence, asked.silence)
+    return [render(each, language) for each in dict.fromkeys(told)]
 
 
 async def streamed(

@@ -10,6 +10,7 @@ from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.messages import Message
+from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.documents.applying import ApplyReport, apply_window
@@ -304,14 +305,18 @@ class Documents:
         """Read every passage of a document in its file again."""
         return verify_document(self.database, self.files, document.document_id, self.config)
 
-    def picture(self, document: DocumentSummary, page: int) -> bytes:
-        """Return a page of a PDF document as PNG, with the boxes of its lines.
+    def picture(
+        self, document: DocumentSummary, page: int, *, boxes: Sequence[Box] | None = None
+    ) -> bytes:
+        """Return a page of a PDF document as PNG, with boxes; None marks all of its lines.
 
         Raises:
             InvalidParameterError: The document is no PDF, or its copy is gone.
             ExtractionError: The page cannot be read.
         """
-        return picture_of_page(self.database, self.files, document.document_id, page, self.config)
+        return picture_of_page(
+            self.database, self.files, document.document_id, page, self.config, boxes=boxes
+        )
 
     def verify_window(self, window: TimeWindow) -> Verified:
         """Read every passage of the documents of a window again."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import Note, NoteRecord, RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.indexing.purge import PurgeReport, purge
@@ -31,6 +32,7 @@ from rag_resources.store.notes import (
     list_notes,
     list_outside,
 )
+from rag_resources.store.open_notes import OpenNote, list_tags, open_note
 from rag_resources.store.rejections import (
     Rejection,
     UndatedNote,
@@ -176,6 +178,21 @@ class Notes:
         """Return a note with its content."""
         with self.database.transaction() as connection:
             return fetch_notes(connection, [note_id])[note_id]
+
+    def open(self, note_id: UUID, filters: RetrievalFilters | None = None) -> OpenNote | None:
+        """Return a note as a reader opens it; None if these filters, or its tenant, hide it."""
+        with self.database.snapshot() as connection:
+            return open_note(
+                connection,
+                note_id,
+                tenant=self.settings.tenant,
+                filters=filters or RetrievalFilters(),
+            )
+
+    def tags(self, *, limit: int) -> Sequence[tuple[str, int]]:
+        """Return the most used tags with their numbers of notes."""
+        with self.database.transaction() as connection:
+            return list_tags(connection, tenant=self.settings.tenant, limit=limit)
 
     def questions_naming(self, note_ids: Collection[UUID]) -> Sequence[str]:
         """Return the golden questions that have one of these notes among their relevant ones."""

@@ -58,6 +58,15 @@ class Message:
     NO_RESULTS: Template
     ANSWER_NOT_FOUND: Template
     ANSWER_SOURCES: Template
+    LEFT_OUT_TRANSFORM: Template
+    LEFT_OUT_VECTORS: Template
+    LEFT_OUT_WINDOWS: Template
+    LEFT_OUT_WORDS: Template
+    LEFT_OUT_DIVERSITY: Template
+    LEFT_OUT_RERANK: Template
+    LEFT_OUT_EXPAND: Template
+    LEFT_OUT_OTHER: Template
+    LEFT_OUT_SENTENCES: Template
     ANSWER_SOURCE: Template
     ANSWER_RANGE: Template
     ANSWER_BY: Template
@@ -1027,6 +1036,78 @@ class Message:
     ROLLBACK_NOTHING_BEFORE: Template
     ORIGIN_PROMOTION: Template
 
+    # page.toml
+    PAGE_TITLE: Template
+    PAGE_LEAD: Template
+    PAGE_QUESTION: Template
+    PAGE_PLACEHOLDER: Template
+    PAGE_ASK: Template
+    PAGE_STOP: Template
+    PAGE_SKIP: Template
+    PAGE_CONVERSATION: Template
+    PAGE_NEW: Template
+    PAGE_LANGUAGE: Template
+    PAGE_NOSCRIPT: Template
+    PAGE_FILTERS: Template
+    PAGE_FILTERS_ON: Template
+    PAGE_FILE: Template
+    PAGE_ANY_FILE: Template
+    PAGE_TAG: Template
+    PAGE_ANY_TAG: Template
+    PAGE_FROM: Template
+    PAGE_UNTIL: Template
+    PAGE_CLEAR: Template
+    PAGE_ONLY_IN: Template
+    PAGE_KEY: Template
+    PAGE_KEY_TITLE: Template
+    PAGE_KEY_EXPLAINED: Template
+    PAGE_KEY_USE: Template
+    PAGE_KEY_FORGET: Template
+    PAGE_KEY_NEEDED: Template
+    PAGE_KEY_NOT_NEEDED: Template
+    PAGE_WHO: Template
+    PAGE_ROLE_OWNER: Template
+    PAGE_ROLE_WRITER: Template
+    PAGE_ROLE_READER: Template
+    PAGE_CLOSE: Template
+    PAGE_CANCEL: Template
+    PAGE_SEARCHING: Template
+    PAGE_WRITING: Template
+    PAGE_DONE: Template
+    PAGE_STOPPED: Template
+    PAGE_CUT: Template
+    PAGE_OFFLINE: Template
+    PAGE_AGAIN: Template
+    PAGE_ABOUT: Template
+    PAGE_COST: Template
+    PAGE_SOURCE: Template
+    PAGE_UNTITLED: Template
+    PAGE_PASSAGES: Template
+    PAGE_PASSAGES_FOUND: Template
+    PAGE_PICTURE: Template
+    PAGE_PICTURE_NONE: Template
+    PAGE_LOADING: Template
+    PAGE_NOTE_CHANGED: Template
+    PAGE_SCOPED: Template
+    PAGE_GOOD: Template
+    PAGE_BAD: Template
+    PAGE_GOOD_SOURCE: Template
+    PAGE_BAD_SOURCE: Template
+    PAGE_THANKS: Template
+    PAGE_GOLDEN: Template
+    PAGE_GOLDEN_LEAD: Template
+    PAGE_GOLDEN_NOTES: Template
+    PAGE_GOLDEN_ANSWER: Template
+    PAGE_GOLDEN_CATEGORY: Template
+    PAGE_GOLDEN_DIFFICULTY: Template
+    PAGE_GOLDEN_SAVE: Template
+    PAGE_GOLDEN_SAVED: Template
+    CATEGORY_FACTUAL: Template
+    CATEGORY_CAUSAL: Template
+    CATEGORY_TEMPORAL: Template
+    CATEGORY_COMPARATIVE: Template
+    CATEGORY_MULTI_PART: Template
+
     # api.toml
     API_TITLE: Template
     API_INTERNAL: Template
@@ -1053,6 +1134,9 @@ class Message:
     API_CHAT_MODEL: Template
     API_GOLDEN_UNKNOWN: Template
     API_DOCUMENT_UNKNOWN: Template
+    API_BOX: Template
+    API_NOTE_UNKNOWN: Template
+    API_PAGE_UNKNOWN: Template
     API_EVALUATION_UNKNOWN: Template
     API_NEEDS_KEYS: Template
     API_OPEN: Template

@@ -171,8 +171,10 @@ def picture_of_page(
     document_id: UUID,
     page: int,
     config: ExtractionConfig,
+    *,
+    boxes: Sequence[Box] | None = None,
 ) -> bytes:
-    """Return a page of a PDF document as PNG, with the boxes of its lines.
+    """Return a page of a PDF document as PNG, with boxes; None marks all of its lines.
 
     Raises:
         InvalidParameterError: The document is no PDF, or its copy is gone.
@@ -183,10 +185,12 @@ def picture_of_page(
         pages = {each.page.number: each.page for each in list_pages(connection, document_id)}
     if document is None or document.media_type != PDF:
         raise InvalidParameterError(Message.DOCUMENT_PICTURE_PDF)
-    read = pages.get(page)
-    runs = [run for block in read.blocks for run in block.runs] if read else []
+    if boxes is None:
+        read = pages.get(page)
+        runs = [run for block in read.blocks for run in block.runs] if read else []
+        boxes = [run.box for run in runs if run.box]
     with _opened(files, document.file_url) as file:
-        return picture_of(file, page, [run.box for run in runs if run.box], config)
+        return picture_of(file, page, boxes, config)
 
 
 @contextmanager

@@ -80,3 +80,26 @@ def parts_in_words(places: Sequence[Place]) -> Text:
             for each in places
         ],
     )
+
+
+def left_out_in_words(degraded: Sequence[str]) -> tuple[Text, ...]:
+    """Say what a response went without, for somebody who knows no stages; see `stages.degraded`."""
+    told = (
+        _LEFT_OUT[stage].format()
+        if stage in _LEFT_OUT
+        else Message.LEFT_OUT_OTHER.format(stage=stage)
+        for stage in degraded
+    )
+    return tuple(dict.fromkeys(told))
+
+
+_LEFT_OUT = {
+    "transform": Message.LEFT_OUT_TRANSFORM,
+    "embed": Message.LEFT_OUT_VECTORS,
+    RetrieverName.SEMANTIC: Message.LEFT_OUT_VECTORS,
+    RetrieverName.WINDOWS: Message.LEFT_OUT_WINDOWS,
+    RetrieverName.FULLTEXT: Message.LEFT_OUT_WORDS,
+    "diversity": Message.LEFT_OUT_DIVERSITY,
+    "rerank": Message.LEFT_OUT_RERANK,
+    "expand": Message.LEFT_OUT_EXPAND,
+}

@@ -7,11 +7,12 @@ The statement of each list is in `store.ranked_lists`, looking up single scores 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.filters import RetrievalFilters, narrowed
 from rag_resources.core.types import Candidate, ModelInfo, Ranking
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import statement
@@ -177,6 +178,15 @@ def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[
     parameters = scope_parameters(scope) | {"models": list(models)}
     rows = _execute(connection, compose_plan(scope), parameters, scope)
     return plan_of([row._asdict() for row in rows])
+
+
+def is_visible(connection: Connection, note_id: UUID, scope: SearchScope) -> bool:
+    """Whether a search of this scope may find a note."""
+    filters = narrowed(scope.filters, RetrievalFilters(note_ids=(note_id,)))
+    if filters is None:
+        return False
+    parameters = scope_parameters(replace(scope, filters=filters))
+    return connection.execute(_visible_notes(filters), parameters).fetchone() is not None
 
 
 def compose_plan(scope: SearchScope) -> sql.Composed:

@@ -286,3 +286,26 @@ SELECT
 FROM unnest(:note_ids::uuid[], :starts::integer[], :ends::integer[]) WITH ORDINALITY AS f (note_id, first, last, number)
 INNER JOIN notes AS n ON n.id = f.note_id
 WHERE n.expires_at IS NULL OR n.expires_at > now();
+
+-- name: open_note^
+-- A note as a reader opens it.
+-- params:  note_id uuid, tenant text
+-- returns: id uuid, source text, external_id text (else the id), title text, content text, created_at timestamptz,
+--          updated_at timestamptz, tags text[], metadata jsonb, content_sha256 bytea, document_id uuid or null,
+--          heading_path text[]; or nothing
+-- index:   notes_pkey
+SELECT
+    n.id, n.source, coalesce(n.external_id, n.id::text) AS external_id, n.title, n.content, n.created_at, n.updated_at,
+    n.tags, n.metadata, n.content_sha256, n.document_id, n.heading_path
+FROM notes AS n
+WHERE n.id = :note_id AND n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now());
+
+-- name: list_tags
+-- The tags of a tenant's notes, the most used first.
+-- params:  tenant text, row_limit int
+-- returns: tag text, notes bigint
+-- index:   notes_newest_idx
+SELECT t.tag, count(*) AS notes
+FROM notes AS n CROSS JOIN unnest(n.tags) AS t (tag)
+WHERE n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
+GROUP BY t.tag ORDER BY notes DESC, t.tag LIMIT :row_limit;

@@ -330,7 +330,7 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
         cwd=api.log.parent,
     )
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "Tested: 31" in done.stdout
+    assert "Tested: 35" in done.stdout
 
 
 def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> None:

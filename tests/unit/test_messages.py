@@ -38,7 +38,7 @@ def test_every_message_is_used() -> None:
     files = (
         path
         for package in ("rag_resources", "rag_assets")
-        for suffix in ("py", "html")
+        for suffix in ("py", "html", "js")
         for path in (ROOT / package).rglob(f"*.{suffix}")
         if path != ROOT / "rag_resources/core/messages.py"
     )
@@ -64,6 +64,20 @@ def test_what_readers_of_answers_see_is_in_every_language(language: str) -> None
     assert list(read(language, "messages/answers.toml")) == list(
         read("es", "messages/answers.toml")
     )
+
+
+@pytest.mark.parametrize("language", LANGUAGES[1:])
+def test_what_the_page_says_is_in_every_language(language: str) -> None:
+    assert list(read(language, "messages/page.toml")) == list(read("es", "messages/page.toml"))
+
+
+def test_what_the_scripts_of_the_page_say_is_in_the_catalogue() -> None:
+    scripts = (ROOT / "rag_resources/api/page").glob("*.js")
+    codes = {
+        code for path in scripts for code in re.findall(r'"([A-Z]+_[A-Z_]+)"', path.read_text())
+    }
+    assert len(codes) > 30
+    assert codes - set(wording("es")) == set()
 
 
 READ_WITH_ANSWERS = [

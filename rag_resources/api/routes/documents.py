@@ -1,13 +1,14 @@
 """`/v1/documents`: files that clients upload, and how far each document is."""
 
 import json
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
-from fastapi import APIRouter, File, Form, Header, Query, Request, Response, UploadFile
+from fastapi import APIRouter, File, Form, Header, Path, Query, Request, Response, UploadFile
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 
@@ -16,8 +17,10 @@ from rag_resources.api.identity import Caller, Reader, Writer
 from rag_resources.api.problems import ProblemError
 from rag_resources.application.documents import Documents
 from rag_resources.core.document_stages import stages_of
-from rag_resources.core.errors import DatabaseError, InvalidSourceError
+from rag_resources.core.errors import DatabaseError, ExtractionError, InvalidSourceError
 from rag_resources.core.messages import Message
+from rag_resources.core.places import Box
+from rag_resources.core.quoting import shown
 from rag_resources.documents.uploads import Upload, check_upload, find_kept, keep
 from rag_resources.files import Files, open_files
 from rag_resources.settings import Settings
@@ -27,6 +30,7 @@ router = APIRouter(tags=["documents"])
 PATHS = ("/v1/documents", "/api/v1/documents/ingest")
 """Where files are uploaded."""
 UNAVAILABLE = "indexing_unavailable"
+_BOX = re.compile(",".join([r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)"] * 4))
 
 ResultT = TypeVar("ResultT")
 
@@ -103,6 +107,37 @@ def show(request: Request, caller: Reader, document_id: UUID) -> JSONResponse:
     raise _unknown(document_id)
 
 
+@router.get(
+    "/v1/documents/{document_id:uuid}/pages/{page}",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}}}},
+)
+async def picture(
+    request: Request,
+    caller: Reader,
+    document_id: UUID,
+    page: Annotated[int, Path(ge=1, le=100_000)],
+    box: Annotated[list[str], Query(max_length=500, description="left,top,right,bottom")] = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Show a page of a PDF document as a picture, with boxes marked, in points from the top."""
+    boxes = [_box(each) for each in box]
+
+    def work() -> bytes:
+        with request.app.state.tenants.of(caller.tenant) as app:
+            found = _found(app.documents, document_id)
+            if found is None:
+                raise _unknown(document_id)
+            try:
+                drawn: bytes = app.documents.picture(found, page, boxes=boxes)
+            except ExtractionError:
+                message = Message.API_PAGE_UNKNOWN.format(page=page)
+                raise ProblemError(HTTPStatus.NOT_FOUND, message) from None
+            return drawn
+
+    png = await _in_turn(request, work)
+    return Response(png, media_type="image/png", headers={"Cache-Control": "private, no-cache"})
+
+
 @router.delete("/v1/documents/{document_id:uuid}", status_code=HTTPStatus.NO_CONTENT)
 def delete(request: Request, caller: Writer, document_id: UUID) -> Response:
     """Delete a document with everything that has its text; its source does not bring it back."""
@@ -117,6 +152,20 @@ def delete(request: Request, caller: Writer, document_id: UUID) -> Response:
 async def _in_turn(request: Request, work: Callable[[], ResultT]) -> ResultT:
     """Run work in a thread, a few at once: each holds a whole file in memory."""
     return await anyio.to_thread.run_sync(work, limiter=request.app.state.uploading)
+
+
+def _box(written: str) -> Box:
+    """Read a box.
+
+    Raises:
+        ProblemError: 400: it is not four numbers on a page.
+    """
+    match = _BOX.fullmatch(written)
+    if match is None:
+        problem = Message.API_BOX.format(value=shown(written))
+        raise ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [problem])
+    left, top, right, bottom = (float(each) for each in match.groups())
+    return Box(min(left, right), min(top, bottom), max(left, right), max(top, bottom))
 
 
 def _files(settings: Settings) -> Files:

@@ -1,0 +1,90 @@
+// What a citation opens: the note at its range, and the page of its document with the cited box.
+
+import { blob, json, Refused } from "./api.js";
+import { me } from "./key.js";
+import { byId, day, make, placeInWords, t } from "./words.js";
+
+const wide = matchMedia("(min-width: 70rem)");
+let opener = null;
+let wanted = 0;
+
+function notice(text) {
+  byId("source-notice").textContent = text;
+  byId("source-notice").hidden = !text;
+}
+
+function shown(content, start, end) {
+  // Offsets count characters (code points), JavaScript's strings UTF-16 units.
+  const characters = Array.from(content);
+  const part = (from, to) => characters.slice(from, to).join("");
+  const mark = make("mark", { tabIndex: -1 }, part(start, end));
+  byId("source-text").replaceChildren(part(0, start), mark, part(end));
+  return mark;
+}
+
+async function picture(citation, turn) {
+  const { documentId, parts } = citation.place;
+  for (const { page, boxes } of parts.filter((part) => "page" in part && part.boxes.length)) {
+    const query = new URLSearchParams(boxes.map((box) => ["box", box.map((side) => side.toFixed(2)).join(",")]));
+    const image = await blob(`/v1/documents/${documentId}/pages/${page}?${query}`);
+    if (turn !== wanted) return;
+    const url = URL.createObjectURL(image);
+    const alt = t("PAGE_PICTURE", { page, title: citation.title });
+    byId("source-picture").append(make("img", { src: url, alt, onload: () => URL.revokeObjectURL(url) }));
+  }
+}
+
+/** Open a citation beside the conversation, or over it where there is no room. */
+export async function openSource(citation, button) {
+  const dialog = byId("source");
+  const turn = ++wanted;
+  if (dialog.open) dialog.close();
+  opener = button;
+  button.setAttribute("aria-expanded", "true");
+  byId("source-title").textContent = citation.title || t("PAGE_UNTITLED");
+  byId("source-where").textContent = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, citation.title) : ""].filter(Boolean).join(" · ");
+  byId("source-picture").replaceChildren();
+  byId("source-text").replaceChildren();
+  notice(t("PAGE_LOADING"));
+  if (wide.matches) dialog.show();
+  else dialog.showModal();
+  document.body.classList.toggle("with-source", wide.matches);
+  byId("source-title").focus();
+  let changed = "";
+  try {
+    const note = await json(`/v1/notes/${citation.noteId}`);
+    if (turn !== wanted) return;
+    changed = citation.contentSha256 && note.contentSha256 !== citation.contentSha256 ? t("PAGE_NOTE_CHANGED") : "";
+    notice(changed);
+    const mark = shown(note.content, citation.start, citation.end);
+    mark.scrollIntoView({ block: "center" });
+  } catch (error) {
+    if (turn === wanted) notice(error.message);
+    return;
+  }
+  if (!citation.place?.parts.some((part) => part.boxes?.length)) return;
+  if (me?.scoped) return notice(t("PAGE_SCOPED"));
+  if (!changed) notice(t("PAGE_LOADING"));
+  try {
+    await picture(citation, turn);
+    if (turn === wanted) notice(changed);
+  } catch (error) {
+    if (turn === wanted) notice(error instanceof Refused && error.status === 401 ? error.message : t("PAGE_PICTURE_NONE"));
+  }
+}
+
+export function beginSource() {
+  const dialog = byId("source");
+  byId("source-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => {
+    document.body.classList.remove("with-source");
+    if (!opener) return;
+    opener.setAttribute("aria-expanded", "false");
+    opener.focus();
+    opener = null;
+  });
+  document.addEventListener("keydown", (event) => {
+    // A dialog that is not modal does not close by itself.
+    if (event.key === "Escape" && dialog.open && !document.querySelector("dialog:modal")) dialog.close();
+  });
+}

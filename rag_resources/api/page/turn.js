@@ -1,0 +1,201 @@
+// A question of the conversation with its answer, while it streams and afterwards.
+
+import { Cut, json, Refused, stream } from "./api.js";
+import { openGolden } from "./golden.js";
+import { mayWrite, openKey } from "./key.js";
+import { openSource } from "./source.js";
+import { announce, byId, day, language, make, placeInWords, seconds, t } from "./words.js";
+
+let turns = 0;
+
+export class Turn {
+  constructor(question, { filters, words }, ask) {
+    this.question = question;
+    this.filters = filters;
+    this.again = () => ask(question, { filters, words });
+    this.numbers = new Map(); // the place of each citation, in the order of reading
+    this.citations = [];
+    this.sentences = [];
+    this.sent = performance.now();
+    const id = `turn-${++turns}`;
+    this.answer = make("p", { className: "answer", "aria-live": "polite", "aria-busy": "true" });
+    this.state = make("p", { className: "state" }, make("span", { className: "pulse", "aria-hidden": "true" }), t("PAGE_SEARCHING"));
+    this.stop = make("button", { type: "button", className: "plain stop", onclick: () => this.controller.abort() }, t("PAGE_STOP"));
+    this.state.append(this.stop);
+    this.below = make("div", { className: "below-answer" });
+    this.element = make(
+      "article",
+      { className: "turn", "aria-labelledby": id },
+      make("h2", { id, className: "question" }, question),
+      words ? make("p", { className: "aside" }, t("PAGE_ONLY_IN", { filters: words })) : null,
+      this.answer,
+      this.state,
+      this.below,
+    );
+    this.controller = new AbortController();
+  }
+
+  async run() {
+    announce(t("PAGE_SEARCHING"));
+    const body = { query: this.question, language };
+    if (this.filters) body.filters = this.filters;
+    try {
+      await stream(body, this.controller.signal, (name, data) => this.receive(name, data));
+    } catch (error) {
+      this.broken(error);
+    } finally {
+      this.answer.setAttribute("aria-busy", "false");
+      this.state.remove();
+    }
+  }
+
+  receive(name, data) {
+    if (name === "sentence") this.sentence(data);
+    else if (name === "done") this.done(data);
+    else this.problem(data.error);
+  }
+
+  sentence({ text, citations, supported }) {
+    if (this.state.firstChild.nextSibling.data !== t("PAGE_WRITING")) this.state.firstChild.nextSibling.data = t("PAGE_WRITING");
+    this.sentences.push(text);
+    const marks = citations.map((citation) => make("sup", {}, this.mark(citation)));
+    const doubt = supported ? null : make("em", { className: "doubt" }, ` ${t("ANSWER_UNSUPPORTED_MARK")}`);
+    const last = text.search(/\S+$/u); // The marks stay on the line of the last word.
+    const kept = make("span", { className: "kept" }, text.slice(last), doubt, ...marks);
+    this.answer.append(make("span", { className: "sentence" }, text.slice(0, last), kept), " ");
+  }
+
+  mark(citation) {
+    const place = `${citation.noteId} ${citation.start} ${citation.end}`;
+    if (!this.numbers.has(place)) {
+      this.numbers.set(place, this.citations.push(citation));
+    }
+    const number = this.numbers.get(place);
+    return this.opening(citation, "cite", t("PAGE_SOURCE", { number, title: citation.title || t("PAGE_UNTITLED") }), String(number));
+  }
+
+  opening(citation, className, label, text) {
+    const button = make("button", { type: "button", className, "aria-label": label, "aria-expanded": "false" }, text);
+    button.addEventListener("click", () => openSource(citation, button));
+    return button;
+  }
+
+  done(answer) {
+    if (!answer.found) this.answer.append(make("span", { className: "nothing" }, answer.notice));
+    this.sources(answer.answerId);
+    this.actions(answer);
+    this.told(answer);
+    announce(answer.found ? t("PAGE_DONE", { count: this.citations.length }) : answer.notice);
+  }
+
+  sources(answerId) {
+    if (!this.citations.length) return;
+    const items = this.citations.map((citation, place) => {
+      const title = citation.title || t("PAGE_UNTITLED");
+      const where = [citation.createdAt ? day(citation.createdAt) : "", citation.place ? placeInWords(citation.place, title) : ""].filter(Boolean).join(" · ");
+      return make(
+        "li",
+        {},
+        make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where)),
+        answerId ? this.thumbs(answerId, place + 1) : null,
+      );
+    });
+    this.below.append(make("h3", {}, t("ANSWER_SOURCES")), make("ol", { className: "sources" }, ...items));
+  }
+
+  thumbs(answerId, number = null) {
+    const labels = number === null ? { up: "PAGE_GOOD", down: "PAGE_BAD" } : { up: "PAGE_GOOD_SOURCE", down: "PAGE_BAD_SOURCE" };
+    const group = make("span", { className: "thumbs", role: "group" });
+    const send = async (verdict, button) => {
+      const body = { answerId, verdict };
+      if (number !== null) body.citation = number;
+      try {
+        await json("/v1/feedback", { method: "POST", body });
+      } catch (error) {
+        this.problem(error.message);
+        return;
+      }
+      for (const each of group.children) each.setAttribute("aria-pressed", String(each === button));
+      announce(t("PAGE_THANKS"));
+    };
+    for (const [verdict, sign] of Object.entries({ up: "👍", down: "👎" })) {
+      const label = t(labels[verdict], { number });
+      const button = make("button", { type: "button", className: `thumb ${verdict}`, title: label, "aria-label": label, "aria-pressed": "false" }, sign);
+      button.addEventListener("click", () => send(verdict, button));
+      group.append(button);
+    }
+    return group;
+  }
+
+  actions(answer) {
+    const row = make("div", { className: "actions" });
+    if (answer.answerId) row.append(this.thumbs(answer.answerId));
+    if (answer.found && mayWrite()) {
+      const button = make("button", { type: "button", className: "plain golden" }, t("PAGE_GOLDEN"));
+      button.addEventListener("click", () =>
+        openGolden(this.question, this.sentences[0], this.citations, () => button.replaceWith(make("span", { className: "aside" }, t("PAGE_GOLDEN_SAVED")))),
+      );
+      row.append(button);
+    }
+    const nearest = make("button", { type: "button", className: "plain passages" }, t("PAGE_PASSAGES"));
+    nearest.addEventListener("click", () => this.passages(nearest));
+    row.append(nearest);
+    this.below.append(row);
+  }
+
+  async passages(button) {
+    const body = { query: this.question, language };
+    if (this.filters) body.filters = this.filters;
+    button.disabled = true;
+    try {
+      const found = await json("/v1/retrieve", { method: "POST", body });
+      const items = found.results.map((result) => {
+        const { startChar: start, endChar: end } = result.metadata;
+        const citation = { noteId: result.noteId, start, end, title: result.title, createdAt: result.createdAt };
+        const title = result.title || t("PAGE_UNTITLED");
+        const where = result.createdAt ? day(result.createdAt) : "";
+        return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, result.content));
+      });
+      button.parentElement.after(make("h3", {}, t("PAGE_PASSAGES_FOUND")), make("ol", { className: "sources" }, ...items));
+      button.remove();
+    } catch (error) {
+      button.disabled = false;
+      this.problem(error.message);
+    }
+  }
+
+  told({ explanations, metadata }) {
+    const cost = t("PAGE_COST", { passages: metadata.passages, seconds: seconds(performance.now() - this.sent), configuration: metadata.configuration });
+    this.below.append(
+      make("details", { className: "about", open: metadata.degraded.length > 0 || metadata.messages.length > 0 },
+        make("summary", {}, t("PAGE_ABOUT")),
+        make("ul", {}, ...explanations.map((each) => make("li", {}, each)), make("li", { className: "cost" }, cost))),
+    );
+  }
+
+  problem(text, { again = false } = {}) {
+    const retry = make("button", { type: "button", className: "plain again" }, t("PAGE_AGAIN"));
+    retry.addEventListener("click", this.again);
+    this.below.append(make("p", { className: "notice", role: "alert" }, text, ...(again ? [" ", retry] : [])));
+  }
+
+  broken(error) {
+    if (error.name === "AbortError") {
+      this.sources();
+      this.problem(t("PAGE_STOPPED"), { again: true });
+    } else if (error instanceof Cut) {
+      this.sources();
+      this.problem(t("PAGE_CUT"), { again: true });
+    } else if (error instanceof Refused) {
+      this.problem(error.message, { again: true });
+      if (error.status === 401) openKey(error.message);
+    } else {
+      throw error;
+    }
+  }
+
+  show() {
+    byId("turns").append(this.element);
+    this.element.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  }
+}

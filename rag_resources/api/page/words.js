@@ -1,0 +1,48 @@
+// The page's words in its reader's language, from the catalogue; dates and numbers as they write them.
+
+const WORDS = JSON.parse(document.documentElement.dataset.words);
+
+export const language = document.documentElement.lang;
+
+/** Return a message with its placeholders filled in. */
+export function t(code, values = {}) {
+  return WORDS[code].replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+/** Return a day as the reader writes it, as "29 abr 2025"; the time stamps are in UTC. */
+export function day(stamp) {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(stamp));
+}
+
+export function seconds(milliseconds) {
+  return new Intl.NumberFormat(language, { maximumFractionDigits: 1 }).format(milliseconds / 1000);
+}
+
+/** Say on which page, or in which cells, and under which headings a passage stands. */
+export function placeInWords(place, title = "") {
+  const parts = place.parts.map((part) =>
+    "page" in part ? t("PLACE_PAGE", part) : t("PLACE_CELLS", { sheet: part.sheet, cells: part.cells.join(", ") }),
+  );
+  const headings = place.headings.join(" › ");
+  return [parts.join(", "), title.endsWith(headings) ? "" : headings].filter(Boolean).join(" · ");
+}
+
+/** Make an element. Texts of notes and files only ever become text nodes. */
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** Say something to a screen reader. */
+export function announce(text) {
+  byId("status").textContent = text;
+}

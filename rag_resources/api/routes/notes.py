@@ -1,0 +1,50 @@
+"""`/v1/notes`, `/v1/tags`: what readers open and filter by; `/v1/me`: what their key allows."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+
+from rag_resources.api.bodies import Note, Tags, Who
+from rag_resources.api.identity import Reader, Searcher
+from rag_resources.api.problems import ProblemError
+from rag_resources.core.messages import Message
+
+router = APIRouter(tags=["notes"])
+
+
+@router.get("/v1/notes/{note_id:uuid}", response_model=Note)
+def show(request: Request, caller: Searcher, note_id: UUID) -> JSONResponse:
+    """Open a note; a key with filters opens those that it finds."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        found = app.notes.open(note_id, caller.filters)
+    if found is None:
+        message = Message.API_NOTE_UNKNOWN.format(note_id=note_id)
+        raise ProblemError(HTTPStatus.NOT_FOUND, message)
+    return JSONResponse(found.to_json())
+
+
+@router.get("/v1/tags", response_model=Tags)
+def tags(
+    request: Request, caller: Reader, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
+) -> JSONResponse:
+    """List the tags of the notes, the most used first."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        found = app.notes.tags(limit=limit)
+    listed: list[dict[str, Any]] = [{"tag": tag, "notes": notes} for tag, notes in found]
+    return JSONResponse({"tags": listed})
+
+
+@router.get("/v1/me", response_model=Who)
+def me(caller: Searcher) -> JSONResponse:
+    """Say whose notes the key of this request shows, and what it may do."""
+    return JSONResponse(
+        {
+            "tenant": caller.tenant,
+            "role": caller.role.value,
+            "scoped": caller.filters is not None,
+            "keyId": caller.key_id or None,
+        }
+    )

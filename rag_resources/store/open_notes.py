@@ -1,0 +1,84 @@
+"""Notes as a reader opens them, and the tags there are. Writing and finding is in `store.notes`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.store.search import SearchScope, is_visible
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNote:
+    """A note with its content.
+
+    Attributes:
+        external_id: Its id, for a note that came from no source.
+        document_id: The document that it is a section of; None for a note of its own.
+        heading_path: The headings above that section, outermost first.
+    """
+
+    note_id: UUID
+    source: str
+    external_id: str
+    title: str
+    content: str
+    created_at: datetime
+    updated_at: datetime
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    content_sha256: bytes
+    document_id: UUID | None
+    heading_path: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {
+            "id": str(self.note_id),
+            "source": self.source,
+            "externalId": self.external_id,
+            "title": self.title,
+            "content": self.content,
+            "createdAt": self.created_at.isoformat(),
+            "updatedAt": self.updated_at.isoformat(),
+            "tags": list(self.tags),
+            "metadata": dict(self.metadata),
+            "contentSha256": self.content_sha256.hex(),
+            "documentId": str(self.document_id) if self.document_id else None,
+            "headings": list(self.heading_path),
+        }
+
+
+def open_note(
+    connection: Connection, note_id: UUID, *, tenant: str, filters: RetrievalFilters
+) -> OpenNote | None:
+    """Return a note of a tenant; None if there is none that a search with these filters finds."""
+    if not filters.is_empty and not is_visible(connection, note_id, SearchScope(tenant, filters)):
+        return None
+    row = queries().open_note(connection, note_id=note_id, tenant=tenant)
+    if row is None:
+        return None
+    return OpenNote(
+        row.id,
+        row.source,
+        row.external_id,
+        row.title,
+        row.content,
+        row.created_at,
+        row.updated_at,
+        tuple(row.tags),
+        row.metadata,
+        bytes(row.content_sha256),
+        row.document_id,
+        tuple(row.heading_path),
+    )
+
+
+def list_tags(connection: Connection, *, tenant: str, limit: int) -> Sequence[tuple[str, int]]:
+    """Return the tags of a tenant's notes with their numbers of notes, the most used first."""
+    rows = queries().list_tags(connection, tenant=tenant, row_limit=limit)
+    return [(row.tag, row.notes) for row in rows]
