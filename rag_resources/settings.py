@@ -102,6 +102,7 @@ OptionalShare = Annotated[
 OptionalRate = Annotated[
     Annotated[str, AfterValidator(_rate)] | None, BeforeValidator(lambda value: value or None)
 ]
+Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
@@ -111,6 +112,8 @@ class Settings(BaseSettings):
     Attributes:
         rag_home: The folder of all state.
         database_url: The user's own PostgreSQL; None starts the embedded one.
+        database_read_url: Standbys of that server, from which questions are answered.
+        database_read_staleness_s: How much older than the primary a standby may be.
         dagster_home: The folder of Dagster's instance; None uses one in `rag_home`.
         dagster_pg_url: Dagster's own database; None uses one on the same server.
         rag_postgres_bin: A folder with PostgreSQL binaries for the embedded server.
@@ -188,6 +191,8 @@ class Settings(BaseSettings):
 
     rag_home: Annotated[Path, BeforeValidator(lambda value: value or ".rag")] = Path(".rag")
     database_url: SecretStr | None = None
+    database_read_url: Urls = ()
+    database_read_staleness_s: float = Field(5.0, ge=0.5, le=60)
     dagster_home: OptionalPath = None
     dagster_pg_url: SecretStr | None = None
     rag_postgres_bin: OptionalPath = None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,10 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.background import BackgroundWriter
-from rag_resources.database.locate import open_database
+from rag_resources.database.locate import open_database, open_reads
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Database
+from rag_resources.database.readers import Readers, Reads
 from rag_resources.evaluation.judging import Judging, build_judging
 from rag_resources.providers.cache import EMBEDDINGS, WRITTEN_ANSWERS, Cache, MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
@@ -85,10 +86,12 @@ class Application:
     Attributes:
         settings: For the domains; callers ask the domains instead.
         database: Open; as the settings.
+        readers: Its standbys, if there are any; questions are answered from them.
     """
 
     settings: Settings
     database: Database
+    readers: Readers | None = None
 
     @property
     def notes(self) -> "Notes":
@@ -260,21 +263,22 @@ class Application:
     @cached_property
     def pipeline(self) -> RetrievalPipeline:
         """The retrieval pipeline over the settings' tenant."""
-        return self._build_pipeline(self.embedder, self.caches)
+        return self._build_pipeline(self.readers or self.database, self.embedder, self.caches)
 
     @cached_property
     def measuring_pipeline(self) -> RetrievalPipeline:
         """A pipeline that embeds each question once, for any number of configurations."""
         vectors: Cache[Vectors] = MemoryCache(EMBEDDINGS)
+        # Of the primary: an evaluation says which state of the notes it has measured.
         return self._build_pipeline(
-            lambda model: CachedEmbedder(self.embedder(model), vectors), None
+            self.database, lambda model: CachedEmbedder(self.embedder(model), vectors), None
         )
 
     def _build_pipeline(
-        self, embedder: Callable[[str], Embedder], caches: Caches | None
+        self, database: Reads, embedder: Callable[[str], Embedder], caches: Caches | None
     ) -> RetrievalPipeline:
         return RetrievalPipeline(
-            self.database,
+            database,
             embedder=embedder,
             tenant=self.settings.tenant,
             note_model=self.settings.note_embedding_model,
@@ -413,10 +417,12 @@ def open_application(
     database = open_database(
         settings, min_connections=min_connections, guard=guard, on_wait=on_wait
     )
-    application = Application(settings, database)
-    try:
+    with ExitStack() as stack:
+        stack.callback(flush)
+        stack.callback(database.close)
+        readers = open_reads(settings, database)
+        if readers:
+            stack.callback(readers.close)
+        application = Application(settings, database, readers)
+        stack.callback(application.close)
         yield application
-    finally:
-        application.close()
-        database.close()
-        flush()

@@ -6,6 +6,7 @@ from rag_resources.core.texts import Text
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, parse_url
 from rag_resources.database.pool import Database
+from rag_resources.database.readers import Readers
 from rag_resources.database.schema import check_schema
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import Settings
@@ -85,6 +86,25 @@ def open_database(
         guard=guard,
         on_wait=on_wait,
     ).open()
+
+
+def open_reads(settings: Settings, primary: Database) -> Readers | None:
+    """Return the standbys of the settings, watched from now on; None if there are none.
+
+    Args:
+        settings: Which standbys.
+        primary: Open.
+
+    Raises:
+        DatabaseUnavailableError: A URL in the settings is invalid.
+    """
+    urls = [url.get_secret_value() for url in settings.database_read_url]
+    if not urls:
+        return None
+    for url in urls:
+        parse_url(url, variable="DATABASE_READ_URL")
+    standbys = [Database(url, tenant=settings.tenant) for url in urls]
+    return Readers(primary, standbys, staleness_s=settings.database_read_staleness_s).open()
 
 
 def _embedded_url(settings: Settings, name: str) -> str:

@@ -7,7 +7,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
@@ -188,6 +188,10 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def one_source(self) -> AbstractContextManager[None]:
+        """Return a block in which everything is read from one server, as it always is here."""
+        return nullcontext()
 
     @contextmanager
     def transaction(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:

@@ -20,7 +20,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.types import Ranking
-from rag_resources.database.pool import Database
+from rag_resources.database.readers import Reads
 from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
@@ -49,7 +49,7 @@ class Finder:
             down.
     """
 
-    def __init__(self, database: Database, breakers: Breakers) -> None:
+    def __init__(self, database: Reads, breakers: Breakers) -> None:
         self._database = database
         self._breakers = breakers
         self._plans: dict[tuple[object, ...], SearchPlan] = {}

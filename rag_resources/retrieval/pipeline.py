@@ -31,7 +31,7 @@ from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.sentences import sentences as cut_sentences
 from rag_resources.core.text import Span
 from rag_resources.core.types import RetrievalResponse, RetrievalResult, ScoredChunk
-from rag_resources.database.pool import Database
+from rag_resources.database.readers import Reads
 from rag_resources.languages.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
@@ -94,7 +94,7 @@ class RetrievalPipeline:
 
     def __init__(
         self,
-        database: Database,
+        database: Reads,
         *,
         embedder: Callable[[str], Embedder],
         tenant: str,
@@ -116,6 +116,7 @@ class RetrievalPipeline:
             "notes": note_model,
             "language": f"{language_model.name} {prompts_version()}" if language_model else "",
         }
+        self._database = database
         self._answers = AnswerCache(database, caches.answers, models) if caches else None
         self._transformer = QueryTransformer(language_model, now=lambda: datetime.now(UTC))
         self._finder = Finder(database, self._breakers)
@@ -198,7 +199,7 @@ class RetrievalPipeline:
             return False
         return True
 
-    def over(self, database: Database) -> "RetrievalPipeline":
+    def over(self, database: Reads) -> "RetrievalPipeline":
         """Return a pipeline with the same models over another database, without caches."""
         return RetrievalPipeline(
             database,
@@ -232,9 +233,12 @@ class RetrievalPipeline:
         self._breakers.close()
 
     def _answer(self, request: Request, stages: Stages) -> RetrievalResponse:
-        if self._answers is None or not request.cached:
-            return self._searched(request, stages)
-        return self._answers.get_or_make(request, stages, lambda: self._searched(request, stages))
+        with self._database.one_source():
+            if self._answers is None or not request.cached:
+                return self._searched(request, stages)
+            return self._answers.get_or_make(
+                request, stages, lambda: self._searched(request, stages)
+            )
 
     def look_up(
         self, query: str, config: RetrievalConfig, *, deadline_ms: float = DEADLINE_MS

@@ -11,7 +11,7 @@ import structlog
 
 from rag_resources.core.errors import DatabaseError
 from rag_resources.core.types import RetrievalResponse
-from rag_resources.database.pool import Database
+from rag_resources.database.readers import Reads
 from rag_resources.providers.cache import Cache
 from rag_resources.retrieval.cache import query_key
 from rag_resources.retrieval.request import Request
@@ -34,7 +34,7 @@ class AnswerCache:
     """
 
     def __init__(
-        self, database: Database, cache: Cache[RetrievalResponse], models: Mapping[str, str]
+        self, database: Reads, cache: Cache[RetrievalResponse], models: Mapping[str, str]
     ) -> None:
         self._database = database
         self._cache = cache
