@@ -80,6 +80,6 @@ def graph_config(**graph: Any) -> RetrievalConfig:
         "model": "hash_model",
         "contextual": False,
         "retrievers": {"fulltext": {"weight": 0.5}},
-        "graph": {"enabled": True, **graph},
+        "graph": {"enabled": True} | graph,
     }
     return parse_retrieval(raw, origin="prueba")

@@ -19,12 +19,14 @@ from rag_resources.core.fusion_config import (
     ModelName,
     Part,
     RecencyConfig,
+    RetrieverConfig,
     Retrievers,
     Share,
     Weight,
     in_earlier_spelling,
     in_one_spelling,
 )
+from rag_resources.core.graph_config import GraphConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.validation import validated
@@ -181,6 +183,7 @@ class RetrievalConfig(Part):
         model: Embedding model of the chunks (of the notes when the unit is notes).
         similarity_threshold: Cosine below which a passage is dropped; None: the model's own.
         contextual: Whether the contextual vectors are searched too.
+        graph: How the causal graph is searched beside the retrievers.
         diversity_weight: Weight of diversity against relevance in the order of the results
             (maximal marginal relevance); 0 turns it off.
         recency: How much newer notes are favoured.
@@ -194,6 +197,7 @@ class RetrievalConfig(Part):
     similarity_threshold: Share | None = None
     contextual: bool = True
     fusion: FusionConfig = FusionConfig()
+    graph: GraphConfig = GraphConfig()
     reranking: RerankingConfig = RerankingConfig()
     transformation: TransformationConfig = TransformationConfig()
     diversity_weight: Share = 0.0
@@ -209,14 +213,23 @@ class RetrievalConfig(Part):
         self.__dict__.update(fusion=fusion, retrievers=retrievers)
         if not self.searched:
             raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
+        if self.graph.enabled and self.fusion.model is not None:
+            raise ValueError(Message.GRAPH_LEARNED)
         return self
 
     @property
     def searched(self) -> tuple[RetrieverName, ...]:
         """The retrievers that are used, in the order of `KINDS`."""
         return tuple(
-            name for name in KINDS if name in self.retrievers and self.strategy.asks_for(name)
+            name for name in KINDS if name in self.weighted and self.strategy.asks_for(name)
         )
+
+    @property
+    def weighted(self) -> Mapping[RetrieverName, RetrieverConfig]:
+        """The weight of each retriever, with that of the graph if it is enabled."""
+        if not self.graph.enabled or self.unit == "notes":
+            return self.retrievers
+        return {**self.retrievers, RetrieverName.GRAPH: RetrieverConfig(weight=self.graph.weight)}
 
     @property
     def uses_vectors(self) -> bool:
@@ -227,6 +240,16 @@ class RetrievalConfig(Part):
     def searches_windows(self) -> bool:
         """Whether the windows of chunks are searched."""
         return self.unit == "chunks" and RetrieverName.WINDOWS in self.searched
+
+    @property
+    def searches_graph(self) -> bool:
+        """Whether the causal graph is searched."""
+        return RetrieverName.GRAPH in self.searched
+
+    @property
+    def without_graph(self) -> "RetrievalConfig":
+        """The same configuration with the graph switched off."""
+        return self.model_copy(update={"graph": GraphConfig()})
 
     @property
     def reranks(self) -> bool:
@@ -244,15 +267,17 @@ class RetrievalConfig(Part):
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
 
-        It uses the earlier spelling of the weights where that is possible, and names recency and a
-        learned model only if they are set, so that evaluations and promotions from before these
-        fields existed keep their hash and stay comparable.
+        It uses the earlier spelling of the weights where that is possible, and names recency, a
+        learned model and the graph only if they are set, so that evaluations and promotions from
+        before these fields existed keep their hash and stay comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
             del said["recency"]
         if self.fusion.learned is None:
             del said["fusion"]["learned"]
+        if not self.graph.enabled:
+            del said["graph"]
         earlier = in_earlier_spelling(self.retrievers)
         if earlier is not None:
             del said["retrievers"]

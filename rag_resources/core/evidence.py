@@ -37,12 +37,15 @@ _WORDS = {
     "note_vectors": Message.PART_NOTE_VECTORS,
     "waiting": Message.PART_WAITING,
     "waiting_windows": Message.PART_WAITING,
+    "mentions": Message.PART_MENTIONS,
+    "statements": Message.PART_STATEMENTS,
+    "decisions": Message.PART_DECISIONS,
     "words": Message.PART_WORDS,
     "model": Message.PART_MODEL,
     "settings": Message.PART_SETTINGS,
     UNCOUNTED: Message.PART_UNCOUNTED,
 }
-_OF_NO_NOTE = {"words", "model", "settings", UNCOUNTED}
+_OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED}
 
 
 class EvidenceState(StrEnum):
@@ -133,6 +136,8 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
             parts += [f"vectors/{config.model}", f"waiting/{config.model}"]
     if config.searches_windows:
         parts += [f"windows/{config.model}", f"waiting_windows/{config.model}"]
+    if config.searches_graph:
+        parts += ["mentions", "statements", "decisions"]
     return tuple(parts)
 
 

@@ -244,6 +244,7 @@ class _Seen:
     lists: list[RankedList]
     parts: list[float]
     created_at: datetime | None
+    path: tuple[UUID, ...]
 
 
 def _summed(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> list[ScoredChunk]:
@@ -274,12 +275,13 @@ def _merged(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> di
             known = seen.get(candidate.chunk_id)
             if known is None:
                 seen[candidate.chunk_id] = _Seen(
-                    candidate, [ranking.name], [part], candidate.created_at
+                    candidate, [ranking.name], [part], candidate.created_at, candidate.path
                 )
                 continue
             known.lists.append(ranking.name)
             known.parts.append(part)
             known.created_at = known.created_at or candidate.created_at
+            known.path = known.path or candidate.path
     return seen
 
 
@@ -292,6 +294,7 @@ def _ordered(seen: Mapping[UUID, _Seen]) -> list[ScoredChunk]:
             lists=tuple(dict.fromkeys(own.lists)),
             original_score=own.first.score,
             created_at=own.created_at,
+            path=own.path,
         )
         for chunk_id, own in seen.items()
     )

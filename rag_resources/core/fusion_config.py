@@ -44,6 +44,8 @@ class RetrieverConfig(Part):
 def _checked(
     retrievers: dict[RetrieverName, RetrieverConfig],
 ) -> dict[RetrieverName, RetrieverConfig]:
+    if RetrieverName.GRAPH in retrievers:
+        raise ValueError(Message.RETRIEVER_GRAPH)
     for name, retriever in retrievers.items():
         if retriever.model_weights and KINDS[name].searches_by != "vectors":
             raise ValueError(Message.RETRIEVER_WITHOUT_MODEL.format(name=name))
@@ -194,7 +196,10 @@ def in_earlier_spelling(
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored configuration with its weights in the current spelling and later fields."""
     fusion = {"learned": None, **(stored.get("fusion") or {})}
-    stored = {"recency": RecencyConfig().model_dump(), **stored, "fusion": fusion}
+    from rag_resources.core.graph_config import GraphConfig  # It is made of parts, as this is.
+
+    later = {"recency": RecencyConfig().model_dump(), "graph": GraphConfig().model_dump()}
+    stored = {**later, **stored, "fusion": fusion}
     if "retrievers" in stored or "semantic_weight" not in fusion:
         return stored
     semantic = {

@@ -103,6 +103,8 @@ class Message:
     FUSION_MODEL: Template
     RETRIEVER_WITHOUT_MODEL: Template
     RETRIEVER_NONE: Template
+    RETRIEVER_GRAPH: Template
+    GRAPH_LEARNED: Template
     FINAL_OVER_RETRIEVAL: Template
     CLI_ERROR: Template
     CLI_UNEXPECTED: Template
@@ -725,6 +727,9 @@ class Message:
     CHECK_MENTIONS_COMPLETE: Template
     CHECK_STATEMENTS_COMPLETE: Template
     GRAPH_GAPS: Template
+    PART_MENTIONS: Template
+    PART_STATEMENTS: Template
+    PART_DECISIONS: Template
 
     # main_job.toml
     HELP_ASSETS: Template

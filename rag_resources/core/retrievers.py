@@ -23,6 +23,8 @@ class RankedList(StrEnum):
     CONTEXTUAL = "semantic_contextual"
     WINDOWS = "windows"
     FULLTEXT = "fulltext"
+    GRAPH_CAUSES = "graph_causes"
+    GRAPH_NAMES = "graph_names"
     NOTES_SEMANTIC = "notes_semantic"
     NOTES_WINDOWS = "notes_windows"
     NOTES_FULLTEXT = "notes_fulltext"
@@ -34,6 +36,7 @@ class RetrieverName(StrEnum):
     SEMANTIC = "semantic"
     WINDOWS = "windows"
     FULLTEXT = "fulltext"
+    GRAPH = "graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,15 @@ class RetrieverKind:
     """The properties of a kind of retriever.
 
     Attributes:
-        searches_by: By vectors or by words; a strategy may use only one of the two.
+        searches_by: By vectors or by words; a strategy may use only one of the two. By links: from
+            what the others found, after them; a strategy of vectors or words alone has none.
         stand_ins: Retrievers to use if it fails, unless one of them was used anyway.
         lists: Its ranked lists, by what they rank.
         unavailable: What the user reads if it fails and no other one that searches by the same
             worked; None if only `degraded` reports it.
     """
 
-    searches_by: Literal["vectors", "words"]
+    searches_by: Literal["vectors", "words", "links"]
     stand_ins: tuple[RetrieverName, ...]
     lists: Mapping[RankedList, Documents]
     unavailable: Template | None
@@ -76,6 +80,12 @@ KINDS: Mapping[RetrieverName, RetrieverKind] = {
         stand_ins=(RetrieverName.SEMANTIC,),
         lists={RankedList.FULLTEXT: "chunks", RankedList.NOTES_FULLTEXT: "notes"},
         unavailable=Message.FULLTEXT_UNAVAILABLE,
+    ),
+    RetrieverName.GRAPH: RetrieverKind(
+        searches_by="links",
+        stand_ins=(),
+        lists={RankedList.GRAPH_CAUSES: "chunks", RankedList.GRAPH_NAMES: "chunks"},
+        unavailable=None,
     ),
 }
 """Every kind, in the order in which retrievers are used and their lists are fused."""

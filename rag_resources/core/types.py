@@ -88,12 +88,14 @@ class Candidate:
         note_id: Its note.
         score: Higher is better, in [0, 1], comparable only within the list.
         created_at: Creation time of the note, for ties; timezone-aware.
+        path: The entities through which the graph found it, start to end; else empty.
     """
 
     chunk_id: UUID
     note_id: UUID
     score: float
     created_at: datetime | None = None
+    path: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class ScoredChunk:
         original_score: Its score in the first list that contains it.
         created_at: Creation time of its note; timezone-aware.
         rerank_score: A re-ranker's score, in [0, 1].
+        path: As of a candidate.
     """
 
     chunk_id: UUID
@@ -131,6 +134,7 @@ class ScoredChunk:
     original_score: float
     created_at: datetime | None = None
     rerank_score: float | None = None
+    path: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,8 @@ class RetrievalResult:
         document: What else is known of it as a part of its document; None without a place.
         matched_window: Offsets in the note of the few sentences that matched best; None if no
             windows were searched.
+        causal_path: The entities through which the graph found it, start to end; empty if the
+            graph did not find it. Property 23.
     """
 
     chunk_id: UUID
@@ -167,6 +173,7 @@ class RetrievalResult:
     place: DocumentPlace | None = None
     document: DocumentPassage | None = None
     matched_window: tuple[int, int] | None = None
+    causal_path: tuple[UUID, ...] = ()
 
     @property
     def end_char(self) -> int:
@@ -202,7 +209,7 @@ class RetrievalResult:
                 "retrievalMethod": self.retrieval_method,
                 "originalScore": self.original_score,
                 "rerankScore": self.rerank_score,
-                "causalPath": None,  # Part of the documented form; there is no graph yet.
+                "causalPath": [str(entity) for entity in self.causal_path] or None,
                 **place,
                 **window,
             },

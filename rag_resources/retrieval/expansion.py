@@ -84,6 +84,7 @@ def _result(
         matched_window=(chunk.start_char + matched.start, chunk.start_char + matched.end)
         if matched
         else None,
+        causal_path=item.path,
     )
 
 

@@ -31,6 +31,8 @@ from rag_resources.store.search import SearchPlan
 # tried alone, so that some time always remains to fetch the passages.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
+# Share of the time left for following links; what the others found is already there.
+_SHARE_FOLLOWING = 0.5
 # Plans kept for later questions: one for each tenant and model, and a few bytes.
 _MOST_PLANS = 1_000
 # SQLSTATE classes that mean the connection is lost or about to be: 08 connection exception, 57
@@ -67,10 +69,27 @@ class Finder:
         # Opening a connection takes time, too.
         fair = deadline.remaining_ms >= FAIR_MS
         with self._breakers["database"].guard(lambda error: fair and _is_lost(error)):
-            return retried(lambda: self._find(search, names), deadline=deadline)
+            direct = [name for name in names if KINDS[name].searches_by != "links"]
+            found = retried(lambda: self._find(search, direct), deadline=deadline)
+            for name in names:
+                if name not in direct and search.follows(found, name):
+                    found = self._followed(search, found, name)
+            return found
 
     def _find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
         return self._together(search, names) or self._apart(search, names)
+
+    def _followed(self, search: Search, found: Found, name: RetrieverName) -> Found:
+        """Follow links from what was found; without them if that fails."""
+        until = share(search.request.deadline, _SHARE_FOLLOWING)
+        try:
+            with (
+                self._breakers[search.dependency(name)].guard(blames(until)),
+                self._database.snapshot(until) as connection,
+            ):
+                return search.followed(connection, found, name)
+        except Exception as error:  # noqa: BLE001 -- what the others found is there, whatever it is
+            return replace(found, failures={**found.failures, name: error})
 
     def _together(self, search: Search, names: Sequence[RetrieverName]) -> Found | None:
         """Search with all retrievers together; return None if that fails."""

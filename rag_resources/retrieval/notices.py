@@ -15,8 +15,9 @@ from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.texts import Text, joined
 
-# If one of these fails, results may be missing. The other stages only affect order or display.
-_SEARCHING = ("embed", *RetrieverName)
+# If one of these fails, results may be missing. The other stages only affect order or display, or
+# fail silently.
+_SEARCHING = ("embed", *(name for name in RetrieverName if KINDS[name].unavailable))
 
 
 def messages(

@@ -25,7 +25,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
-from rag_resources.core.query import TransformedQuery
+from rag_resources.core.query import Intent, TransformedQuery
 from rag_resources.core.reranking import rerank
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.sentences import sentences as cut_sentences
@@ -310,7 +310,7 @@ class RetrievalPipeline:
             self._breakers,
             request.deadline,
         )
-        return (transformed, *self._find(request, vectors, stages))
+        return (transformed, *self._find(request, vectors, stages, transformed.intent))
 
     def _transform(self, request: Request, stages: Stages) -> TransformedQuery:
         config = request.config.transformation
@@ -333,10 +333,10 @@ class RetrievalPipeline:
         return transformed
 
     def _find(
-        self, request: Request, vectors: QuestionVectors, stages: Stages
+        self, request: Request, vectors: QuestionVectors, stages: Stages, intent: Intent
     ) -> tuple[Found, str | None]:
         """Find candidates; if no retriever could run, say why in Spanish."""
-        question = Question(request, vectors, stages, self._note_model)
+        question = Question(request, vectors, stages, self._note_model, intent)
         names, unembedded = self._embedded(question)
         search = Search(question)
         try:

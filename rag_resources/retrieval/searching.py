@@ -29,6 +29,11 @@ from rag_resources.store.search_at_once import AllAtOnce, Merging, search_at_onc
 # Share of the time left for the vectors of diversity; the results can do without them.
 _SHARE_VECTORS = 0.5
 
+SEEDS = 20
+"""How many of the best chunks retrievers that follow links begin with."""
+
+_UNPLANNED = SearchPlan(any_unchunked=True, any_expired=True, models={}, matching=None)
+
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
@@ -59,6 +64,8 @@ class Found:
         worked: The retrievers that answered.
         failures: Why the others failed.
         looked_up: What the fusion combined.
+        rankings: The lists.
+        seeds: The best chunks, for retrievers that follow links.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
@@ -69,6 +76,8 @@ class Found:
     worked: tuple[RetrieverName, ...] = ()
     failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
     looked_up: LookedUp = LookedUp()
+    rankings: Sequence[Ranking] = ()
+    seeds: tuple[UUID, ...] = ()
 
 
 class Search:
@@ -171,7 +180,7 @@ class Search:
         scales = tuple(map(_scale, lists)) if config.fusion.looks_up_scores else None
         stubs = [_ranking_of(item) for item in lists]
         merging = Merging(
-            tuple(shared_weights(stubs, config.retrievers)),
+            tuple(shared_weights(stubs, config.weighted)),
             scales,
             config.fusion.rank_constant if config.fusion.method == "rrf" else None,
             self._count_shown,
@@ -256,7 +265,7 @@ class Search:
             fused = fuse(
                 rankings,
                 config.fusion,
-                config.retrievers,
+                config.weighted,
                 scores=looked_up.scores,
                 words=looked_up.words,
                 tie_break=config.tie_break,
@@ -274,12 +283,47 @@ class Search:
                     matched |= self._matched(connection, missing)
         # A chunk may be gone if the lists come from an earlier snapshot.
         kept = tuple(chunk for chunk in best if chunk.chunk_id in passages)
-        found = Found(kept, passages, matched, worked=tuple(worked), looked_up=looked_up)
+        found = Found(
+            kept,
+            passages,
+            matched,
+            worked=tuple(worked),
+            looked_up=looked_up,
+            rankings=rankings,
+            seeds=tuple(item.chunk_id for item in fused[:SEEDS] if item.chunk_id != item.note_id),
+        )
         if config.diversity_weight == 0:
             return found
         return self._with_vectors(
             connection, found, [(chunk.chunk_id, chunk.note_id) for chunk in best]
         )
+
+    def follows(self, found: Found, name: RetrieverName) -> bool:
+        """Whether a retriever that follows links has anything to follow in this question."""
+        self._question = replace(self._question, seeds=found.seeds)
+        return bool(self._lists([name], _UNPLANNED))
+
+    def followed(self, connection: LimitedConnection, found: Found, name: RetrieverName) -> Found:
+        """Add the list of a retriever that follows links, and fuse again.
+
+        Args:
+            connection: In a snapshot.
+            found: By the other retrievers; `follows` was asked about it.
+            name: Of the retriever.
+
+        Raises:
+            Exception: As `rankings`.
+        """
+        scope = self._scope(searched=(*found.worked, name))
+        worked = (*found.worked, name)
+        with self.stages.run(name.value):
+            plan = plan_search(connection, scope, models=self._models)
+            lists = self._lists([name], plan)
+            rankings = search(connection, lists, scope.under(plan), pool=self._pool)
+        if not any(ranking.candidates for ranking in rankings):
+            return replace(found, worked=worked)
+        again = self.fetch(connection, [*found.rankings, *rankings], worked)
+        return replace(again, failures=found.failures)
 
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
         """Look up what every candidate scores in every list, on its scale, and its words."""
@@ -290,7 +334,13 @@ class Search:
             )
         candidates = {kind: list(ids) for kind, ids in found.items()}
         lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
-        scores = _on_scales(lists, look_up_scores(connection, lists, candidates))
+        known = [
+            {own.chunk_id: own.score for own in ranking.candidates} if item.links else own_scores
+            for item, ranking, own_scores in zip(
+                lists, rankings, look_up_scores(connection, lists, candidates), strict=True
+            )
+        ]
+        scores = _on_scales(lists, known)
         words = self._words(connection, candidates) if self.request.config.fusion.model else None
         return LookedUp(rankings, scores, words)
 

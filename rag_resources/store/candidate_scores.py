@@ -53,7 +53,7 @@ def look_up_scores(
     Returns:
         For each list, the scores of the documents of its kind: exact cosines in [-1, 1], or BM25
         divided by its bound, in [0, 1]. A document without a vector, or without any of the words,
-        has no score.
+        has no score; lists of the graph score nothing but what they hold.
     """
     found: list[dict[UUID, float]] = [{} for _ in lists]
     own = OwnParameters()
@@ -62,7 +62,7 @@ def look_up_scores(
             compose_scores(item, number, own.bind("ids", list(ids), DOCUMENTS_OF[item.name]), own)
         )
         for number, item in enumerate(lists)
-        if (ids := candidates[DOCUMENTS_OF[item.name]])
+        if item.links is None and (ids := candidates[DOCUMENTS_OF[item.name]])
     ]
     if parts:
         query = sql.SQL("\nUNION ALL\n").join(parts)

@@ -6,10 +6,12 @@ A new list has its query in `sql/queries/search.sql` and its entry in `_STATEMEN
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 from pgvector import HalfVector
 from psycopg import sql
 
+from rag_resources.core.graph_config import relevance
 from rag_resources.core.query import searched_words
 from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
 from rag_resources.core.types import ModelInfo, Vectors
@@ -25,6 +27,30 @@ class EmbeddedQuery:
     threshold: float
 
 
+HUB_CAP = 200
+"""An entity with more links than this is named everywhere, and is not followed any further."""
+
+_LEAST_SHARE = 0.15
+"""Share of the idf of a question's words that an event must have for a path to begin there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where to begin in the graph, and how far to go.
+
+    Attributes:
+        seeds: Chunks that were found, best first.
+        names: Keys of entities that the question may name.
+        depth: Most relations of a path, >= 0.
+        max_depth: The scale of relevance, >= 1.
+    """
+
+    seeds: tuple[UUID, ...]
+    names: tuple[str, ...]
+    depth: int
+    max_depth: int
+
+
 @dataclass(frozen=True, slots=True)
 class ListRequest:
     """One ranked list to fetch.
@@ -34,12 +60,14 @@ class ListRequest:
         embedded: The vector to search with; only in a list by vectors.
         question: Number of the question it searches for; 0 is the question itself, others are
             its sub-questions.
+        links: In a list of the graph.
     """
 
     name: RankedList
     text: str = ""
     embedded: EmbeddedQuery | None = None
     question: int = 0
+    links: Links | None = None
 
 
 class Reach(NamedTuple):
@@ -176,6 +204,30 @@ def _by_vectors(
     return compose
 
 
+def _by_links(query: str) -> ListStatement:
+    def compose(item: ListRequest, number: int, reach: Reach, own: OwnParameters) -> sql.Composed:
+        if item.links is None:
+            raise ValueError(f"the list {item.name} is searched by links")
+        links = item.links
+        question = own.bind("query", searched_words(item.text), item.text)
+        return statement(
+            query,
+            list=sql.Literal(number),
+            pool=reach.limits["pool"],
+            seeds=own.bind("seeds", list(links.seeds), links.seeds),
+            names=own.bind("names", list(links.names), links.names),
+            depth=sql.Literal(links.depth),
+            max_depth=sql.Literal(links.max_depth),
+            one_hop=sql.Literal(relevance(1, links.max_depth)),
+            hub_cap=sql.Literal(HUB_CAP),
+            least_share=sql.Literal(_LEAST_SHARE),
+            neighbours=statement("event_neighbours", hub_cap=sql.Literal(HUB_CAP)),
+            **lexemes_of(question),
+        )
+
+    return compose
+
+
 _STATEMENTS: Mapping[RankedList, ListStatement] = {
     RankedList.SEMANTIC: _by_vectors("chunk_embeddings", key="chunk_id", column="embedding"),
     RankedList.CONTEXTUAL: _by_vectors(
@@ -187,5 +239,7 @@ _STATEMENTS: Mapping[RankedList, ListStatement] = {
     ),
     RankedList.NOTES_WINDOWS: _by_vectors("note_embeddings", key="note_id", column="embedding"),
     RankedList.FULLTEXT: _by_words("search_chunk_words"),
+    RankedList.GRAPH_CAUSES: _by_links("search_graph_causes"),
+    RankedList.GRAPH_NAMES: _by_links("search_graph_names"),
     RankedList.NOTES_FULLTEXT: _by_words("search_note_words"),
 }

@@ -120,8 +120,10 @@ def search(
     query, parameters = compose_search(lists, scope, pool=pool)
     found: list[list[Candidate]] = [[] for _ in lists]
     for row in _execute(connection, query, parameters, scope):
+        # Only lists of the graph have paths; they are fetched by themselves.
+        path = tuple(getattr(row, "path", ()))
         found[row.list].append(
-            Candidate(row.chunk_id, row.note_id, float(row.score), row.created_at)
+            Candidate(row.chunk_id, row.note_id, float(row.score), row.created_at, path)
         )
     return rankings_of(lists, found)
 

@@ -438,6 +438,228 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 ) AS s
 ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
+-- name: search_graph_names
+-- One hop by names, tags and dates that few chunks share: from the seeds, and from what the question names. A chunk
+-- scores the relevance of one hop, times how sure it is that a shared entity means something: by its rarity, and by the
+-- place of the seed. Aliases count as the entity that they stand for. What one seed alone names does not count for it.
+-- params:  {seeds} uuid[] (chunks, best first), {names} text[], {one_hop} float8, {hub_cap}, {pool}: literals
+-- returns: as every list, and path uuid[] (entities, start to end)
+-- index:   mentions_chunk_idx, mentions_pkey, entities_key_idx, entity_aliases_confirmed_idx, entity_aliases_entity_idx
+SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
+FROM (
+    WITH seeds AS MATERIALIZED (
+        SELECT u.id, u.place FROM unnest({seeds}::uuid[]) WITH ORDINALITY AS u (id, place)
+    ),
+
+    named AS MATERIALIZED (
+        SELECT
+            coalesce(a.entity_id, x.entity_id) AS entity_id,
+            array_agg(x.place ORDER BY x.place, x.seed_id) AS places,
+            array_agg(x.seed_id ORDER BY x.place, x.seed_id) AS seed_ids
+        FROM (
+            SELECT DISTINCT m.entity_id, s.place, s.id AS seed_id
+            FROM seeds AS s INNER JOIN mentions AS m ON m.chunk_id = s.id AND m.tenant_id = :tenant
+            UNION ALL
+            SELECT e.id, 1 AS place, NULL::uuid AS seed_id FROM entities AS e
+            WHERE e.tenant_id = :tenant AND e.key = ANY({names}::text[]) AND e.kind <> 'event'
+        ) AS x
+        LEFT JOIN entity_aliases AS a
+            ON a.tenant_id = :tenant AND x.entity_id = a.alias_id AND a.state = 'confirmed' -- noqa: ST09
+        GROUP BY coalesce(a.entity_id, x.entity_id)
+    ),
+
+    members AS (
+        SELECT n.entity_id, n.entity_id AS member_id FROM named AS n
+        UNION ALL
+        SELECT n.entity_id, a.alias_id AS member_id
+        FROM named AS n
+        INNER JOIN entity_aliases AS a
+            ON a.tenant_id = :tenant AND a.entity_id = n.entity_id AND a.state = 'confirmed' -- noqa: ST09
+    ),
+
+    -- noqa: disable=AM09
+    places AS MATERIALIZED (
+        SELECT DISTINCT b.entity_id, c.chunk_id
+        FROM members AS b
+        CROSS JOIN
+            LATERAL (
+                SELECT m.chunk_id FROM mentions AS m
+                WHERE m.tenant_id = :tenant AND m.entity_id = b.member_id
+                GROUP BY m.chunk_id LIMIT {hub_cap} + 1
+            ) AS c
+    ),
+    -- noqa: enable=AM09
+
+    rarity AS MATERIALIZED (
+        SELECT
+            p.entity_id, ln(({hub_cap} + 1.0) / count(*)) / ln({hub_cap} + 1.0) AS weight
+        FROM places AS p GROUP BY p.entity_id HAVING count(*) BETWEEN 1 AND {hub_cap}
+    ),
+
+    sure AS (
+        SELECT
+            p.chunk_id, p.entity_id,
+            0.99 * r.weight / sqrt(CASE WHEN n.seed_ids[1] = p.chunk_id THEN n.places[2] ELSE n.places[1] END) AS share
+        FROM places AS p
+        INNER JOIN rarity AS r ON r.entity_id = p.entity_id
+        INNER JOIN named AS n ON n.entity_id = p.entity_id
+    ),
+
+    best AS MATERIALIZED (
+        SELECT
+            x.id AS chunk_id, x.note_id, x.created_at,
+            {one_hop} * (1 - exp(sum(ln(1 - u.share) ORDER BY u.entity_id))) AS score,
+            ARRAY[(array_agg(u.entity_id ORDER BY u.share DESC, u.entity_id))[1]] AS path
+        FROM sure AS u INNER JOIN searched_chunks AS x ON x.id = u.chunk_id
+        WHERE u.share > 0
+        GROUP BY x.id, x.note_id, x.created_at
+    )
+
+    SELECT b.* FROM best AS b ORDER BY b.score DESC, b.chunk_id LIMIT {pool}
+) AS s
+ORDER BY s.score DESC, s.chunk_id;
+
+-- name: search_graph_causes
+-- Chunks by the events of causal statements: breadth first from the events of the seeds that share enough of the
+-- question's words, along causes and effects and along confirmed links between notes. An event is reached once, on
+-- a shortest path, so cycles end; of an event with many links only the first are followed. A chunk scores the
+-- relevance of its nearest event. Without seeds, the chunks of what the question names take their place. Paths are made
+-- of the returned events only.
+-- params:  {query} text, {seeds} uuid[], {names} text[], {depth} (>= 0), {max_depth} (>= 1), {least_share}, {hub_cap},
+--          {pool}: literals; {neighbours}: event_neighbours
+-- returns: as every list, and path uuid[] (events, start to end)
+-- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, event_links_pkey,
+--          event_links_target_idx, entities_pkey
+SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
+FROM (
+    WITH RECURSIVE corpus AS MATERIALIZED ({corpus}), -- noqa: ST03
+
+    lexemes AS MATERIALIZED ({lexemes}),
+
+    question AS MATERIALIZED (
+        SELECT
+            string_agg(quote_literal(l.lexeme), ' | ')::tsquery AS any_lexeme, array_agg(l.lexeme) AS all_lexemes,
+            sum(l.idf) AS idf
+        FROM lexemes AS l
+    ),
+
+    -- noqa: disable=AM09
+    seeds AS MATERIALIZED (
+        SELECT u.id FROM unnest({seeds}::uuid[]) AS u (id)
+        UNION
+        SELECT c.chunk_id AS id
+        FROM entities AS e
+        CROSS JOIN
+            LATERAL (
+                SELECT m.chunk_id FROM mentions AS m
+                WHERE m.tenant_id = :tenant AND m.entity_id = e.id ORDER BY m.chunk_id LIMIT {hub_cap}
+            ) AS c
+        WHERE
+            cardinality({seeds}::uuid[]) = 0
+            AND e.tenant_id = :tenant AND e.key = ANY({names}::text[]) AND e.kind <> 'event'
+    ),
+
+    started AS MATERIALIZED (
+        SELECT DISTINCT e.id
+        FROM seeds AS s
+        INNER JOIN relationships AS r ON r.chunk_id = s.id AND r.tenant_id = :tenant
+        CROSS JOIN LATERAL (VALUES (r.source_id), (r.target_id)) AS x (id)
+        INNER JOIN entities AS e ON e.tenant_id = :tenant AND e.id = x.id
+        INNER JOIN question AS q ON e.tsv @@ q.any_lexeme
+        WHERE (
+            SELECT sum(l.idf) FROM unnest(e.tsv) AS w INNER JOIN lexemes AS l ON w.lexeme = l.lexeme -- noqa: ST09
+        ) >= {least_share} * q.idf
+    ),
+
+    reached AS (
+        SELECT b.id, 0 AS hops FROM started AS b
+        UNION
+        SELECT n.id, r.hops + 1 AS hops
+        FROM reached AS r CROSS JOIN LATERAL ({neighbours}) AS n
+        WHERE r.hops < {depth}
+    ),
+
+    nearest AS MATERIALIZED (SELECT r.id, min(r.hops) AS hops FROM reached AS r GROUP BY r.id),
+
+    held AS (
+        SELECT DISTINCT ON (c.chunk_id) c.chunk_id, n.id AS entity_id, n.hops
+        FROM nearest AS n
+        CROSS JOIN
+            LATERAL (
+                (
+                    SELECT r.chunk_id FROM relationships AS r
+                    WHERE r.tenant_id = :tenant AND r.source_id = n.id ORDER BY r.target_id, r.id LIMIT {hub_cap}
+                )
+                UNION ALL
+                (
+                    SELECT r.chunk_id FROM relationships AS r
+                    WHERE r.tenant_id = :tenant AND r.target_id = n.id ORDER BY r.source_id, r.id LIMIT {hub_cap}
+                )
+            ) AS c
+        ORDER BY c.chunk_id, n.hops, n.id
+    ),
+
+    best AS MATERIALIZED (
+        SELECT h.chunk_id, x.note_id, x.created_at, h.entity_id, h.hops
+        FROM held AS h INNER JOIN searched_chunks AS x ON x.id = h.chunk_id
+        ORDER BY h.hops, h.chunk_id LIMIT {pool}
+    ),
+    -- noqa: enable=AM09
+
+    parents AS MATERIALIZED (
+        SELECT DISTINCT ON (n.id) n.id, r.id AS parent_id
+        FROM nearest AS r
+        CROSS JOIN LATERAL ({neighbours}) AS w
+        INNER JOIN nearest AS n ON n.id = w.id AND n.hops = r.hops + 1 -- noqa: ST09
+        WHERE r.hops < (SELECT max(b.hops) FROM best AS b)
+        ORDER BY n.id, r.id
+    ),
+
+    paths AS (
+        SELECT b.entity_id, b.entity_id AS first_id, b.hops, ARRAY[b.entity_id] AS path FROM best AS b
+        UNION
+        SELECT p.entity_id, r.parent_id AS first_id, p.hops - 1 AS hops, r.parent_id || p.path AS path
+        FROM paths AS p INNER JOIN parents AS r ON r.id = p.first_id
+        WHERE p.hops > 0
+    )
+
+    SELECT b.chunk_id, b.note_id, b.created_at, 1 - 0.5 * b.hops / {max_depth} AS score, p.path
+    FROM best AS b INNER JOIN paths AS p ON p.entity_id = b.entity_id AND p.hops = 0
+) AS s
+ORDER BY s.score DESC, s.chunk_id;
+
+-- name: event_neighbours
+-- The causes and effects of the event r.id, stated in its notes or confirmed by a person: the first of each kind.
+-- noqa: disable=AM09, RF01, RF02
+(
+    SELECT e.target_id AS id FROM relationships AS e
+    WHERE e.tenant_id = :tenant AND e.source_id = r.id AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
+    ORDER BY e.target_id LIMIT {hub_cap}
+)
+UNION ALL
+(
+    SELECT e.source_id AS id FROM relationships AS e
+    WHERE e.tenant_id = :tenant AND e.target_id = r.id AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
+    ORDER BY e.source_id LIMIT {hub_cap}
+)
+UNION ALL
+(
+    SELECT e.target_id AS id FROM event_links AS e
+    WHERE
+        e.tenant_id = :tenant AND e.source_id = r.id AND e.state = 'confirmed'
+        AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
+    ORDER BY e.target_id LIMIT {hub_cap}
+)
+UNION ALL
+(
+    SELECT e.source_id AS id FROM event_links AS e
+    WHERE
+        e.tenant_id = :tenant AND e.target_id = r.id AND e.state = 'confirmed'
+        AND e.type IN ('CAUSES', 'TRIGGERS', 'LEADS_TO')
+    ORDER BY e.source_id LIMIT {hub_cap}
+);
+-- noqa: enable=AM09, RF01, RF02
+
 -- name: search_note_words
 -- Whole notes by their words. The score is normalised as r / (r + 0.1), so it is in [0, 1).
 -- params:  {query} text, {pool} (a literal, >= 1)

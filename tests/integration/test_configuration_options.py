@@ -30,10 +30,12 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.models import register_model
 from tests.corpus import ALWAYS, GENEROUS_MS, Corpus, Draft
 from tests.embedders import HashEmbedder
+from tests.graph_corpus import GraphCorpus, graph_config
 from tests.language_models import ScriptedModel
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
 
+LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
 ONE_SENTENCE = ChunkingConfig(max_tokens=16, overlap_tokens=0, min_tokens=0)
 WALK = "El médico recomienda caminar media hora cada día."
 PILLS = "El médico cambió las pastillas de la tensión por otras."
@@ -608,6 +610,30 @@ def options_of(model: type[BaseModel], path: str = "") -> Iterator[str]:
             yield from options_of(inner, f"{path}{name}.")
         else:
             yield path + name
+
+
+@changes("graph.enabled")
+@changes("graph.max_depth")
+@changes("graph.min_relevance")
+@changes("graph.weight")
+@changes("graph.questions")
+def test_the_graph_adds_what_shares_a_rare_name(database: Database) -> None:
+    """`tests/integration/test_graph_search.py` shows the same of causes."""
+    corpus = GraphCorpus(database)
+    corpus.fill([Draft("En el patio estaba Honorat."), Draft("Ayer vi a Honorat. Llovía.")], LONG)
+    corpus.read()
+
+    def score(**graph: Any) -> float:
+        """Of the note that shares nothing but a name with the first."""
+        response = corpus.ask("¿Qué hay en el patio?", graph_config(**{"questions": "all"} | graph))
+        found = {result.content[:4]: result.score for result in response.results}
+        return found.get("Ayer", 0.0)
+
+    assert score(enabled=False) == score(questions="causal") == 0
+    assert score() > 0
+    assert score(weight=0.4) > score(weight=0.2) > 0
+    assert score(max_depth=2) < score(max_depth=3)
+    assert score(min_relevance=0.9) == 0
 
 
 def test_every_option_has_a_test_here() -> None:

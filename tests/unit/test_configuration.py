@@ -107,7 +107,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         (
             {"retrievers": {"grafo": {}}},
             "retrievers.grafo: «grafo» no es una de las opciones: "
-            "'semantic', 'windows' o 'fulltext'",
+            "'semantic', 'windows', 'fulltext' o 'graph'",
         ),
         ({"retrievers": {}}, "retrievers: no puede estar vacío"),
         (

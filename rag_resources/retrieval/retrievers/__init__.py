@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.retrieval.retrievers.fulltext import FulltextRetriever
+from rag_resources.retrieval.retrievers.graph import GraphRetriever
 from rag_resources.retrieval.retrievers.protocol import Retriever
 from rag_resources.retrieval.retrievers.semantic import SemanticRetriever
 from rag_resources.retrieval.retrievers.windows import WindowsRetriever
@@ -16,4 +17,5 @@ RETRIEVERS: Mapping[RetrieverName, Retriever] = {
     RetrieverName.SEMANTIC: SemanticRetriever(),
     RetrieverName.WINDOWS: WindowsRetriever(),
     RetrieverName.FULLTEXT: FulltextRetriever(),
+    RetrieverName.GRAPH: GraphRetriever(),
 }

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.query import Intent
 from rag_resources.retrieval.embedding import QuestionVectors
 from rag_resources.retrieval.request import Request
 from rag_resources.retrieval.stages import Stages
@@ -18,12 +20,16 @@ class Question:
 
     Attributes:
         note_model: Model of the whole-note vectors, which find notes not yet chunked.
+        intent: What kind of answer it asks for.
+        seeds: The chunks that were found so far, best first, for retrievers that follow links.
     """
 
     request: Request
     vectors: QuestionVectors
     stages: Stages
     note_model: str
+    intent: Intent = Intent.ABSTRACT
+    seeds: tuple[UUID, ...] = ()
 
 
 class Retriever(Protocol):

@@ -1,0 +1,47 @@
+"""The part of a configuration about the causal graph, and how far a question follows it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from rag_resources.core.fusion_config import Part, Share, Weight
+
+MAX_DEPTH = 6
+
+
+class GraphConfig(Part):
+    """How the causal graph is searched.
+
+    Attributes:
+        enabled: Whether it is.
+        max_depth: How many relations a path may have; also the scale of relevance.
+        min_relevance: What is less relevant is left out; see `relevance`.
+        weight: Of the graph's list in the fusion.
+        questions: `causal`: only questions about causes follow the graph, through causal
+            statements. `all`: other questions also find chunks that share rare names, tags and
+            dates with what the other retrievers found.
+    """
+
+    enabled: bool = False
+    max_depth: int = Field(3, ge=1, le=MAX_DEPTH)
+    min_relevance: Share = 0.6
+    weight: Weight = 0.2
+    questions: Literal["causal", "all"] = "causal"
+
+    @property
+    def deepest(self) -> int:
+        """The longest path whose end is relevant enough; 0 if only the start is."""
+        relevant = (
+            hops
+            for hops in range(self.max_depth, 0, -1)
+            if relevance(hops, self.max_depth) >= self.min_relevance
+        )
+        return next(relevant, 0)
+
+
+def relevance(hops: int, max_depth: int) -> float:
+    """Return how relevant an entity is that is some relations away: 1 at the start, 0.5 at the end.
+
+    Property: 24.
+    """
+    return 1 - 0.5 * hops / max_depth

@@ -1,0 +1,216 @@
+"""Questions that follow the causal graph: what they find, what they say of it, and its failure."""
+
+from typing import Any
+
+import pytest
+
+from rag_resources.core.configuration import (
+    ChunkingConfig,
+    RetrievalConfig,
+    parse_retrieval,
+    with_overrides,
+)
+from rag_resources.core.errors import InvalidConfigurationError
+from rag_resources.core.evidence import SearchSettings, searched_parts
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.fusion_config import respelled
+from rag_resources.core.retrievers import RetrieverName
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
+from rag_resources.database.pool import Database
+from rag_resources.retrieval.cache import build_caches, response_from_bytes, response_to_bytes
+from rag_resources.store.contents import count_contents, read_contents
+from tests.corpus import Draft
+from tests.graph_corpus import GraphCorpus, event_id, graph_config, name_id
+
+LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
+FLOOD = "El martes llovió muchísimo, así que reventó la tubería vieja."
+CLOSED = "El gimnasio municipal sigue cerrado porque se hundió todo el techo."
+OTHER = "La tarta de manzana de mi prima lleva canela."
+ROOF = "Nadie avisó a tiempo. La conserjería se inundó, y por eso mandaron a Honorat a casa."
+HONORAT = "Ayer en Correos vi a Honorat contento."
+DRAFTS = [Draft(FLOOD), Draft(CLOSED), Draft(OTHER), Draft(ROOF), Draft(HONORAT)]
+WHY = "¿Por qué sigue cerrado el gimnasio?"
+WHO = "¿A quién mandaron a casa de la conserjería?"
+
+
+@pytest.fixture
+def corpus(database: Database) -> GraphCorpus:
+    made = GraphCorpus(database)
+    ids = made.fill(DRAFTS, LONG)
+    made.read()
+    link(
+        made,
+        event_id(ids[0], "reventó la tubería vieja"),
+        event_id(ids[1], "se hundió todo el techo"),
+    )
+    return made
+
+
+def link(corpus: GraphCorpus, cause: Any, effect: Any) -> None:
+    """Have a person say that one event caused another."""
+    corpus.run(
+        lambda c: c.execute(
+            "INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)"
+            " VALUES ('ana', %s, %s, 'CAUSES', 'confirmed', 'person')",
+            (cause, effect),
+        )
+    )
+
+
+def by_text(response: RetrievalResponse) -> dict[str, RetrievalResult]:
+    return {result.content: result for result in response.results}
+
+
+@pytest.mark.parametrize("method", ["scaled", "weighted", "rrf"])
+def test_a_cause_in_another_note_is_found_with_the_way_to_it(
+    corpus: GraphCorpus, method: str
+) -> None:
+    config = with_overrides(graph_config(min_relevance=0.5), {"fusion": {"method": method}})
+    assert FLOOD not in by_text(corpus.ask(WHY, config.without_graph))
+    response = corpus.ask(WHY, config)
+    assert (response.degraded, response.messages) == ((), ())
+    flood = by_text(response)[FLOOD]
+    assert flood.retrieval_method == "graph_causes"
+    rows = corpus.fetch("SELECT id, name FROM entities WHERE kind = 'event'")
+    names = {row.id: row.name for row in rows}
+    assert [names[entity] for entity in flood.causal_path] == [
+        "El gimnasio municipal sigue cerrado",
+        "se hundió todo el techo",
+        "reventó la tubería vieja",
+    ]
+    told = flood.to_json()["metadata"]["causalPath"]
+    assert told == [str(entity) for entity in flood.causal_path]
+    assert by_text(response)[CLOSED].causal_path == flood.causal_path[:1]
+    found = [result.score for result in response.results]
+    assert found == sorted(found, reverse=True)
+
+
+def test_a_rejected_link_and_too_little_depth_lead_nowhere(corpus: GraphCorpus) -> None:
+    assert FLOOD not in by_text(corpus.ask(WHY, graph_config(max_depth=1, min_relevance=0)))
+    corpus.run(lambda c: c.execute("UPDATE event_links SET state = 'rejected'"))
+    assert FLOOD not in by_text(corpus.ask(WHY, graph_config(min_relevance=0)))
+
+
+def test_rare_names_lead_one_hop_further_in_other_questions(corpus: GraphCorpus) -> None:
+    assert HONORAT not in by_text(corpus.ask(WHO, graph_config()))
+    found = by_text(corpus.ask(WHO, graph_config(questions="all")))
+    assert found[HONORAT].causal_path == (name_id("Honorat"),)
+    assert found[HONORAT].retrieval_method == "graph_names"
+    assert all(not result.causal_path for text, result in found.items() if text == OTHER)
+
+
+def test_an_alias_counts_as_the_name_that_it_stands_for(corpus: GraphCorpus) -> None:
+    ids = corpus.fill([*DRAFTS, Draft("Lo supe por el cartero Ximo Honorat Pla.")], LONG)
+    assert ids
+    corpus.read()
+    config, alias = graph_config(questions="all"), "Ximo Honorat Pla"
+    cartero = "Lo supe por el cartero Ximo Honorat Pla."
+    assert cartero not in by_text(corpus.ask(WHO, config))
+    corpus.run(
+        lambda c: c.execute(
+            "INSERT INTO entity_aliases (tenant_id, alias_id, entity_id, state)"
+            " VALUES ('ana', %s, %s, 'confirmed')",
+            (name_id(alias), name_id("Honorat")),
+        )
+    )
+    assert by_text(corpus.ask(WHO, config))[cartero].causal_path == (name_id("Honorat"),)
+    corpus.run(lambda c: c.execute("DELETE FROM entity_aliases"))
+    assert cartero not in by_text(corpus.ask(WHO, config))
+
+
+def test_filters_tenants_and_deletion_hold_on_every_path(corpus: GraphCorpus) -> None:
+    (row,) = corpus.fetch("SELECT note_id FROM chunks WHERE content = %s", FLOOD)
+    config = graph_config(min_relevance=0.5)
+    without = RetrievalFilters(excluded_note_ids=(row.note_id,))
+    assert FLOOD not in by_text(corpus.ask(WHY, config, filters=without))
+    assert corpus.ask(WHY, config, tenant="luis").results == ()
+    corpus.run(lambda c: c.execute("DELETE FROM notes WHERE id = %s", (row.note_id,)))
+    assert FLOOD not in by_text(corpus.ask(WHY, config))
+
+
+def test_the_graph_fails_silently(corpus: GraphCorpus) -> None:
+    config = graph_config()
+    whole = corpus.ask(WHY, config.without_graph)
+    corpus.run(lambda c: c.execute("ALTER TABLE relationships RENAME TO away"))
+    response = corpus.ask(WHY, config)
+    assert response.degraded == ("graph",)
+    assert response.messages == ()
+    assert [r.chunk_id for r in response.results] == [r.chunk_id for r in whole.results]
+
+
+def test_property_35_the_graph_alone_still_finds_what_the_question_names(
+    corpus: GraphCorpus,
+) -> None:
+    for table in ("lexeme_statistics", "chunk_embeddings_hash_model", "note_embeddings_hash_model"):
+        corpus.run(lambda c, table=table: c.execute(f"ALTER TABLE {table} RENAME TO away_{table}"))
+    response = corpus.ask("¿Dónde vi a Honorat?", graph_config(questions="all"))
+    assert by_text(response)[HONORAT].retrieval_method == "graph_names"
+    assert {"fulltext", "semantic"} <= set(response.degraded)
+    assert response.error is None
+
+
+def test_a_configuration_without_a_graph_keeps_its_hash() -> None:
+    plain = RetrievalConfig()
+    assert "graph" not in plain.canonical
+    off = with_overrides(plain, {"graph": {"max_depth": 2, "weight": 0.4}})
+    on = with_overrides(plain, {"graph": {"enabled": True}})
+    assert off.config_hash == plain.config_hash == on.without_graph.config_hash
+    assert on.config_hash != plain.config_hash
+    assert RetrieverName.GRAPH in on.searched
+    assert respelled(plain.canonical)["graph"] == plain.graph.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ({"graph": {"enabled": True, "max_depth": 0}}, "graph.max_depth"),
+        ({"graph": {"min_relevance": 2}}, "graph.min_relevance"),
+        ({"graph": {"depth": 2}}, "graph.depth"),
+        ({"retrievers": {"graph": {"weight": 0.5}}}, "graph.enabled"),
+    ],
+)
+def test_a_bad_graph_is_refused_by_its_path(raw: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as refused:
+        parse_retrieval(raw, origin="prueba")
+    assert any(path in problem for problem in refused.value.problems)
+
+
+def test_a_strategy_of_words_alone_has_no_graph() -> None:
+    config = with_overrides(graph_config(), {"strategy": "fulltext"})
+    assert not config.searches_graph
+    assert not with_overrides(graph_config(), {"unit": "notes"}).searches_graph
+
+
+def test_evidence_knows_what_the_graph_holds(corpus: GraphCorpus) -> None:
+    config, settings = graph_config(), SearchSettings("ana")
+    parts = set(searched_parts(config, settings)) - set(
+        searched_parts(config.without_graph, settings)
+    )
+    assert parts == {"mentions", "statements", "decisions"}
+
+    def read(of: RetrievalConfig) -> Any:
+        with corpus.database.transaction() as connection:
+            count_contents(connection)
+            return read_contents(connection, of, settings).contents
+
+    with_graph, without = read(config), read(config.without_graph)
+    corpus.run(lambda c: c.execute("DELETE FROM event_links"))
+    assert read(config) != with_graph
+    with_graph = read(config)
+    corpus.run(lambda c: c.execute("DELETE FROM relationships WHERE marker = 'porque'"))
+    assert read(config) != with_graph
+    assert read(config.without_graph) == without
+
+
+def test_answers_with_a_path_are_cached_whole_and_not_after_a_decision(
+    corpus: GraphCorpus,
+) -> None:
+    pipeline = corpus.pipeline(caches=build_caches(None))
+    config = graph_config(min_relevance=0.5)
+    first = pipeline.retrieve(WHY, config)
+    again = pipeline.retrieve(WHY, config)
+    assert again.cached
+    assert again.results == first.results
+    assert response_from_bytes(response_to_bytes(first)) == first
+    corpus.run(lambda c: c.execute("DELETE FROM event_links"))
+    assert FLOOD not in by_text(pipeline.retrieve(WHY, config))
