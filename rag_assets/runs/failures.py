@@ -1,12 +1,18 @@
 """Turns our errors into Dagster's Failure, so that a run shows their message."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
 
 from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
 from rag_resources.languages.messages import render
+
+INTERRUPTED = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
+_CLASS_NAME = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure)(?::\s*|$)")
+"""Of an exception, before its message: Dagster writes it there, and it says nothing to a user."""
 
 
 @contextmanager
@@ -34,4 +40,7 @@ def failure_reason(event: dg.DagsterEvent) -> str:
     error = data.error
     while error and error.cause:
         error = error.cause
-    return error.message.strip() if error else event.message or ""
+    if error and error.cls_name in INTERRUPTED:
+        return Message.RUN_INTERRUPTED
+    reason = error.message.strip() if error else event.message or ""
+    return _CLASS_NAME.sub("", reason) or Message.CLI_NO_REASON

@@ -43,7 +43,7 @@ from rag_resources.providers.registry import build_embedder, build_language_mode
 from rag_resources.retrieval.cache import Caches, build_cache, build_caches
 from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
-from rag_resources.retrieval.request import check_query, check_top_k
+from rag_resources.retrieval.request import check_query, check_top_k, check_words
 from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
@@ -330,12 +330,13 @@ class Application:
             InvalidInputError: An argument is invalid; the message names it.
         """
         check_query(question)
+        language = self.settings.answer_language if language is None else language
+        check_words(question, language)
         if top_k is not None:
             check_top_k(top_k)
         chosen = self._what_serves() if configuration is None else self._named(configuration)
         config = with_overrides(chosen.config, overrides or {})
         self.pipeline.warm_up(config)
-        language = self.settings.answer_language if language is None else language
         response = self.pipeline.retrieve(
             question,
             config,

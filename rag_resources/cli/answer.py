@@ -1,6 +1,8 @@
 """Shows the passages of `rag retrieve` on stdout, what is missing on stderr."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rag_resources.cli.output import clean, console, fail, say, warn
 from rag_resources.cli.reader import told, told_day, told_number
@@ -20,13 +22,22 @@ SHOWN_CHARS = 1_500
 _LEAD_CHARS = 200
 
 
-def show(response: "RetrievalResponse", configuration: str, *, filtered: bool) -> None:
+def show(
+    response: "RetrievalResponse",
+    configuration: str,
+    *,
+    filtered: bool,
+    names: "Mapping[UUID, str] | None" = None,
+    language: str = "es",
+) -> None:
     """Write an answer.
 
     Args:
         response: The answer; if it has an error it has no passages.
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
+        names: How their source calls the notes, by id.
+        language: Of the question, whose words are marked.
     """
     warn_of(response)
     if response.error:
@@ -37,7 +48,9 @@ def show(response: "RetrievalResponse", configuration: str, *, filtered: bool) -
         say(Message.RETRIEVED_NOTHING_FILTERED if filtered else Message.RETRIEVED_NOTHING)
     screen = console()
     for rank, result in enumerate(response.results, start=1):
-        screen.print(_panel(rank, result, marks=not screen.is_terminal))
+        name = (names or {}).get(result.note_id, "")
+        asked = (response.query, language)
+        screen.print(_panel(rank, result, name, asked, marks=not screen.is_terminal))
     say_confidence(response)
     _say_cost(response, configuration)
 
@@ -62,22 +75,31 @@ def _say_searched(transformed: "TransformedQuery") -> None:
         say(Message.RETRIEVED_HYPOTHETICAL.format(answer=transformed.hypothetical_answer))
 
 
-def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
+def _panel(
+    rank: int, result: "RetrievalResult", name: str, asked: tuple[str, str], *, marks: bool
+) -> "Panel":
     from rich.panel import Panel
     from rich.text import Text
 
+    from rag_resources.core.wording import matches
     from rag_resources.retrieval.notices import place_in_words
 
     created = told_day(result.created_at) if result.created_at else ""
-    heading = (f"{rank}", told_number(result.score, 3), created, clean(result.title))
-    found = [result.retrieval_method]
+    score = told(Message.RETRIEVED_SCORE.format(score=result.score))
+    heading = (f"{rank}", score, created, clean(result.title))
+    spans = matches(result.content, *asked)
+    words = dict.fromkeys(result.content[span.start : span.end].lower() for span in spans)
+    found = [clean(name)] if name else []
+    if words:
+        found.append(Message.RETRIEVED_WORDS.format(words=clean(", ".join(words))))
+    found.append(result.retrieval_method)
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place:
         found.insert(0, place_in_words(result.place))
     return Panel(
-        _passage(result, marks=marks),
+        _passage(result, asked, marks=marks),
         title=Text(" · ".join(part for part in heading if part)),
         title_align="left",
         subtitle=Text(clean(told(joined(" · ", found))), style="dim"),
@@ -85,13 +107,17 @@ def _panel(rank: int, result: "RetrievalResult", *, marks: bool) -> "Panel":
     )
 
 
-def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
+def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) -> "Text":
     """Show the match inside its context: bright on a terminal, otherwise between marks.
+
+    The words of the question stand out by colour on a terminal; the line below names them.
 
     The sentences that matched best, if they are known, are underlined or between double marks. Of
     a long text the part around them is shown.
     """
     from rich.text import Text
+
+    from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
     start, end = result.matched_bounds
@@ -103,7 +129,7 @@ def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
         return text[max(begin, first) : min(until, last)]
 
     best = part(best_start, best_end)
-    return Text.assemble(
+    shown = Text.assemble(
         "…" if first else "",
         (part(0, start), "dim"),
         "▸" if marks else "",
@@ -116,6 +142,10 @@ def _passage(result: "RetrievalResult", *, marks: bool) -> "Text":
         (part(end, len(text)), "dim"),
         "…" if last < len(text) else "",
     )
+    if not marks:
+        for span in matches(shown.plain, *asked):
+            shown.stylize("yellow", span.start, span.end)
+    return shown
 
 
 def _best_sentences(result: "RetrievalResult") -> tuple[int, int] | None:

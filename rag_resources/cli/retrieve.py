@@ -59,10 +59,18 @@ def retrieve(
     )
     with application() as app, working(Message.CLI_LOADING):
         answered = app.retrieve(search.question, **search.arguments)
+        names = {} if as_json else app.notes.names(answered.response)
+        default = app.settings.answer_language
     response = answered.response.reworded(told)
     if as_json:
         write_json(response.to_json())
     else:
-        show(response, answered.configuration, filtered=search.is_filtered)
+        show(
+            response,
+            answered.configuration,
+            filtered=search.is_filtered,
+            names=names,
+            language=language or default,
+        )
     if response.error:
         raise typer.Exit(1)

@@ -54,8 +54,8 @@ def run_app(
             _trace()
         return 2 if isinstance(error, InvalidInputError) else 1
     except Exception as error:  # noqa: BLE001 - last resort: show one line instead of a stack trace
-        reason = " ".join(str(error).split())
-        fail(Message.CLI_UNEXPECTED.format(kind=type(error).__name__, reason=reason))
+        reason = " ".join(str(error).split()) or Message.CLI_NO_REASON
+        fail(Message.CLI_UNEXPECTED.format(reason=reason))
         if debug:
             _trace()
         return 1

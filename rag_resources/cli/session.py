@@ -22,10 +22,16 @@ def read_settings() -> "Settings":
 
 @contextmanager
 def application() -> Iterator["Application"]:
-    """Open the application for a command; starts the embedded server if that is configured."""
+    """Open the application for a command; starts the embedded server if that has data.
+
+    Raises:
+        DatabaseNotReadyError: Nothing was ever stored here; nothing was created.
+    """
     from rag_resources.application import open_application
+    from rag_resources.database.locate import require_database
 
     settings = read_settings()
+    require_database(settings)
     with ExitStack() as stack:
         with working(Message.CLI_OPENING):
             opened = stack.enter_context(open_application(settings, on_wait=tell_wait))

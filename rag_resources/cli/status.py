@@ -45,13 +45,16 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     if settings.database_url:
         url = settings.database_url.get_secret_value()
         version, place = server_version(url), address(url)
-        return {"embedded": False, "running": True, "version": version, "address": place}, url
+        found = {"embedded": False, "running": True, "version": version, "address": place}
+        return found, url
     server = embedded_server(settings)
     state = server.status()
     own_url = server.dsn(APPLICATION_DATABASE) if state.running else None
     described = {
         "embedded": True,
         "running": state.running,
+        "exists": server.exists,
+        "home": str(settings.rag_home),
         "version": state.version,
         "address": address(own_url) if own_url else None,
         "port": state.port,
@@ -96,6 +99,8 @@ def _show_server(server: dict[str, Any]) -> None:
         say(Message.SERVER_OWN_DATABASE.format(**server))
     elif server["running"]:
         say(Message.SERVER_UP.format(path=server["dataDir"], **server))
+    elif not server["exists"]:
+        say(Message.DATABASE_NOWHERE_STATUS.format(home=server["home"]))
     else:
         say(Message.SERVER_STOPPED.format(path=server["dataDir"]))
 

@@ -48,6 +48,7 @@ class Message:
     PROBLEM_TOO_DEEP: Template
     PROBLEM_OTHER: Template
     QUERY_BLANK: Template
+    QUERY_WITHOUT_WORDS: Template
     QUERY_TOO_LONG: Template
     TOP_K_RANGE: Template
     INVALID_FILTERS: Template
@@ -107,12 +108,15 @@ class Message:
     GRAPH_LEARNED: Template
     FINAL_OVER_RETRIEVAL: Template
     CLI_ERROR: Template
+    CLI_NO_REASON: Template
     CLI_UNEXPECTED: Template
     CLI_INTERRUPTED: Template
     CLI_OPENING: Template
     CLI_LOADING: Template
     ASSIGNMENT_INVALID: Template
     RETRIEVED_DEGRADED: Template
+    RETRIEVED_SCORE: Template
+    RETRIEVED_WORDS: Template
     RETRIEVED_COUNT: Template
     RETRIEVED_CACHED: Template
     RETRIEVED_STAGES: Template
@@ -749,6 +753,7 @@ class Message:
     PROGRESS_VECTORS: Template
     PROGRESS_WINDOWS: Template
     PROGRESS_EVALUATING: Template
+    RUN_INTERRUPTED: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template
     RESULTS_PROMOTED: Template
@@ -1210,6 +1215,8 @@ class Message:
     DATABASE_UNREACHABLE: Template
     DATABASE_URL_INVALID: Template
     DATABASE_LOGIN_REFUSED: Template
+    DATABASE_NOWHERE: Template
+    DATABASE_NOWHERE_STATUS: Template
     DATABASE_MISSING: Template
     DATABASE_TOO_OLD: Template
     DATABASE_NOT_UTF8: Template

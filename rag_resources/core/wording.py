@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rag_resources.core.rules import word_rules
+from rag_resources.core.text import Span
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -67,6 +68,30 @@ def content(text: str, language: str = "es") -> frozenset[str]:
     silent = _words(language).silent
     stems = (stem(word) for word in word_set(text) if len(word) > 1 and word not in silent)
     return frozenset((*stems, *numbers(text, language)))
+
+
+def says_something(text: str, language: str = "es") -> bool:
+    """Whether a text has a number or a word that is not one of the language's stop words."""
+    return not word_set(text) <= _words(language).silent or bool(numbers(text, language))
+
+
+def matches(text: str, asked: str, language: str = "es") -> list[Span]:
+    """Return where a text has the content words of a question, by their stems, in order."""
+    wanted = content(asked, language)
+    return [
+        Span(match.start(), match.end())
+        for pattern, key in ((_WORD, _stem_of), (_NUMBER, _number_of))
+        for match in pattern.finditer(text)
+        if key(match.group()) in wanted
+    ]
+
+
+def _stem_of(word: str) -> str:
+    return stem(fold(word))
+
+
+def _number_of(number: str) -> str:
+    return _parts(number)[0]
 
 
 def numbers(text: str, language: str = "es") -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from rag_resources.core.errors import DatabaseNotReadyError
+from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, parse_url
@@ -16,10 +18,21 @@ DAGSTER_DATABASE = "dagster"
 
 
 def embedded_server(settings: Settings) -> EmbeddedServer:
-    """Return the embedded server of a home, whether it runs or not."""
-    return EmbeddedServer(
-        settings.ensure_home(), port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
-    )
+    """Return the embedded server of a home, whether it runs or not; nothing is created."""
+    return _server(settings)
+
+
+def require_database(settings: Settings) -> None:
+    """Refuse to go on where nothing was ever stored; creates neither folder nor server.
+
+    Raises:
+        DatabaseNotReadyError: There is no database; the message says where the product looks, and
+            what creates one.
+    """
+    if settings.database_url is None and not _server(settings).exists:
+        raise DatabaseNotReadyError(
+            Message.DATABASE_NOWHERE.format(home=settings.rag_home), home=str(settings.rag_home)
+        )
 
 
 def database_url(settings: Settings) -> str:
@@ -107,7 +120,14 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
     return Readers(primary, standbys, staleness_s=settings.database_read_staleness_s).open()
 
 
+def _server(settings: Settings) -> EmbeddedServer:
+    return EmbeddedServer(
+        settings.rag_home, port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
+    )
+
+
 def _embedded_url(settings: Settings, name: str) -> str:
+    settings.ensure_home()
     server = embedded_server(settings)
     server.up()
     server.ensure_database(name)

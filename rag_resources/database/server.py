@@ -149,6 +149,11 @@ class EmbeddedServer:
                 version=record.version if record else None,
             )
 
+    @property
+    def exists(self) -> bool:
+        """Whether its data were ever created; looking changes nothing."""
+        return self._folder.exists()
+
     def dsn(self, database: str = "rag") -> str:
         """The URL of a database on this server, with the password: not for logs.
 

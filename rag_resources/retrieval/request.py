@@ -11,6 +11,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.text import is_blank
 from rag_resources.core.types import ScoredChunk
+from rag_resources.core.wording import says_something
 
 MAX_RESULTS = 50
 
@@ -66,6 +67,16 @@ def check_query(query: str) -> None:
         raise InvalidQueryError(
             Message.QUERY_TOO_LONG.format(length=len(query), maximum=MAX_QUERY_CHARS)
         )
+
+
+def check_words(query: str, language: str) -> None:
+    """Refuse a question of emoji, signs or stop words: whatever is found would be found by chance.
+
+    Raises:
+        InvalidQueryError: It has no other word and no number.
+    """
+    if not says_something(query, language):
+        raise InvalidQueryError(Message.QUERY_WITHOUT_WORDS)
 
 
 def check_top_k(top_k: int) -> None:

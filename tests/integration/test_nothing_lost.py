@@ -117,3 +117,41 @@ def test_questions_cannot_be_checked_before_there_are_notes(
     done = rag("golden", "validate", "preguntas.json")
     assert Message.GOLDEN_VALID.format(count=1, path="preguntas.json") in done.out
     assert Message.GOLDEN_DRAFTS.format(count=1) in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("down",),
+        ("retrieve", "¿qué pasó con la gata?"),
+        ("ask", "¿qué pasó con la gata?"),
+        ("notes", "list"),
+        ("golden", "list"),
+        ("report",),
+        ("settings", "show"),
+        ("document", "list"),
+        ("key", "list"),
+    ],
+    ids=" ".join,
+)
+def test_reading_creates_nothing_where_nothing_is(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+) -> None:
+    """It says where the product looks, and what would create a database."""
+    isolate(monkeypatch, tmp_path)
+    done = call_rag(monkeypatch, capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+    if arguments != ("down",):
+        assert str(tmp_path / "home") in done.out + done.err
+        assert "rag run" in done.out + done.err
+
+
+@pytest.mark.parametrize("question", ["🎉🎉", "¿?", "¿qué es lo de la?", "… !!"])
+def test_a_question_without_words_says_so(rag: Rag, question: str) -> None:
+    done = rag("retrieve", question)
+    assert (done.code, done.out) == (2, "")
+    assert Message.QUERY_WITHOUT_WORDS in done.err
