@@ -31,7 +31,7 @@ from rag_assets.indexing.vectors import (
     build_vectors_checks,
 )
 from rag_assets.ingestion.assets import build_note_embeddings_asset, build_notes_asset
-from rag_assets.ingestion.checks import notes_inside_partitions
+from rag_assets.ingestion.checks import notes_inside_partitions, rejected_records
 from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import (
     evaluate_job,
@@ -170,6 +170,7 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         extraction_loss,
         document_errors,
         notes_inside_partitions,
+        rejected_records,
         citations_verified,
         chunk_integrity,
         *vectors_checks,

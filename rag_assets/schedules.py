@@ -9,10 +9,12 @@ from rag_assets.ingestion.purge_expired import purge_expired_job
 from rag_assets.jobs import evaluate_job
 from rag_assets.keys import ANSWER_LOG
 from rag_assets.serving.retrieval_log import retrieval_log
+from rag_resources.core.messages import Message
 
 nightly_evaluation = dg.ScheduleDefinition(
     name="nightly_evaluation",
     job=evaluate_job,
+    description=Message.SCHEDULE_EVALUATION,
     cron_schedule="0 3 * * *",
     execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -22,6 +24,7 @@ nightly_evaluation = dg.ScheduleDefinition(
 hourly_purge = dg.ScheduleDefinition(
     name="hourly_purge",
     job=purge_expired_job,
+    description=Message.SCHEDULE_PURGE,
     cron_schedule="17 * * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -30,6 +33,7 @@ hourly_purge = dg.ScheduleDefinition(
 nightly_archive = dg.ScheduleDefinition(
     name="nightly_archive",
     job=archive_evaluations_job,
+    description=Message.SCHEDULE_ARCHIVE,
     cron_schedule="40 4 * * *",
     execution_timezone="Europe/Madrid",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -39,6 +43,7 @@ nightly_archive = dg.ScheduleDefinition(
 nightly_retrieval_log = dg.ScheduleDefinition(
     name="nightly_retrieval_log",
     target=retrieval_log,
+    description=Message.SCHEDULE_LOG,
     cron_schedule="3 0 * * *",
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -269,5 +269,6 @@ def dead_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
+    description=Message.SENSOR_AUTOMATION,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )

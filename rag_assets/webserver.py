@@ -37,8 +37,8 @@ def serve(settings: Settings) -> int:
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     commands = [
-        [*python, "dagster_webserver", *workspace, *address],
-        [*python, "dagster._daemon", "run", *workspace],
+        [*python, "dagster_webserver", *workspace, *address, *_quiet("dagster")],
+        [*python, "dagster._daemon", "run", *workspace, *_quiet()],
     ]
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -52,6 +52,16 @@ def serve(settings: Settings) -> int:
         return 0
     finally:
         stop(processes)
+
+
+def _quiet(*parts: str) -> list[str]:
+    """Return the options that keep Dagster's stream of news, in English, off the terminal.
+
+    Args:
+        parts: Prefixes of further levels that the program has.
+    """
+    named = ["log-level", "code-server-log-level", *(f"{part}-log-level" for part in parts)]
+    return [word for name in named for word in (f"--{name}", "warning")]
 
 
 def stop(processes: list["subprocess.Popen[bytes]"]) -> None:

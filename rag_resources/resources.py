@@ -17,6 +17,7 @@ from rag_resources.application.indexing import Indexing
 from rag_resources.application.migration import Migration
 from rag_resources.application.notes import Notes
 from rag_resources.application.serving import ServingConfiguration
+from rag_resources.core.messages import Message
 from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
@@ -92,3 +93,6 @@ class RagResource(ConfigurableResource["RagResource"]):
     def graph(self) -> Graph:
         """The causal graph of the notes."""
         return self.application.graph
+
+RagResource.__doc__ = str(Message.RESOURCE_RAG)
+"""Dagster shows a resource's docstring to the users of its UI."""

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.runs.failures import told_as_failure
+from rag_assets.serving.labels import labelled, stage_times
 from rag_assets.serving.retrieve import RetrieveConfig
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, Citation, numbered
@@ -67,15 +68,17 @@ def ask_job() -> None:
 def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
     """Return an answer with its sources for people to read, and what it took."""
     response, metadata = asked.retrieval.response, asked.metadata
-    return {
-        "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
-        "answerer": asked.answer.answerer,
-        "confidence": _how_sure(asked, language) or "–",
-        "messages": "\n".join(response.messages) or "–",
-        "passages": len(response.results),
-        **{f"{stage}_ms": elapsed for stage, elapsed in metadata.stages.items()},
-        "response": dg.MetadataValue.json(asked.to_json()),
-    }
+    return labelled(
+        {
+            "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
+            "answerer": asked.answer.answerer,
+            "confidence": _how_sure(asked, language) or "–",
+            "messages": "\n".join(response.messages) or "–",
+            "passages": len(response.results),
+            **stage_times(metadata.stages),
+            "response": dg.MetadataValue.json(asked.to_json()),
+        }
+    )
 
 
 def answer_markdown(asked: Asked, language: str) -> str:

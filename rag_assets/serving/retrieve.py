@@ -1,5 +1,6 @@
 """The ad hoc retrieval job."""
 
+from datetime import UTC
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,9 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.runs.failures import told_as_failure
+from rag_assets.serving.labels import labelled, stage_times
 from rag_resources.core.filters import parse_filters
+from rag_resources.core.markdown import plain
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.texts import joined
@@ -84,25 +87,27 @@ def response_metadata(
     """Return an answer's passages, latency and missing stages for people to read."""
     asked = response.transformed
     beside = [*asked.sub_queries, asked.hypothetical_answer or ""] if asked else []
-    return {
-        "results": dg.MetadataValue.md(results_markdown(response, language)),
-        "messages": "\n".join(response.messages) or "–",
-        "degraded": ", ".join(response.degraded) or "–",
-        "confidence": "\n".join(
-            render(sentence, language) for sentence in confidence_in_words(response.confidence)
-        )
-        if response.confidence
-        else "–",
-        "configuration": configuration,
-        "strategy": response.strategy,
-        "model": response.model,
-        "intent": asked.intent.value if asked else "–",
-        "searched_beside": "\n".join(filter(None, beside)) or "–",
-        "cached": response.cached,
-        "latency_ms": response.latency_ms,
-        **{f"{stage}_ms": elapsed for stage, elapsed in response.stages.items()},
-        "response": dg.MetadataValue.json(response.to_json()),
-    }
+    return labelled(
+        {
+            "results": dg.MetadataValue.md(results_markdown(response, language)),
+            "messages": "\n".join(response.messages) or "–",
+            "degraded": ", ".join(response.degraded) or "–",
+            "confidence": "\n".join(
+                render(sentence, language) for sentence in confidence_in_words(response.confidence)
+            )
+            if response.confidence
+            else "–",
+            "configuration": configuration,
+            "strategy": response.strategy,
+            "model": response.model,
+            "intent": asked.intent.value if asked else "–",
+            "searched_beside": "\n".join(filter(None, beside)) or "–",
+            "cached": response.cached,
+            "latency_ms": round(response.latency_ms, 2),
+            **stage_times(response.stages),
+            "response": dg.MetadataValue.json(response.to_json()),
+        }
+    )
 
 
 def results_markdown(response: RetrievalResponse, language: str) -> str:
@@ -121,9 +126,18 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place:
         found.insert(0, place_in_words(result.place))
-    title, passage = _cut(result.title, 60), _cut(result.content, PASSAGE_CHARS)
+    title, passage = _title(result), plain(_cut(result.content, PASSAGE_CHARS))
     score = number(result.score, 4, language)
     return rank, score, date, title, passage, render(joined("; ", found), language)
+
+
+def _title(result: RetrievalResult) -> str:
+    """Return the title of a passage's note, as a link to its month among the notes."""
+    title = plain(_cut(result.title, 60)) or "–"
+    if result.created_at is None:
+        return title
+    month = f"{result.created_at.astimezone(UTC):%Y-%m}-01"
+    return f"[{title}](/assets/notes?view=partitions&partition={month})"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag_resources.cli.output import clean, console, fail, say, warn
+from rag_resources.cli.output import clean, console, fail, is_plain, say, warn
 from rag_resources.cli.reader import told, told_day, told_number
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
@@ -50,7 +50,7 @@ def show(
     for rank, result in enumerate(response.results, start=1):
         name = (names or {}).get(result.note_id, "")
         asked = (response.query, language)
-        screen.print(_panel(rank, result, name, asked, marks=not screen.is_terminal))
+        screen.print(_panel(rank, result, name, asked, marks=not screen.is_terminal or is_plain()))
     say_confidence(response)
     _say_cost(response, configuration)
 
@@ -77,7 +77,7 @@ def _say_searched(transformed: "TransformedQuery") -> None:
 
 def _panel(
     rank: int, result: "RetrievalResult", name: str, asked: tuple[str, str], *, marks: bool
-) -> "Panel":
+) -> "Panel | Text":
     from rich.panel import Panel
     from rich.text import Text
 
@@ -98,6 +98,9 @@ def _panel(
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
     if result.place:
         found.insert(0, place_in_words(result.place))
+    if is_plain():
+        lines = (" · ".join(part for part in heading if part), clean(told(joined(" · ", found))))
+        return Text("\n").join([*map(Text, lines), _passage(result, asked, marks=marks), Text()])
     return Panel(
         _passage(result, asked, marks=marks),
         title=Text(" · ".join(part for part in heading if part)),

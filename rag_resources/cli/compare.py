@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rich.table import Table
+    from rich.text import Text
 
     from rag_resources.core.attribution import EvaluatedQuestion, Flip
     from rag_resources.core.comparison import Comparison, NonInferiority
@@ -178,7 +179,7 @@ def _causes(causes: "Attribution") -> dict[str, Any]:
     }
 
 
-def _table(item: "ReportTable") -> "Table":
+def _table(item: "ReportTable") -> "Table | Text":
     return table(item.columns, item.rows, title=item.title, prose=item.is_prose)
 
 

@@ -7,6 +7,7 @@ import io
 import logging
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Annotated, NoReturn
 
 import typer
@@ -15,7 +16,9 @@ from rag_resources.cli import (
     ask,
     calibrate,
     compare,
+    completion,
     content_settings,
+    doctor,
     documents,
     evaluate,
     experiment,
@@ -35,7 +38,7 @@ from rag_resources.cli import (
     server,
     status,
 )
-from rag_resources.cli.output import say
+from rag_resources.cli.output import say, write_as
 from rag_resources.cli.running import run_app
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -57,6 +60,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help=Message.HELP_DEBUG)] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=Message.HELP_QUIET)] = False,
+    plain: Annotated[bool, typer.Option("--plain", help=Message.HELP_PLAIN)] = False,
     version: Annotated[
         bool,
         typer.Option("--version", help=Message.HELP_VERSION, callback=_show_version, is_eager=True),
@@ -71,6 +76,7 @@ command(app, "ui", Message.HELP_UI_COMMAND)(launch.ui)
 command(app, "up", Message.HELP_UP)(server.up)
 command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)
+command(app, "doctor", Message.HELP_DOCTOR)(doctor.doctor)
 command(app, "ingest", Message.HELP_INGEST)(ingest.ingest)
 command(app, "ask", Message.HELP_ASK)(ask.ask)
 command(app, "feedback", Message.HELP_FEEDBACK)(feedback.feedback)
@@ -91,6 +97,13 @@ app.add_typer(key.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
 app.add_typer(content_settings.app)
+command(app, "completion", Message.HELP_COMPLETION)(completion.completion)
+
+
+def _global_options(given: Sequence[str]) -> tuple[bool, bool, bool]:
+    """Return which of --debug, --quiet and --plain stand before the command."""
+    options = set(takewhile(lambda word: word.startswith("-"), given))
+    return "--debug" in options, bool(options & {"--quiet", "-q"}), "--plain" in options
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -102,8 +115,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    debug = "--debug" in given[:1]
+    debug, quiet, plain = _global_options(given)
+    write_as(quiet=quiet, plain=plain)
     if not debug:  # logs are in English and not for users
         logging.basicConfig(handlers=[logging.NullHandler()])
     log_to_stderr(level=logging.DEBUG if debug else logging.CRITICAL)
+    completion.prepare()
     sys.exit(run_app(app, given, program="rag", debug=debug))

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from rag_resources.core.messages import Message
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 JsonOption = Annotated[bool, typer.Option("--json", help=Message.HELP_JSON)]
 
@@ -28,24 +30,50 @@ PIPED_COLUMNS = 120
 _MIN_SECRET_CHARS = 4
 
 
+_quiet, _plain = ContextVar("quiet", default=False), ContextVar("plain", default=False)
+
+
+def write_as(*, quiet: bool, plain: bool) -> None:
+    """Set how this process writes.
+
+    Args:
+        quiet: Only results and errors.
+        plain: Tables as lines, for screen readers and other programs; no frames, no colours.
+    """
+    _quiet.set(quiet)
+    _plain.set(plain)
+
+
+def is_plain() -> bool:
+    """Whether tables are written as lines."""
+    return _plain.get()
+
+
 def say(text: str) -> None:
     """Write a line of the result."""
     typer.echo(clean(told(text)))
 
 
 def note(text: str) -> None:
-    """Write a line that is not part of the result, on stderr."""
+    """Write a line that is not part of the result, on stderr, unless nothing else is wanted."""
+    if _quiet.get():
+        return
     typer.echo(clean(told(text)), err=True)
 
 
 def warn(text: str) -> None:
-    """Write a warning on stderr, in yellow if colours are available."""
-    typer.secho(clean(told(text)), fg=typer.colors.YELLOW, err=True)
+    """Write a warning on stderr, in yellow if colours are available, unless it is not wanted."""
+    if not _quiet.get():
+        _write_coloured(clean(told(text)), typer.colors.YELLOW)
 
 
 def fail(text: str) -> None:
     """Write an error on stderr without credentials, in red if colours are available."""
-    typer.secho(clean(masked(told(text))), fg=typer.colors.RED, err=True)
+    _write_coloured(clean(masked(told(text))), typer.colors.RED)
+
+
+def _write_coloured(text: str, colour: str) -> None:
+    typer.secho(text, fg=None if is_plain() else colour, err=True)
 
 
 def write_json(value: Any) -> None:
@@ -59,7 +87,14 @@ def console(*, err: bool = False) -> "Console":
 
     stream = sys.stderr if err else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
-    return Console(stderr=err, markup=False, emoji=False, highlight=False, width=width)
+    return Console(
+        stderr=err,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        width=width,
+        no_color=is_plain() or None,
+    )
 
 
 def table(
@@ -68,8 +103,13 @@ def table(
     *,
     title: str = "",
     prose: bool = False,
-) -> "Table":
-    """Return a table; the first column and prose are aligned left, the others right."""
+) -> "Table | Text":
+    """Return a table; the first column and prose are aligned left, the others right.
+
+    With `--plain` it is a block of lines for each row, each with the column's name.
+    """
+    if is_plain():
+        return _lines(columns, rows, title)
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -87,11 +127,25 @@ def table(
     return made
 
 
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> "Text":
+    from rich.text import Text
+
+    blocks = [
+        "\n".join(
+            f"{column}: {' '.join(clean(cell).split())}"
+            for column, cell in zip(columns, row, strict=False)
+            if cell.strip()
+        )
+        for row in rows
+    ]
+    return Text("\n\n".join([*([title] if title else []), *blocks]) + "\n")
+
+
 @contextmanager
 def working(message: str) -> Iterator[None]:
     """Show on a terminal that something is being worked on."""
     screen = console(err=True)
-    if not screen.is_terminal:
+    if not screen.is_terminal or _quiet.get() or is_plain():
         yield
         return
     with screen.status(told(message)):
@@ -118,7 +172,7 @@ def progress(message: str, *, total: int | None = None) -> Iterator[Callable[[in
         TimeElapsedColumn(),
         console=screen,
         transient=True,
-        disable=not screen.is_terminal,
+        disable=not screen.is_terminal or _quiet.get() or is_plain(),
     ) as bar:
         task = bar.add_task(message, total=total)
         yield lambda done: bar.advance(task, done)

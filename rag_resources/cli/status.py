@@ -25,7 +25,7 @@ def status(as_json: JsonOption = False) -> None:
     settings = read_settings()
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
-    found, evidence = _read(url, settings) if url and not problem else (None, {})
+    found, evidence = read_contents(url, settings) if url and not problem else (None, {})
     models = found.with_configured(settings.all_models) if found else []
     if as_json:
         contents = _as_json(found, models, evidence) if found else None
@@ -72,7 +72,9 @@ def schema_of(url: str) -> "Schema":
         return read_schema(connection)
 
 
-def _read(url: str, settings: "Settings") -> "tuple[DatabaseStatus, Mapping[UUID, Evidence]]":
+def read_contents(
+    url: str, settings: "Settings"
+) -> "tuple[DatabaseStatus, Mapping[UUID, Evidence]]":
     """Read a database with the current schema: counts, and whether its evaluations are current."""
     from rag_resources.configurations import load_configurations
     from rag_resources.database.pool import Database

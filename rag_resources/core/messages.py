@@ -760,6 +760,40 @@ class Message:
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
 
+    LABEL_RESULTS: Template
+    LABEL_ANSWER: Template
+    LABEL_ANSWERER: Template
+    LABEL_PASSAGES: Template
+    LABEL_MESSAGES: Template
+    LABEL_DEGRADED: Template
+    LABEL_CONFIDENCE: Template
+    LABEL_CONFIGURATION: Template
+    LABEL_STRATEGY: Template
+    LABEL_MODEL: Template
+    LABEL_INTENT: Template
+    LABEL_SEARCHED_BESIDE: Template
+    LABEL_CACHED: Template
+    LABEL_LATENCY: Template
+    LABEL_RESPONSE: Template
+    LABEL_TRANSFORM: Template
+    LABEL_CACHE: Template
+    LABEL_EMBED: Template
+    LABEL_PLAN: Template
+    LABEL_SEARCH: Template
+    LABEL_SCORES: Template
+    LABEL_FUSE: Template
+    LABEL_FETCH: Template
+    LABEL_DIVERSITY: Template
+    LABEL_RERANK: Template
+    LABEL_EXPAND: Template
+    LABEL_STAGE: Template
+    RESOURCE_RAG: Template
+    SCHEDULE_EVALUATION: Template
+    SCHEDULE_PURGE: Template
+    SCHEDULE_ARCHIVE: Template
+    SCHEDULE_LOG: Template
+    SENSOR_AUTOMATION: Template
+
     # first_steps.toml
     HELP_INIT: Template
     HELP_INIT_FOLDER: Template
@@ -819,6 +853,34 @@ class Message:
     INDEXED_WITHOUT_GOLDEN: Template
     EXAMPLE_ANSWER: Template
     INDEXED_HOW_TO_ASK: Template
+    HELP_DOCTOR: Template
+    DOCTOR_GOOD: Template
+    DOCTOR_BAD: Template
+    DOCTOR_MARK_GOOD: Template
+    DOCTOR_MARK_WARNING: Template
+    DOCTOR_MARK_BAD: Template
+    DOCTOR_SETTINGS: Template
+    DOCTOR_PROGRAM: Template
+    DOCTOR_PRODUCT: Template
+    DOCTOR_MACHINE: Template
+    DOCTOR_MEMORY: Template
+    DOCTOR_MEMORY_LOW: Template
+    DOCTOR_HOME: Template
+    DOCTOR_DISK_LOW: Template
+    DOCTOR_SAMPLE: Template
+    DOCTOR_NO_SOURCE: Template
+    DOCTOR_PATH: Template
+    DOCTOR_ANSWERS: Template
+    DOCTOR_SILENT: Template
+    DOCTOR_DATABASE: Template
+    DOCTOR_SERVER: Template
+    DOCTOR_CONTENTS: Template
+    DOCTOR_REJECTED: Template
+    DOCTOR_SERVING: Template
+    HELP_COMPLETION: Template
+    HELP_COMPLETION_SHELL: Template
+    HELP_QUIET: Template
+    HELP_PLAIN: Template
 
     # report.toml
     HELP_REPORT: Template

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
 
+from rag_assets.serving.labels import label
 from rag_resources.core.messages import Message
 
 QUESTION = "¿qué dijo el pediatra del virus?"
@@ -51,13 +52,13 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
     )
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
-    assert isinstance(metadata["answer"], dg.MarkdownMetadataValue)
-    answer = str(metadata["answer"].value)
+    assert isinstance(metadata[label("answer")], dg.MarkdownMetadataValue)
+    answer = str(metadata[label("answer")].value)
     assert "[1]" in answer
     assert f"**{Message.ANSWER_SOURCES}**" in answer
     uncalibrated = Message.ANSWER_UNCALIBRATED.format(reason=Message.CONFIDENCE_NONE)
-    assert metadata["confidence"].value == uncalibrated
-    whole = metadata["response"].value
+    assert metadata[label("confidence")].value == uncalibrated
+    whole = metadata[label("response")].value
     assert isinstance(whole, dict)
     assert whole["found"]
     assert whole["sentences"][0]["citations"]
@@ -69,14 +70,14 @@ def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -
     result = ask(indexed, question=QUESTION, configuration="hybrid_use", strategy=strategy, top_k=3)
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
-    assert isinstance(metadata["results"], dg.MarkdownMetadataValue)
-    rows = str(metadata["results"].value).splitlines()
+    assert isinstance(metadata[label("results")], dg.MarkdownMetadataValue)
+    rows = str(metadata[label("results")].value).splitlines()
     assert rows[0] == Message.TABLE_RESULTS
     assert [row.split(" | ")[0] for row in rows[2:]] == ["| 1", "| 2", "| 3"]
     if strategy != "semantic":  # The small model alone does not find it among the first three.
         assert "Un virus" in "".join(rows[2:]) or "9 feb 2025" in rows[2]
-    assert metadata["strategy"].value == strategy
-    answer = metadata["response"].value
+    assert metadata[label("strategy")].value == strategy
+    answer = metadata[label("response")].value
     assert isinstance(answer, dict)
     assert len(answer["results"]) == 3
 
@@ -86,7 +87,7 @@ def test_without_a_configuration_the_promoted_one_answers(indexed: Project) -> N
     assert indexed.run(CANDIDATE, dg.AssetKey("promoted_config")).success
     result = ask(indexed, question=QUESTION)
     assert result.success, failure_texts(result)
-    assert output_metadata(result)["model"].value == "use_multilingual"
+    assert output_metadata(result)[label("model")].value == "use_multilingual"
 
 
 def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
@@ -104,16 +105,16 @@ def test_overrides_and_filters_of_the_launchpad_count(indexed: Project) -> None:
     )
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
-    assert metadata["strategy"].value == "hybrid+rerank"
-    assert metadata["rerank_ms"].value > 0
-    assert str(metadata["searched_beside"].value).splitlines() == [
+    assert metadata[label("strategy")].value == "hybrid+rerank"
+    assert metadata["ms de reordenación"].value > 0
+    assert str(metadata[label("searched_beside")].value).splitlines() == [
         "¿Qué virus tuvo Vera?",
         "¿Y qué dijo el pediatra?",
     ]
-    rows = str(metadata["results"].value).splitlines()[2:]
+    rows = str(metadata[label("results")].value).splitlines()[2:]
     assert 0 < len(rows) <= 4
     assert all(" feb 2025 |" in row and "reordenación" in row for row in rows)
-    assert (metadata["degraded"].value, metadata["messages"].value) == ("–", "–")
+    assert (metadata[label("degraded")].value, metadata[label("messages")].value) == ("–", "–")
 
 
 def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
@@ -121,13 +122,13 @@ def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
     result = ask(indexed, question=QUESTION)
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
-    assert metadata["configuration"].value == "hybrid_windows"
-    assert metadata["degraded"].value == "semantic, windows"
-    assert str(metadata["messages"].value).splitlines() == [
+    assert metadata[label("configuration")].value == "hybrid_windows"
+    assert metadata[label("degraded")].value == "semantic, windows"
+    assert str(metadata[label("messages")].value).splitlines() == [
         Message.SEMANTIC_UNAVAILABLE,
         Message.MODEL_NOT_INDEXED.format(model="e5_small"),
     ]
-    rows = str(metadata["results"].value).splitlines()[2:]
+    rows = str(metadata[label("results")].value).splitlines()[2:]
     assert len(rows) == 5
     assert all(row.endswith("| fulltext |") for row in rows)
 
@@ -137,14 +138,14 @@ def test_an_answer_is_in_the_language_that_the_launchpad_asks_for(indexed: Proje
         result = ask(indexed, question=QUESTION, language="fr", strategy="hybrid+rerank")
         assert result.success, failure_texts(result)
         metadata = output_metadata(result)
-        if "rerank" not in str(metadata["degraded"].value):
+        if "rerank" not in str(metadata[label("degraded")].value):
             break
-    rows = str(metadata["results"].value).splitlines()
+    rows = str(metadata[label("results")].value).splitlines()
     assert rows[0] == "| # | score | date | titre | passage | méthode |"
     assert "reclassement" in rows[2]
-    answer = metadata["response"].value
+    answer = metadata[label("response")].value
     assert isinstance(answer, dict)
-    assert str(metadata["messages"].value).splitlines() == answer["messages"]
+    assert str(metadata[label("messages")].value).splitlines() == answer["messages"]
     assert answer["messages"][0].startswith("Recherche sémantique indisponible")
     refused = ask(indexed, question="  ", language="en")
     assert "The question is empty." in failure_texts(refused)
@@ -159,7 +160,7 @@ def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project
     (failure,) = result.get_step_failure_events()
     told = failure.step_failure_data.user_failure_data
     assert told is not None
-    assert told.metadata["degraded"].value == "semantic, fulltext"
+    assert told.metadata[label("degraded")].value == "semantic, fulltext"
 
 
 def test_a_database_that_is_down_is_told_in_words(

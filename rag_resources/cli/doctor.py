@@ -1,0 +1,224 @@
+"""`rag doctor`: everything a support person would ask, in one go. It starts and changes nothing."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from rag_resources.cli.output import JsonOption, clean, masked, say, write_json
+from rag_resources.cli.session import read_settings
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.settings import Settings
+    from rag_resources.store.status import DatabaseStatus
+
+LEAST_FREE_GB = 2
+LEAST_MEMORY_GB = 2
+_GB = 1024**3
+
+
+class Health(StrEnum):
+    """How a finding is."""
+
+    GOOD = "ok"
+    WARNING = "warning"
+    BAD = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, and how it is; a bad one says what to do."""
+
+    subject: str
+    health: Health
+    detail: str
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Check the installation, its settings, its database and its servers."""
+    findings = list(_findings())
+    if as_json:
+        write_json(
+            {
+                "healthy": not _has_bad(findings),
+                "findings": [
+                    {"subject": str(f.subject), "health": f.health.value, "detail": clean(f.detail)}
+                    for f in findings
+                ],
+            }
+        )
+    else:
+        for finding in findings:
+            say(masked(f"{_MARKS[finding.health]} {finding.subject}: {finding.detail}"))
+        say(Message.DOCTOR_BAD if _has_bad(findings) else Message.DOCTOR_GOOD)
+    if _has_bad(findings):
+        raise typer.Exit(1)
+
+
+_MARKS = {
+    Health.GOOD: Message.DOCTOR_MARK_GOOD,
+    Health.WARNING: Message.DOCTOR_MARK_WARNING,
+    Health.BAD: Message.DOCTOR_MARK_BAD,
+}
+
+
+def _has_bad(findings: list[Finding]) -> bool:
+    return any(finding.health is Health.BAD for finding in findings)
+
+
+def _findings() -> Iterator[Finding]:
+    yield _product()
+    yield from _machine()
+    try:
+        settings = read_settings()
+    except RagError as error:
+        yield Finding(Message.DOCTOR_SETTINGS, Health.BAD, error.message)
+        return
+    yield from _settings(settings)
+    yield from _sources(settings)
+    yield from _servers(settings)
+    yield from _database(settings)
+
+
+def _product() -> Finding:
+    from rag_resources.database.schema import schema_version
+    from rag_resources.packaged import product_version
+
+    detail = Message.DOCTOR_PRODUCT.format(
+        version=product_version(),
+        schema=schema_version(),
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+    )
+    return Finding(Message.DOCTOR_PROGRAM, Health.GOOD, detail)
+
+
+def _machine() -> Iterator[Finding]:
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GB
+    except (ValueError, OSError):  # Not every system tells.
+        return
+    enough = memory >= LEAST_MEMORY_GB
+    detail = Message.DOCTOR_MEMORY.format(memory=memory, cores=os.cpu_count() or 1)
+    if not enough:
+        detail += Message.DOCTOR_MEMORY_LOW.format(least=LEAST_MEMORY_GB)
+    yield Finding(Message.DOCTOR_MACHINE, Health.GOOD if enough else Health.WARNING, detail)
+
+
+def _settings(settings: "Settings") -> Iterator[Finding]:
+    from rag_resources.settings import misspelt_names
+
+    for name, meant in misspelt_names().items():
+        detail = Message.SETTINGS_MISSPELT.format(name=name, meant=meant)
+        yield Finding(".env", Health.WARNING, detail)
+    home = settings.rag_home
+    present = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(present).free / _GB
+    writable = os.access(present, os.W_OK)
+    detail = Message.DOCTOR_HOME.format(home=home, free=free)
+    if not writable:
+        detail = Message.HOME_NOT_WRITABLE.format(path=home)
+    elif free < LEAST_FREE_GB:
+        detail += Message.DOCTOR_DISK_LOW.format(least=LEAST_FREE_GB)
+    healthy = Health.GOOD if free >= LEAST_FREE_GB else Health.WARNING
+    yield Finding("RAG_HOME", healthy if writable else Health.BAD, detail)
+
+
+def _sources(settings: "Settings") -> Iterator[Finding]:
+    named = {
+        "NOTES_SOURCE": settings.notes_source,
+        "GOLDEN_SOURCE": settings.golden_source,
+        "RAG_CONFIGURATIONS": settings.rag_configurations,
+    }
+    for name, path in named.items():
+        if path is not None:
+            yield _path(name, path)
+    if not settings.notes_source:
+        told = Message.DOCTOR_SAMPLE if settings.sample_by_default else Message.DOCTOR_NO_SOURCE
+        yield Finding("NOTES_SOURCE", Health.GOOD, told)
+
+
+def _path(name: str, path: Path) -> Finding:
+    if path.exists() and os.access(path, os.R_OK):
+        return Finding(name, Health.GOOD, str(path))
+    return Finding(name, Health.BAD, Message.DOCTOR_PATH.format(path=path))
+
+
+def _servers(settings: "Settings") -> Iterator[Finding]:
+    from rag_resources.providers.reachable import answer_of, without_credentials
+
+    models = (*settings.all_models, settings.llm_model or "")
+    asked = []
+    if settings.ollama_host or any(name.startswith("ollama") for name in models):
+        host = settings.ollama_host or "http://127.0.0.1:11434"
+        host = host if "://" in host else f"http://{host}"
+        asked.append(("OLLAMA_HOST", host, f"{host.rstrip('/')}/api/tags", ""))
+    if settings.openai_base_url:
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
+        base = settings.openai_base_url
+        asked.append(("OPENAI_BASE_URL", base, f"{base.rstrip('/')}/models", key))
+    for name, address, url, key in asked:
+        answered, said = answer_of(url, key=key)
+        shown = without_credentials(address)
+        template = Message.DOCTOR_ANSWERS if answered else Message.DOCTOR_SILENT
+        detail = template.format(address=shown, said=said, variable=name)
+        yield Finding(name, Health.GOOD if answered else Health.BAD, detail)
+
+
+def _database(settings: "Settings") -> Iterator[Finding]:
+    from rag_resources.cli.status import find_server, read_contents, schema_of
+
+    subject = Message.DOCTOR_DATABASE
+    try:
+        server, url = find_server(settings)
+        if url is None:
+            told = Message.DATABASE_NOWHERE_STATUS.format(home=settings.rag_home)
+            if server["exists"]:
+                told = Message.SERVER_STOPPED.format(path=server["dataDir"])
+            yield Finding(subject, Health.WARNING, told)
+            return
+        problem = schema_of(url).problem
+        if problem:
+            yield Finding(subject, Health.BAD, problem)
+            return
+        detail = Message.DOCTOR_SERVER.format(version=server["version"], address=server["address"])
+        yield Finding(subject, Health.GOOD, detail)
+        contents, _ = read_contents(url, settings)
+    except RagError as error:
+        yield Finding(subject, Health.BAD, error.message)
+        return
+    yield from _contents(contents)
+
+
+def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
+    counts = Message.STATUS_COUNTS.format(
+        notes=found.notes,
+        chunked=found.chunked,
+        chunks=found.chunks,
+        golden=found.golden,
+        failures=found.failures,
+    )
+    missing = not found.notes or found.failures or not found.golden
+    yield Finding(Message.DOCTOR_CONTENTS, Health.WARNING if missing else Health.GOOD, counts)
+    if found.rejected:
+        detail = Message.REJECTED_RECORDS.format(count=found.rejected)
+        yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)
+    serving = found.promotion
+    if serving:
+        since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
+        detail = Message.STATUS_SERVES.format(
+            configuration=serving.configuration, model=serving.model, since=since
+        )
+    else:
+        from rag_resources.configurations import DEFAULT_CONFIGURATION
+
+        detail = Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION)
+    yield Finding(Message.DOCTOR_SERVING, Health.GOOD if serving else Health.WARNING, detail)
