@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_resources.cli.output import console, note, say, table
+from rag_resources.cli.output import (
+    JsonOption,
+    conclude,
+    console,
+    note,
+    say,
+    table,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -22,10 +30,17 @@ AcceptOption = Annotated[bool, typer.Option("--accept-settings", help=Message.HE
 
 
 @command(app, "show", Message.HELP_SETTINGS_SHOW)
-def show() -> None:
+def show(as_json: JsonOption = False) -> None:
     """Show the settings the database was filled with, and which of them differ now."""
     with application() as opened:
         found = opened.notes.content_settings()
+    if as_json:
+        changes = [
+            {"name": each.name, "before": each.before, "after": each.after}
+            for each in found.changes
+        ]
+        write_json({"settings": found.stored, "changes": changes})
+        return
     console().print(
         table(
             (Message.COLUMN_VARIABLE, Message.COLUMN_VALUE),
@@ -41,11 +56,11 @@ def show() -> None:
 
 
 @command(app, "accept", Message.HELP_SETTINGS_ACCEPT)
-def accept() -> None:
+def accept(as_json: JsonOption = False) -> None:
     """Store the present settings as those the database is filled with."""
     with application() as opened:
         confirm_settings(opened, accept=True)
-    say(Message.SETTINGS_ACCEPTED)
+    conclude(Message.SETTINGS_ACCEPTED, {"accepted": True}, as_json=as_json)
 
 
 def confirm_settings(

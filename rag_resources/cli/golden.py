@@ -7,13 +7,13 @@ questions can resolve in `cli.golden_power`.
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rag_resources.cli import golden_entries, golden_power, golden_review
 from rag_resources.cli.golden_entries import warn_of_source
-from rag_resources.cli.output import note, say
+from rag_resources.cli.output import JsonOption, conclude, note
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -30,13 +30,22 @@ GoldenFile = Annotated[Path, typer.Argument(metavar="FICHERO", help=Message.HELP
 def import_file(
     path: GoldenFile,
     replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Import a whole file or nothing of it."""
     from rag_resources.core.golden_changes import Operation
 
     with application() as opened:
         imported = opened.golden.import_file(path, replace=replace)
-        counts = _say_changes(Message.GOLDEN_IMPORTED, imported.changes, path=path)
+        others = {
+            "kept": [entry.query for entry in imported.kept],
+            "leftOut": imported.deleted,
+            "orphaned": imported.orphaned,
+            "drafts": imported.drafts,
+        }
+        counts = _tell_changes(
+            Message.GOLDEN_IMPORTED, imported.changes, others if as_json else None, path=path
+        )
         for message, queries in (
             (Message.GOLDEN_KEPT, [entry.query for entry in imported.kept]),
             (Message.GOLDEN_LEFT_OUT, imported.deleted),
@@ -55,27 +64,32 @@ def import_file(
 @command(app, "restore", Message.HELP_GOLDEN_RESTORE)
 def restore(
     moment: Annotated[str, typer.Argument(metavar="MOMENTO", help=Message.HELP_GOLDEN_MOMENT)],
+    as_json: JsonOption = False,
 ) -> None:
     """Restore the questions as they were at an earlier moment."""
     with application() as opened:
         changes = opened.golden.restore(moment)
-        _say_changes(Message.GOLDEN_RESTORED, changes, moment=moment)
+        _tell_changes(Message.GOLDEN_RESTORED, changes, {} if as_json else None, moment=moment)
         warn_of_source(opened.golden.source)
 
 
-def _say_changes(
-    message: str, changes: "Sequence[GoldenChange]", **values: object
+def _tell_changes(
+    message: str,
+    changes: "Sequence[GoldenChange]",
+    others: dict[str, Any] | None,
+    **values: object,
 ) -> "Counter[Operation]":
+    """Tell what changed: as a sentence, or as JSON together with the others, if there are any."""
     from rag_resources.core.golden_changes import Operation, count_changes
 
     counts = count_changes(changes)
-    say(
-        message.format(
-            inserted=counts[Operation.INSERT],
-            updated=counts[Operation.UPDATE],
-            deleted=counts[Operation.DELETE],
-            **values,
-        )
+    told = {
+        "inserted": counts[Operation.INSERT],
+        "updated": counts[Operation.UPDATE],
+        "deleted": counts[Operation.DELETE],
+    }
+    conclude(
+        message.format(**told, **values), {**told, **(others or {})}, as_json=others is not None
     )
     return counts
 
@@ -86,19 +100,23 @@ def export_file(
     moment: Annotated[
         str | None, typer.Option("--at", metavar="MOMENTO", help=Message.HELP_GOLDEN_AT)
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the questions to a file."""
     with application() as opened:
         count = opened.golden.export(path, moment=moment)
-    say(Message.GOLDEN_EXPORTED.format(count=count, path=path))
+    message = Message.GOLDEN_EXPORTED.format(count=count, path=path)
+    conclude(message, {"path": str(path), "questions": count}, as_json=as_json)
 
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
-def validate_file(path: GoldenFile) -> None:
+def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
     """Check a file against the stored notes."""
     with application() as opened:
         read = opened.golden.read_file(path)
-    say(Message.GOLDEN_VALID.format(count=len(read.entries), path=path))
+    message = Message.GOLDEN_VALID.format(count=len(read.entries), path=path)
+    counts = {"questions": len(read.entries), "drafts": len(read.drafts)}
+    conclude(message, counts, as_json=as_json)
     if read.drafts:
         note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, say, table, warn, write_json
+from rag_resources.cli.output import JsonOption, conclude, console, say, table, warn, write_json
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -124,6 +124,7 @@ def add(
     tags: Tags = None,
     places: Places = None,
     from_stdin: FromStdin = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Add a question."""
     fields = _fields(
@@ -131,7 +132,8 @@ def add(
     )
     with application() as opened:
         entry = opened.golden.add(fields, origin="rag golden add")
-        say(Message.GOLDEN_ADDED.format(golden_id=entry.golden_id))
+        message = Message.GOLDEN_ADDED.format(golden_id=entry.golden_id)
+        conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
 
 
@@ -148,6 +150,7 @@ def update(
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help=Message.HELP_GOLDEN_REVIEWED)
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Change a question, or confirm that it still holds."""
     fields = _fields(
@@ -157,13 +160,15 @@ def update(
         raise InvalidParameterError(Message.GOLDEN_NOTHING_TO_CHANGE)
     with application() as opened:
         entry = opened.golden.update(golden_id, fields, origin="rag golden update")
-        say(Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id))
+        message = Message.GOLDEN_UPDATED.format(golden_id=entry.golden_id)
+        conclude(message, entry.to_json(), as_json=as_json)
         warn_of_source(opened.golden.source)
 
 
 def delete(
     golden_ids: GoldenIds,
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_GOLDEN_YES)] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete questions after confirmation by a person."""
     with application() as opened:
@@ -172,7 +177,9 @@ def delete(
         if not (yes or _confirmed(entries)):
             raise InvalidParameterError(Message.GOLDEN_DELETE_UNCONFIRMED)
         opened.golden.delete(entries, origin="rag golden delete")
-        say(Message.GOLDEN_DELETED.format(count=len(entries)))
+        deleted = {"deleted": [str(entry.golden_id) for entry in entries]}
+        message = Message.GOLDEN_DELETED.format(count=len(entries))
+        conclude(message, deleted, as_json=as_json)
         warn_of_source(opened.golden.source)
 
 

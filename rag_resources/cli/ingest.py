@@ -20,7 +20,7 @@ from rag_resources.cli.output import (
 )
 from rag_resources.cli.session import application, read_settings
 from rag_resources.cli.survey_report import show_rejected, show_undated
-from rag_resources.core.errors import InvalidSourceError
+from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Template, Text
 
@@ -53,6 +53,12 @@ def ingest(
     from rag_resources.core.quoting import printable
     from rag_resources.ingestion.sources import READERS, SourceOptions, iter_source
 
+    if paragraphs_per_note < 1:
+        raise InvalidParameterError(
+            Message.SOURCE_PARAMETER.format(
+                name="--paragraphs-per-note", minimum=1, value=paragraphs_per_note
+            )
+        )
     options = SourceOptions(
         paragraphs_per_note=paragraphs_per_note,
         follows_links=follow_links or read_settings().notes_follow_links,
@@ -90,6 +96,7 @@ def import_squad(
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help=Message.HELP_GOLDEN_REPLACE)] = False,
     accept_settings: AcceptOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Store the notes and questions of a SQuAD file."""
     from rag_resources.ingestion.squad import read_squad
@@ -102,6 +109,9 @@ def import_squad(
         report = _store(app, chain(dataset.notes, dataset.rejected), source, path)
         count = app.golden.import_squad(dataset, path, source=source, replace=replace)
         first_month = app.notes.first_month
+    if as_json:
+        write_json({**_as_json(report, source), "questions": count})
+        return
     _show(report, source)
     say(Message.SQUAD_SUMMARY.format(count=count) if count else Message.SQUAD_NO_QUESTIONS)
     _advise(report, first_month, Message.SQUAD_NEXT)

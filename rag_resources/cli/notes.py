@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, console, note, say, table, warn, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    clean,
+    conclude,
+    console,
+    note,
+    say,
+    table,
+    warn,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.cli.survey_report import given_date
 from rag_resources.cli.usage import command, group
@@ -96,6 +106,7 @@ def delete(
         str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete notes after confirmation by a person."""
     from rag_resources.store.notes import StoredNote
@@ -111,8 +122,13 @@ def delete(
             raise InvalidParameterError(Message.NOTES_DELETE_UNCONFIRMED)
         deleted = opened.notes.delete(list(stored), reason=clean(reason))
         days = opened.notes.deleted_days
-    say(Message.NOTES_DELETED.format(count=len(deleted)))
-    if deleted:
+    told = {
+        "deleted": [str(each) for each in deleted],
+        "restorableDays": days,
+        "goldenQuestions": list(questions),
+    }
+    conclude(Message.NOTES_DELETED.format(count=len(deleted)), told, as_json=as_json)
+    if deleted and not as_json:
         say(Message.NOTES_RECOVER.format(days=days))
     if questions:
         warn(Message.NOTES_DELETED_GOLDEN.format(count=len(questions)))
@@ -121,7 +137,7 @@ def delete(
 
 
 @command(app, "restore", Message.HELP_NOTES_RESTORE)
-def restore(names: Names) -> None:
+def restore(names: Names, as_json: JsonOption = False) -> None:
     """Restore deleted notes."""
     from rag_resources.ingestion.deletion import Restoration
 
@@ -132,6 +148,11 @@ def restore(names: Names) -> None:
     }
     with application() as opened:
         restored = opened.notes.restore(names)
+    if as_json:
+        write_json(
+            {"notes": [{"externalId": e.external_id, "outcome": e.outcome} for e in restored]}
+        )
+        return
     for each in restored:
         say(messages[each.outcome].format(name=each.external_id))
     if any(each.outcome is Restoration.RESTORED for each in restored):

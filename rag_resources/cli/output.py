@@ -81,6 +81,14 @@ def write_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def conclude(text: str, value: Any, *, as_json: bool) -> None:
+    """Write how a command ended: as a sentence, or as JSON."""
+    if as_json:
+        write_json(value)
+    else:
+        say(text)
+
+
 def console(*, err: bool = False) -> "Console":
     """Return a console for tables that never interprets text as markup."""
     from rich.console import Console

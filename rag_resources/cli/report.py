@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import say, working
+from rag_resources.cli.output import JsonOption, conclude, working
 from rag_resources.cli.session import application
 from rag_resources.core.messages import Message
 
@@ -18,10 +18,11 @@ OutputOption = Annotated[
 def report(
     output: OutputOption = None,
     open_it: Annotated[bool, typer.Option("--open", help=Message.HELP_REPORT_OPEN)] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the report of the stored evaluations, and say where it is."""
     with application() as opened, working(Message.REPORT_WRITING):
         where = opened.evaluations.write_report(opened.evaluations.report(), output)
-    say(Message.REPORT_WRITTEN.format(path=where))
+    conclude(Message.REPORT_WRITTEN.format(path=where), {"report": where}, as_json=as_json)
     if open_it:
         webbrowser.open(where if "://" in where else Path(where).as_uri())

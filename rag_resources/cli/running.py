@@ -54,7 +54,9 @@ def run_app(
             _trace()
         return 2 if isinstance(error, InvalidInputError) else 1
     except Exception as error:  # noqa: BLE001 - last resort: show one line instead of a stack trace
-        reason = " ".join(str(error).split()) or Message.CLI_NO_REASON
+        # Further lines are for developers: a driver quotes the statement there.
+        first, *_ = str(error).strip().splitlines() or [Message.CLI_NO_REASON]
+        reason = " ".join(first.split())
         fail(Message.CLI_UNEXPECTED.format(reason=reason))
         if debug:
             _trace()

@@ -96,13 +96,17 @@ def search_of(
         InvalidInputError: The question or an option is invalid.
     """
     from rag_resources.core.configuration import nested_fields
-    from rag_resources.retrieval.request import check_query
+    from rag_resources.retrieval.request import check_query, check_top_k, check_words
 
-    answer_in(read_settings().answer_language if language is None else language)
+    spoken = read_settings().answer_language if language is None else language
+    answer_in(spoken)
     fields = {**assignments(changed, "--set"), **given(strategy=strategy, model=model)}
     wanted = filters_of(**filters)
     query = clean(question)
     check_query(query)
+    check_words(query, spoken)
+    if top_k is not None:
+        check_top_k(top_k)
     arguments = {
         "configuration": config,
         "overrides": nested_fields(fields),

@@ -1,11 +1,11 @@
 """`rag up` and `rag down`: start and stop the embedded server."""
 
-from rag_resources.cli.output import address, say, working
+from rag_resources.cli.output import JsonOption, address, say, working, write_json
 from rag_resources.cli.session import read_settings
 from rag_resources.core.messages import Message
 
 
-def up() -> None:
+def up(as_json: JsonOption = False) -> None:
     """Start the embedded server and migrate the schema."""
     from rag_resources.database.locate import database_url, embedded_server
     from rag_resources.database.migrations import migrate
@@ -14,6 +14,16 @@ def up() -> None:
     with working(Message.CLI_OPENING):
         url = database_url(settings)
         applied = migrate(url)
+    if as_json:
+        write_json(
+            {
+                "version": server_version(url),
+                "address": address(url),
+                "embedded": settings.database_url is None,
+                "applied": list(applied),
+            }
+        )
+        return
     if settings.database_url:
         say(Message.SERVER_OWN_DATABASE.format(version=server_version(url), address=address(url)))
     else:
@@ -29,16 +39,20 @@ def up() -> None:
         say(Message.SERVER_SCHEMA_CURRENT)
 
 
-def down() -> None:
+def down(as_json: JsonOption = False) -> None:
     """Stop the embedded server."""
     from rag_resources.database.locate import embedded_server
 
     settings = read_settings()
+    server = embedded_server(settings)
+    state = server.status()
+    if as_json:
+        server.down()
+        write_json({"stopped": state.running, "dataDir": str(state.data_dir)})
+        return
     if settings.database_url:
         url = settings.database_url.get_secret_value()
         say(Message.SERVER_NOT_OURS.format(address=address(url)))
-    server = embedded_server(settings)
-    state = server.status()
     if state.running:
         server.down()
         say(Message.SERVER_DOWN.format(path=state.data_dir))

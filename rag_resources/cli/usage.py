@@ -148,10 +148,14 @@ def _reason(error: BadParameter) -> str:
 
     from rag_resources.core.validation import describe_problems
 
+    reason = error.message
     if isinstance(error.__cause__, ValidationError):
         problems = describe_problems(error.__cause__)
-        return "; ".join(problem.removeprefix(".: ") for problem in problems)
-    return error.message
+        reason = "; ".join(problem.removeprefix(".: ") for problem in problems)
+    choice = re.match(r"(['\"])(.*?)\1 is not one of (.*?)\.*$", reason)
+    if choice:
+        return Message.PROBLEM_CHOICE.format(value=choice[2], expected=choice[3])
+    return reason.rstrip(".")
 
 
 def _did_you_mean(names: Iterable[str]) -> str:

@@ -13,7 +13,9 @@ _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxset = _BRIEF.maxdict = _INNER_VALUE
 
 
 def shown(value: object) -> str:
-    """Return the beginning of any value on one line, fit for a message."""
+    """Return the beginning of any value on one line, as its author wrote it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     try:
         if isinstance(value, str):
             text = value[: 4 * _SHOWN_CHARS]

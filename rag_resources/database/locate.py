@@ -121,6 +121,8 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
 
 
 def _server(settings: Settings) -> EmbeddedServer:
+    if settings.rag_home.exists():
+        settings.ensure_home()  # It is there already; this only says if it cannot be used.
     return EmbeddedServer(
         settings.rag_home, port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
     )

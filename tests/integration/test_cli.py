@@ -1121,7 +1121,7 @@ def test_an_unexpected_error_is_one_line_and_its_trace_only_with_debug(
         connection.execute("DROP TABLE golden_dataset")
     short = rag_db("golden", "export", tmp_path / "x.json")
     assert short.code == 1
-    assert short.err.startswith("Error inesperado (UndefinedTable)")
+    assert short.err.startswith("Error inesperado: ")
     assert len(short.err.splitlines()) == 1
     assert "Traceback" in rag_db("--debug", "golden", "export", tmp_path / "x.json").err
 

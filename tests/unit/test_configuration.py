@@ -140,7 +140,7 @@ def test_nothing_given_is_the_documented_default() -> None:
             "reranking.timeout_ms: 5001 es mayor que el máximo, 5000",
         ),
         ({"reranking": {"weight": -1}}, "reranking.weight: -1 es menor que el mínimo, 0.0"),
-        ({"reranking": None}, "reranking: se esperaba un grupo de campos, no «None»"),
+        ({"reranking": None}, "reranking: se esperaba un grupo de campos, no «null»"),
         ({"transformation": {"hyde": 3}}, "transformation.hyde: «3» no es true ni false"),
         ({"diversity_weight": 1.5}, "diversity_weight: 1.5 es mayor que el máximo, 1.0"),
         (
@@ -173,7 +173,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"contextual": "tal vez"}, "contextual: «tal vez» no es true ni false"),
         ({"top_k": {"final": "dos"}}, "top_k.final: «dos» no es un número entero"),
         ({"top_k": {"final": 2.5}}, "top_k.final: «2.5» no es un número entero"),
-        ({"top_k": {"final": None}}, "top_k.final: «None» no es un número entero"),
+        ({"top_k": {"final": None}}, "top_k.final: «null» no es un número entero"),
         ({"similarity_threshold": "alto"}, "similarity_threshold: «alto» no es un número"),
         ({"fusion": 3}, "fusion: se esperaba un grupo de campos, no «3»"),
         ({"top_kk": {}}, "top_kk: clave desconocida; ¿querías decir top_k?"),
@@ -181,7 +181,7 @@ def test_nothing_given_is_the_documented_default() -> None:
         ({"top_k": {"k": 5}}, "top_k.k: clave desconocida; revisa si está bien escrita"),
         ({1: "chunks"}, "1: clave desconocida; revisa si está bien escrita"),
         ({"reranking": {1: 2}}, "reranking.1: clave desconocida; revisa si está bien escrita"),
-        (None, ".: se esperaba un grupo de campos, no «None»"),
+        (None, ".: se esperaba un grupo de campos, no «null»"),
         ([1], ".: se esperaba un grupo de campos, no «[1]»"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_metadata_value_keeps_its_type(value: Any) -> None:
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        (None, ".: se esperaba un grupo de campos, no «None»"),
+        (None, ".: se esperaba un grupo de campos, no «null»"),
         ([], ".: se esperaba un grupo de campos, no «[]»"),
         ({"fuente": "x"}, "fuente: clave desconocida; revisa si está bien escrita"),
         ({"source": ""}, "source: no puede estar vacío"),
@@ -80,7 +80,7 @@ def test_a_metadata_value_keeps_its_type(value: Any) -> None:
         ({"source": "a\0"}, "source: tiene el carácter NUL, que ninguna nota puede tener"),
         ({"source": "\ud800"}, "source: «\\ud800» no es texto Unicode válido"),
         ({"tags": "casa"}, "tags: se esperaba una lista, no «casa»"),
-        ({"tags": None}, "tags: se esperaba una lista, no «None»"),
+        ({"tags": None}, "tags: se esperaba una lista, no «null»"),
         ({"tags": ["x"] * 21}, "tags: tiene más de 20 valores"),
         ({"tags": ["casa", ""]}, "tags.1: no puede estar vacío"),
         ({"tags": ["t" * 201]}, "tags.0: tiene más de 200 caracteres"),

@@ -53,7 +53,7 @@ def test_a_text_that_stands_once_is_enough_and_offsets_count_characters() -> Non
         ({"note": "bomba", "start": -1, "end": 2}, "no es un objeto con «note»"),
         ({"note": "bomba", "start": 0, "end": 2**31}, "no es un objeto con «note»"),
         ({"note": "otra", "text": "415 €"}, "la nota «otra» no es una de las notas relevantes"),
-        ({"note": None, "text": "415 €"}, "la nota «None» no es una de las notas relevantes"),
+        ({"note": None, "text": "415 €"}, "la nota «null» no es una de las notas relevantes"),
         ({"note": "bomba", "text": " \n"}, "el texto está en blanco"),
         ({"note": "bomba", "start": 25, "end": 27}, "el texto está en blanco"),
         ({"note": "bomba", "text": "690 €"}, "el texto «690 €» está 2 veces en la nota"),

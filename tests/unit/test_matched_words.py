@@ -11,7 +11,7 @@ from rag_resources.core.wording import matches, says_something
         (
             "La insulina aguanta el apagón.",
             "¿qué pasó con la INSULINA en los apagones?",
-            ["insulina"],
+            ["insulina", "apagón"],
         ),
         ("Las gatas y el gato.", "¿dónde está la gata?", ["gatas", "gato"]),
         ("Pagué 1.780 euros en 2025.", "¿en qué gasté 1780?", ["1.780"]),

@@ -385,7 +385,7 @@ class TestJsonl:
             8: "text: contiene medio carácter suelto (U+D83D)",
             9: "meta: contiene medio carácter suelto (U+DC00)",
             10: "created_at: «1741977000» no es una fecha",
-            11: "id: debe ser un texto o un número entero, no «True»",
+            11: "id: debe ser un texto o un número entero, no «true»",
             12: "id: debe ser un texto o un número entero, no «1.5»",
             13: "id: «a» ya está en n.jsonl:1",
             14: "demasiados niveles",
