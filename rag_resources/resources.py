@@ -94,5 +94,6 @@ class RagResource(ConfigurableResource["RagResource"]):
         """The causal graph of the notes."""
         return self.application.graph
 
+
 RagResource.__doc__ = str(Message.RESOURCE_RAG)
 """Dagster shows a resource's docstring to the users of its UI."""

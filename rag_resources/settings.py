@@ -146,6 +146,8 @@ class Settings(BaseSettings):
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
+        rag_lang: The language of everything that operators read; `languages.messages` reads it
+            itself.
         answer_context_tokens: Tokens of the passages that a language model answers from, at most.
         answer_allowed_misses: Share of questions that the notes answer which may be left
             unanswered, so that fewer are answered that they do not.
@@ -218,6 +220,7 @@ class Settings(BaseSettings):
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"
+    rag_lang: Literal["es", "en"] = "es"
     answer_context_tokens: int = Field(CONTEXT_TOKENS, ge=100, le=MAX_CONTEXT_TOKENS)
     answer_allowed_misses: float = Field(ALLOWED_MISSES, ge=0, le=MOST_ALLOWED_MISSES)
     answer_log_text: Literal["none", "question", "all"] = "question"

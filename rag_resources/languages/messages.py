@@ -1,7 +1,10 @@
-"""The wording of messages: Spanish is bound to the codes, others are rendered on demand."""
+"""The wording of messages: operators' is bound to the codes, others are rendered on demand."""
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from rag_resources.core import messages
@@ -27,9 +30,33 @@ def wording(language: str) -> Mapping[str, str]:
     return found
 
 
+OPERATORS = ("es", "en")
+"""The languages that operators may choose: those with every message."""
+
+
+@cache
+def operators() -> str:
+    """Return the language that `RAG_LANG` asks for; Spanish if it asks for none of them.
+
+    It is read here, from the environment or `.env`, because messages are needed before settings
+    are; `settings` refuses any other value.
+    """
+    wanted = os.environ.get("RAG_LANG", "")
+    if not wanted and Path(".env").is_file():
+        from dotenv import dotenv_values
+
+        with suppress(UnicodeDecodeError):  # `settings` tells.
+            wanted = dotenv_values(".env").get("RAG_LANG") or ""
+    return wanted if wanted in OPERATORS else OPERATORS[0]
+
+
 def bind() -> None:
-    """Give every code its Spanish wording."""
-    messages.bind(wording(LANGUAGES[0]))
+    """Give every code its wording in the operators' language."""
+    messages.bind(_of_operators())
+
+
+def _of_operators() -> Mapping[str, str]:
+    return {**wording(LANGUAGES[0]), **wording(operators())}
 
 
 def render(text: str, language: str) -> str:
@@ -60,5 +87,5 @@ def check_language(language: str) -> None:
 
 
 def restored(stored: Mapping[str, Any]) -> str:
-    """Return the Spanish wording of what `core.texts.to_stored` stored; `render` accepts it."""
-    return from_stored(stored, wording(LANGUAGES[0]))
+    """Return the operators' wording of what `core.texts.to_stored` stored; `render` accepts it."""
+    return from_stored(stored, _of_operators())

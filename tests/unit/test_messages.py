@@ -1,8 +1,11 @@
 """The catalogue of messages: its codes, their wording in each language, and texts made of them."""
 
 import copy
+import os
 import pickle
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Formatter
@@ -23,7 +26,7 @@ from rag_resources.core.texts import Text, joined
 from rag_resources.core.validation import validated
 from rag_resources.languages.files import LANGUAGES, names, read
 from rag_resources.languages.formats import day
-from rag_resources.languages.messages import check_language, render, wording
+from rag_resources.languages.messages import OPERATORS, check_language, render, wording
 from rag_resources.retrieval.notices import place_in_words
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +81,31 @@ def test_what_the_scripts_of_the_page_say_is_in_the_catalogue() -> None:
     }
     assert len(codes) > 30
     assert codes - set(wording("es")) == set()
+
+
+@pytest.mark.parametrize("language", OPERATORS)
+def test_operators_read_every_message_in_their_language(language: str) -> None:
+    assert wording(language).keys() == wording("es").keys()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [({"RAG_LANG": "en"}, "Usage: rag"), ({"RAG_LANG": "es"}, "Uso: rag"), ({}, "Usage: rag")],
+    ids=["english", "spanish", "from .env"],
+)
+def test_operators_choose_their_language(
+    environment: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("RAG_LANG=en\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_resources.cli", "--help"],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(said)
 
 
 READ_WITH_ANSWERS = [
