@@ -63,6 +63,7 @@ CHECKS = {
     "document_pages:extraction_loss": True,
     "document_pages:document_errors": False,
     "notes:notes_inside_partitions": False,
+    "notes:rejected_records": False,
     "chunks:citations_verified": False,
     "chunks:chunk_integrity": True,
     **{f"embeddings/{model}:embeddings_complete": True for model in MODELS},

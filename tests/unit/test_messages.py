@@ -244,7 +244,7 @@ def test_texts_inside_a_text_are_made_anew_too() -> None:
 
 def test_what_a_language_lacks_stays_in_spanish() -> None:
     operators = Message.GATE_PASS
-    assert render(operators, "en") == operators == "pasa"
+    assert render(operators, "fr") == operators == "pasa"
     assert render(Message.QUERY_BLANK, "tlh") == Message.QUERY_BLANK
     assert render("the server's own words", "fr") == "the server's own words"
 
