@@ -19,7 +19,7 @@ from rag_assets.evaluation.assets import (
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
 from rag_assets.graph.assets import build_graph_asset
-from rag_assets.graph.checks import build_completeness_check
+from rag_assets.graph.checks import build_completeness_check, graph_shape, statement_precision
 from rag_assets.indexing.assets import build_chunks_asset
 from rag_assets.indexing.checks import build_quality_check, chunk_integrity
 from rag_assets.indexing.retire_model import retire_model_job
@@ -176,6 +176,8 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         *vectors_checks,
         *quality_checks,
         *(build_completeness_check(part) for part in GraphPart),
+        graph_shape,
+        statement_precision,
         golden_valid,
         golden_drift,
         *gates,

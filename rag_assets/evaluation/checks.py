@@ -71,6 +71,7 @@ def build_gates(
     well. The promotion reads the same verdicts and stops the candidate concerned.
     """
     is_candidate = configuration.role is Role.CANDIDATE
+    with_graph = configuration.retrieval.searches_graph
 
     def build(
         name: str, judged: Judged, description: str, *, stops: bool = False
@@ -125,6 +126,18 @@ def build_gates(
             regression_result,
             Message.CHECK_REGRESSION,
             stops=is_candidate and gate.regression_blocks,
+        ),
+        *(
+            [
+                build(
+                    "graph_gate",
+                    graph_result,
+                    Message.CHECK_GRAPH_GATE,
+                    stops=is_candidate and gate.graph_blocks,
+                )
+            ]
+            if with_graph
+            else []
         ),
     ]
 
@@ -228,6 +241,29 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
         description=Message.REGRESSION_AGAINST.format(
             name=against.name, verdict=joined(" ", against.sentences)
         ),
+    )
+
+
+def graph_result(gates: Gates) -> dg.AssetCheckResult:
+    """Tell whether the causal graph has won against the same configuration without it."""
+    verdict = gates.graph
+    if gates.disturbance or verdict is None:
+        return dg.AssetCheckResult(passed=False, description=gates.disturbance)
+    measured = (
+        {
+            "recall_gain": verdict.gain,
+            "recall_gain_low": verdict.interval.low,
+            "recall_gain_high": verdict.interval.high,
+            "p_value": verdict.p_value,
+        }
+        if verdict.interval
+        else {}
+    )
+    return dg.AssetCheckResult(
+        passed=verdict.has_won,
+        metadata=measured,
+        description=verdict.reason
+        or Message.GRAPH_WON.format(gain=verdict.gain, p_value=verdict.p_value),
     )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rag_resources.core.causal import Relation
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
+from rag_resources.graph import people
 from rag_resources.graph.extractors import Extractor, RulesExtractor
 from rag_resources.graph.reading import GraphReport, read_notes
 from rag_resources.settings import Settings
@@ -63,3 +65,69 @@ class Graph:
         """Count what a part lacks in the notes of a window."""
         with self.database.transaction() as connection:
             return count_gaps(connection, part, window)
+
+    # --- People
+
+    def neighbourhood(self, name: str) -> people.Neighbourhood:
+        """Return what surrounds an entity.
+
+        Raises:
+            InvalidParameterError: No entity has this name.
+        """
+        with self.database.transaction() as connection:
+            return people.neighbourhood(connection, self.settings.tenant, name)
+
+    def shape(self) -> people.Shape:
+        """Return what the graph looks like."""
+        with self.database.transaction() as connection:
+            return people.shape(connection, self.settings.tenant)
+
+    def growth(self) -> list[people.MonthGrowth]:
+        """Return what each month's notes added, oldest first."""
+        with self.database.transaction() as connection:
+            return people.growth(connection, self.settings.tenant)
+
+    def precision(self) -> people.Precision:
+        """Return how many of the judged statements were right."""
+        with self.database.transaction() as connection:
+            return people.precision(connection, self.settings.tenant)
+
+    def to_review(self, *, limit: int) -> list[people.ToReview]:
+        """Return statements that nobody has judged, at random but always the same ones."""
+        with self.database.transaction() as connection:
+            return people.to_review(connection, self.settings.tenant, limit=limit)
+
+    def record_review(self, statement: people.ToReview, *, is_right: bool) -> None:
+        """Store a person's judgement."""
+        with self.database.transaction() as connection:
+            people.record_review(connection, self.settings.tenant, statement, is_right=is_right)
+
+    def suggest_aliases(self, *, limit: int) -> list[people.Suggestion]:
+        """Return pairs of names that may be one."""
+        with self.database.transaction() as connection:
+            return people.suggest_aliases(connection, self.settings.tenant, limit=limit)
+
+    def decide_alias(
+        self, alias: str, entity: str, *, confirmed: bool
+    ) -> tuple[people.Entity, people.Entity]:
+        """Say that a name stands for an entity, or that it does not; see `people.decide_alias`."""
+        tenant = self.settings.tenant
+        with self.database.transaction() as connection:
+            return people.decide_alias(connection, tenant, alias, entity, confirmed=confirmed)
+
+    def withdraw_alias(self, alias: str, entity: str) -> bool:
+        """Withdraw a decision about two names; False if there was none."""
+        with self.database.transaction() as connection:
+            return people.withdraw_alias(connection, self.settings.tenant, alias, entity)
+
+    def link(
+        self, cause: str, effect: str, relation: Relation
+    ) -> tuple[people.Entity, people.Entity]:
+        """Say that an event is the cause of another; see `people.link_events`."""
+        with self.database.transaction() as connection:
+            return people.link_events(connection, self.settings.tenant, cause, effect, relation)
+
+    def unlink(self, cause: str, effect: str) -> bool:
+        """Withdraw a link between events; False if there was none."""
+        with self.database.transaction() as connection:
+            return people.unlink_events(connection, self.settings.tenant, cause, effect)

@@ -25,6 +25,7 @@ from rag_resources.cli import (
     feedback,
     fusion,
     golden,
+    graph,
     ingest,
     init,
     key,
@@ -93,6 +94,7 @@ app.add_typer(notes.app)
 app.add_typer(documents.app)
 app.add_typer(golden.app)
 app.add_typer(feedback.app)
+app.add_typer(graph.app)
 app.add_typer(key.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)

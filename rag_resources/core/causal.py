@@ -38,7 +38,7 @@ class CausalStatement:
         marker: The words that relate them.
         marker_name: The rule, as `languages/es/rules/graph.toml` names it.
         relation: How they are related.
-        confidence: In [0, 1]: the share of statements of this rule that were right when read.
+        confidence: In [0, 1]: how often statements of this rule are right, by estimate.
     """
 
     cause: Span

@@ -35,6 +35,8 @@ class GateConfig(BaseModel):
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
         regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
+        graph_blocks: Whether a configuration with the causal graph that has not won against itself
+            without it is blocked.
         citation_precision_blocks: Whether a precision below `citation_precision` blocks it.
         false_answers_blocks: Whether more than `false_answers` block it.
     """
@@ -50,6 +52,7 @@ class GateConfig(BaseModel):
     hit_rate_blocks: bool = True
     latency_blocks: bool = True
     regression_blocks: bool = True
+    graph_blocks: bool = True
     # What can be reached depends on the corpus, so its owner decides what must be.
     citation_precision_blocks: bool = False
     false_answers_blocks: bool = False

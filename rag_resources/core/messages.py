@@ -734,6 +734,52 @@ class Message:
     PART_MENTIONS: Template
     PART_STATEMENTS: Template
     PART_DECISIONS: Template
+    GRAPH_WITHOUT_HOPS: Template
+    GRAPH_HARM: Template
+    GRAPH_NO_GAIN: Template
+    GRAPH_WITHOUT_REFERENCE: Template
+    GRAPH_REFERENCE_STALE: Template
+    REFUSED_GRAPH: Template
+    CHECK_GRAPH_GATE: Template
+    GRAPH_WON: Template
+    GRAPH_NO_ENTITY: Template
+    GRAPH_ALIAS_REFUSED: Template
+    GRAPH_LINK_REFUSED: Template
+    GRAPH_RELATION: Template
+    GRAPH_PNG_FAILED: Template
+    GRAPH_PNG_WRITTEN: Template
+    GRAPH_ENTITY: Template
+    GRAPH_COMPANY: Template
+    GRAPH_STATEMENT: Template
+    GRAPH_BY_PERSON: Template
+    GRAPH_STATUS: Template
+    GRAPH_UNJUDGED: Template
+    GRAPH_PRECISION: Template
+    GRAPH_ASK: Template
+    GRAPH_ALIAS_HOW: Template
+    GRAPH_ALIAS_CONFIRMED: Template
+    GRAPH_ALIAS_REJECTED: Template
+    GRAPH_UNDONE: Template
+    GRAPH_NOTHING_TO_UNDO: Template
+    GRAPH_LINKED: Template
+    COLUMN_ALIAS: Template
+    COLUMN_ENTITY: Template
+    HELP_GRAPH: Template
+    HELP_GRAPH_ENTITY: Template
+    HELP_GRAPH_SHOW: Template
+    HELP_GRAPH_PNG: Template
+    HELP_GRAPH_STATUS: Template
+    HELP_GRAPH_REVIEW: Template
+    HELP_GRAPH_ALIASES: Template
+    HELP_GRAPH_ALIAS: Template
+    HELP_GRAPH_NO: Template
+    HELP_GRAPH_UNDO: Template
+    HELP_GRAPH_LINK: Template
+    HELP_GRAPH_RELATION: Template
+    CHECK_STATEMENT_PRECISION: Template
+    CHECK_GRAPH_SHAPE: Template
+    GRAPH_ODD_MONTHS: Template
+    GRAPH_LONELY: Template
 
     # main_job.toml
     HELP_ASSETS: Template

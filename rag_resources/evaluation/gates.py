@@ -13,12 +13,14 @@ from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.evaluation import StoredEvaluation, judge_stored
 from rag_resources.core.evidence import Evidence, EvidenceState, SearchSettings
 from rag_resources.core.gate import GateConfig, GateState, GateVerdict, Interval, judge_share
+from rag_resources.core.graph_gate import GraphVerdict
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
 from rag_resources.database.pool import Connection
 from rag_resources.evaluation.comparison import compare_with_serving
 from rag_resources.evaluation.evidence import read_evidence
+from rag_resources.evaluation.graph_gate import read_graph_verdict
 from rag_resources.evaluation.summary import (
     citations_in_words,
     evidence_in_words,
@@ -78,6 +80,7 @@ class Gates:
         hit_rate: Hit_Rate@10 against the threshold.
         against: The comparison with what serves; None if there is nothing to compare with.
         evidence: Whether the evaluation still stands for what it measured.
+        graph: What the causal graph did to the questions; None if none is searched.
     """
 
     evaluation: StoredEvaluation
@@ -85,6 +88,7 @@ class Gates:
     hit_rate: GateVerdict
     against: Against | None
     evidence: Evidence
+    graph: GraphVerdict | None = None
 
     @property
     def latency(self) -> GateState:
@@ -199,16 +203,29 @@ class Gates:
         return self.against.outdated if self.against and blocks else None
 
     @property
+    def graph_loss(self) -> str | None:
+        """Say in Spanish why the graph has not won, if that blocks; None otherwise."""
+        if not self.config.graph_blocks or self.graph is None or self.graph.reason is None:
+            return None
+        return Message.REFUSED_GRAPH.format(reason=self.graph.reason)
+
+    @property
     def obstacle(self) -> str | None:
         """Say in Spanish which gate keeps it from serving; None if it passes them all."""
-        return self.disturbance or self.shortfall or self.loss or self.incomparable
+        return (
+            self.disturbance or self.shortfall or self.loss or self.incomparable or self.graph_loss
+        )
 
 
 def judge_gates(
-    evaluation: StoredEvaluation, config: GateConfig, against: Against | None, evidence: Evidence
+    evaluation: StoredEvaluation,
+    config: GateConfig,
+    against: Against | None,
+    evidence: Evidence,
+    graph: GraphVerdict | None = None,
 ) -> Gates:
     """Judge an evaluation by every gate."""
-    return Gates(evaluation, config, judge_stored(evaluation, config), against, evidence)
+    return Gates(evaluation, config, judge_stored(evaluation, config), against, evidence, graph)
 
 
 def read_gates(
@@ -229,16 +246,17 @@ def read_gates(
         settings: The present ones.
         asked: The evaluation's questions if it is not stored.
     """
+    graph = read_graph_verdict(connection, evaluation, gate, settings, asked)
     compared = compare_with_serving(connection, evaluation, asked)
     if compared is None:
-        return judge_gates(evaluation, gate, None, evidence)
+        return judge_gates(evaluation, gate, None, evidence, graph)
     against = Against(
         compared.before.configuration,
         compared.comparison.inferiority(gate.margin),
         compared.comparison.served_inferiority(gate.margin),
         outdated_reference(connection, compared.before, evaluation, gate, settings),
     )
-    return judge_gates(evaluation, gate, against, evidence)
+    return judge_gates(evaluation, gate, against, evidence, graph)
 
 
 def outdated_reference(

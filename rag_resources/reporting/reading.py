@@ -22,6 +22,7 @@ from rag_resources.database.pool import Database
 from rag_resources.evaluation.comparison import comparable, query_metrics
 from rag_resources.evaluation.evidence import EvidenceReader
 from rag_resources.evaluation.gates import Against, Gates, judge_gates, outdated_reference
+from rag_resources.evaluation.graph_gate import read_graph_verdict
 from rag_resources.reporting.data import (
     SHOWN_HISTORY,
     SHOWN_NEWCOMERS,
@@ -99,7 +100,8 @@ def read_report(
             return _against(contrasts.get(item.evaluation_id), reference, gate, outdated)
 
         def judged(item: StoredEvaluation) -> Gates:
-            return judge_gates(item, gate, against(item), evidence_of(item))
+            graph = read_graph_verdict(connection, item, gate, settings)
+            return judge_gates(item, gate, against(item), evidence_of(item), graph)
 
         gates = {item.evaluation_id: judged(item) for item in ordered}
 

@@ -166,6 +166,7 @@ def refusal(
         or gates.shortfall
         or gates.loss
         or gates.incomparable
+        or gates.graph_loss
         or (_withdrawal(connection, evaluation) if by_itself else None)
     )
 

@@ -1,0 +1,254 @@
+"""`rag graph …`: the causal graph as people see it, and what they decide about it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.graph.people import Neighbourhood, Precision
+
+SUGGESTIONS = 20
+REVIEWED = 20
+
+app = group("graph", Message.HELP_GRAPH)
+
+Name = Annotated[str, typer.Argument(metavar="ENTIDAD", help=Message.HELP_GRAPH_ENTITY)]
+Other = Annotated[str, typer.Argument(metavar="OTRA", help=Message.HELP_GRAPH_ENTITY)]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help=Message.HELP_GOLDEN_LIMIT)]
+Undo = Annotated[bool, typer.Option("--undo", help=Message.HELP_GRAPH_UNDO)]
+
+
+@command(app, "show", Message.HELP_GRAPH_SHOW)
+def show(
+    name: Name,
+    picture: Annotated[
+        Path | None, typer.Option("--png", metavar="FICHERO", help=Message.HELP_GRAPH_PNG)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what surrounds an entity, as text or also as a picture."""
+    with application() as opened:
+        found = opened.graph.neighbourhood(name)
+    if picture is not None:
+        from rag_resources.reporting.plots.neighbourhood import draw_neighbourhood
+
+        try:
+            picture.write_bytes(draw_neighbourhood(found))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            message = Message.GRAPH_PNG_FAILED.format(path=picture, reason=reason)
+            raise InvalidParameterError(message) from error
+    if as_json:
+        write_json(_as_json(found))
+        return
+    _show(found)
+    if picture is not None:
+        say(Message.GRAPH_PNG_WRITTEN.format(path=picture))
+
+
+@command(app, "status", Message.HELP_GRAPH_STATUS)
+def status(as_json: JsonOption = False) -> None:
+    """Show how large the graph is, what it leads to, and how often it is right."""
+    with application() as opened:
+        found, checked, months = (
+            opened.graph.shape(),
+            opened.graph.precision(),
+            opened.graph.growth(),
+        )
+    if as_json:
+        write_json(
+            {
+                **_fields(found),
+                "orphanShare": found.orphan_share,
+                "judged": checked.judged,
+                "right": checked.good,
+                "months": [_fields(item) | {"month": item.month.isoformat()} for item in months],
+            }
+        )
+        return
+    say(Message.GRAPH_STATUS.format(**_fields(found), orphan_share=found.orphan_share))
+    say(precision_in_words(checked))
+
+
+@command(app, "review", Message.HELP_GRAPH_REVIEW)
+def review(limit: Limit = REVIEWED, as_json: JsonOption = False) -> None:
+    """Have a person judge statements, one by one."""
+    with application() as opened:
+        listed = opened.graph.to_review(limit=limit)
+        if as_json:
+            write_json(
+                [
+                    {**_fields(item), "id": str(item.id), "note_id": str(item.note_id)}
+                    for item in listed
+                ]
+            )
+            return
+        for item in listed:
+            say(f"\n{item.note}\n{item.content}\n")
+            say(
+                Message.GRAPH_STATEMENT.format(
+                    cause=item.cause, relation=item.relation, effect=item.effect, marker=item.marker
+                )
+            )
+            answer = _answer()
+            if answer is None:
+                break
+            if answer:
+                opened.graph.record_review(item, is_right=answer == "s")
+        say(precision_in_words(opened.graph.precision()))
+
+
+@command(app, "aliases", Message.HELP_GRAPH_ALIASES)
+def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
+    """List names that may be one; nothing is changed."""
+    with application() as opened:
+        found = opened.graph.suggest_aliases(limit=limit)
+    rows = [
+        (item.alias.name, str(item.alias_notes), item.entity.name, str(item.entity_notes))
+        for item in found
+    ]
+    if as_json:
+        write_json(
+            [
+                dict(zip(("alias", "aliasNotes", "entity", "entityNotes"), row, strict=True))
+                for row in rows
+            ]
+        )
+        return
+    columns = (
+        Message.COLUMN_ALIAS,
+        Message.COLUMN_NOTES,
+        Message.COLUMN_ENTITY,
+        Message.COLUMN_NOTES,
+    )
+    console().print(table(columns, rows))
+    say(Message.GRAPH_ALIAS_HOW)
+
+
+@command(app, "alias", Message.HELP_GRAPH_ALIAS)
+def alias(
+    name: Name,
+    other: Other,
+    no: Annotated[bool, typer.Option("--no", help=Message.HELP_GRAPH_NO)] = False,
+    undo: Undo = False,
+) -> None:
+    """Say that a name stands for another, that it does not, or withdraw that."""
+    with application() as opened:
+        if undo:
+            done = opened.graph.withdraw_alias(name, other)
+            say(Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO)
+            return
+        one, two = opened.graph.decide_alias(name, other, confirmed=not no)
+    message = Message.GRAPH_ALIAS_REJECTED if no else Message.GRAPH_ALIAS_CONFIRMED
+    say(message.format(alias=one.name, entity=two.name))
+
+
+@command(app, "link", Message.HELP_GRAPH_LINK)
+def link(
+    cause: Name,
+    effect: Other,
+    relation: Annotated[
+        str, typer.Option("--relation", metavar="TIPO", help=Message.HELP_GRAPH_RELATION)
+    ] = "CAUSES",
+    undo: Undo = False,
+) -> None:
+    """Say that an event is the cause of an event of another note, or withdraw that."""
+    from rag_resources.core.causal import Relation
+
+    if relation not in set(Relation):
+        known = ", ".join(Relation)
+        raise InvalidParameterError(Message.GRAPH_RELATION.format(value=relation, known=known))
+    with application() as opened:
+        if undo:
+            done = opened.graph.unlink(cause, effect)
+            say(Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO)
+            return
+        one, two = opened.graph.link(cause, effect, Relation(relation))
+    say(Message.GRAPH_LINKED.format(cause=one.name, effect=two.name, relation=relation))
+
+
+def precision_in_words(found: "Precision") -> str:
+    """Say how many of the judged statements were right."""
+    if found.interval is None:
+        return Message.GRAPH_UNJUDGED
+    return Message.GRAPH_PRECISION.format(
+        good=found.good, judged=found.judged, low=found.interval.low, high=found.interval.high
+    )
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    """Return the fields of a value of slots."""
+    from dataclasses import asdict
+
+    return asdict(found)
+
+
+def _answer() -> str | None:
+    """Ask a person: `s` right, `n` wrong, empty to skip; None at the end."""
+    typer.echo(Message.GRAPH_ASK, nl=False)
+    line = sys.stdin.readline()
+    return line.strip().lower()[:1] if line else None
+
+
+def _show(found: "Neighbourhood") -> None:
+    say(
+        Message.GRAPH_ENTITY.format(
+            name=found.entity.name, kind=found.entity.kind, id=found.entity.id
+        )
+    )
+    if found.notes:
+        columns = (Message.COLUMN_NOTE, Message.COLUMN_DATE, Message.COLUMN_TITLE)
+        rows = [(item.note, f"{item.created_at:%Y-%m-%d}", item.title) for item in found.notes]
+        console().print(table(columns, rows, prose=True))
+    if found.company:
+        say(
+            Message.GRAPH_COMPANY.format(
+                names=", ".join(f"{name} ({count})" for name, count in found.company)
+            )
+        )
+    for item in found.statements:
+        say(
+            Message.GRAPH_STATEMENT.format(
+                cause=item.cause,
+                relation=item.relation,
+                effect=item.effect,
+                marker=item.marker or Message.GRAPH_BY_PERSON,
+            )
+        )
+
+
+def _as_json(found: "Neighbourhood") -> dict[str, Any]:
+    return {
+        "id": str(found.entity.id),
+        "kind": found.entity.kind,
+        "name": found.entity.name,
+        "notes": [
+            {
+                "note": item.note,
+                "title": item.title,
+                "createdAt": item.created_at.isoformat(),
+                "mentions": item.mentions,
+            }
+            for item in found.notes
+        ],
+        "company": [{"name": name, "chunks": chunks} for name, chunks in found.company],
+        "statements": [
+            {
+                "causeId": str(item.cause_id),
+                "cause": item.cause,
+                "relation": item.relation,
+                "effectId": str(item.effect_id),
+                "effect": item.effect,
+                "marker": item.marker or None,
+            }
+            for item in found.statements
+        ],
+    }

@@ -1,0 +1,98 @@
+"""Whether a configuration with the causal graph has won against itself without it.
+
+It must not harm the questions that one note answers, and it must gain on those that need several.
+The evaluations are read in `evaluation.graph_gate`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+from rag_resources.core.comparison import (
+    ALPHA,
+    HITS,
+    Inferiority,
+    NonInferiority,
+    QueryMetrics,
+    hit_changes,
+)
+from rag_resources.core.messages import Message
+from rag_resources.core.significance import (
+    DifferenceInterval,
+    bootstrap_intervals,
+    randomization_p_values,
+)
+from rag_resources.core.texts import Text
+
+SINGLE, MULTI = "hops:single", "hops:multi"
+"""Tags of golden questions: one note is enough for the answer, or several are needed."""
+
+RECALL = "recall_at_10"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphVerdict:
+    """What the graph did to the questions.
+
+    Attributes:
+        harm: Hit_Rate@10 of the questions with one note; None if it could not be compared.
+        gain: Mean difference of recall@10 of the questions with several notes.
+        interval: Its 95 % interval, by BCa bootstrap; None if it could not be compared.
+        p_value: Two-sided, by paired randomization.
+        reason: What keeps it from having won, in Spanish; None if it has.
+    """
+
+    harm: NonInferiority | None = None
+    gain: float = 0.0
+    interval: DifferenceInterval | None = None
+    p_value: float = 1.0
+    reason: Text | None = None
+
+    @property
+    def has_won(self) -> bool:
+        """Whether it does no harm, and gains."""
+        return self.reason is None
+
+
+def judge_graph(
+    before: QueryMetrics,
+    after: QueryMetrics,
+    *,
+    single: Collection[UUID],
+    multi: Collection[UUID],
+    margin: float,
+) -> GraphVerdict:
+    """Judge a configuration with the graph against the same one without it.
+
+    Args:
+        before: Every metric of every question without the graph.
+        after: Likewise with it.
+        single: The questions that one note answers.
+        multi: Those that need several.
+        margin: Share of the former whose hit may be lost, in (0, 1).
+    """
+    common = before.keys() & after.keys()
+    ones, others = sorted(common & set(single)), sorted(common & set(multi))
+    if not ones or not others:
+        return GraphVerdict(reason=Message.GRAPH_WITHOUT_HOPS.format())
+    changes = hit_changes(_only(before, ones), _only(after, ones), HITS)
+    harm = changes.inferiority(margin) if changes else None
+    differences = np.array([[after[key][RECALL] - before[key][RECALL]] for key in others])
+    gain = float(differences.mean())
+    (interval,) = bootstrap_intervals(differences)
+    (p_value,) = randomization_p_values(differences)
+    reason = None
+    if harm is None or harm.state is not Inferiority.NON_INFERIOR:
+        low = harm.interval.low if harm else -1.0
+        reason = Message.GRAPH_HARM.format(count=len(ones), low=low, margin=margin)
+    elif gain <= 0 or p_value > ALPHA:
+        reason = Message.GRAPH_NO_GAIN.format(
+            count=len(others), gain=gain, low=interval.low, high=interval.high, p_value=p_value
+        )
+    return GraphVerdict(harm, gain, interval, p_value, reason)
+
+
+def _only(metrics: QueryMetrics, keys: Collection[UUID]) -> QueryMetrics:
+    return {key: metrics[key] for key in keys}

@@ -1,0 +1,296 @@
+"""What people see of the graph and decide about it: neighbourhoods, aliases, links, reviews."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from rag_resources.core.causal import Relation
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.gate import Interval, wilson_interval
+from rag_resources.core.mentions import EntityKind, fold
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.store.ranked_lists import HUB_CAP
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An entity as people know it."""
+
+    id: UUID
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIn:
+    """A note that names an entity, and how often."""
+
+    note: str
+    title: str
+    created_at: datetime
+    mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A cause and its effect; `marker` is empty for a link that a person confirmed."""
+
+    cause_id: UUID
+    cause: str
+    relation: str
+    effect_id: UUID
+    effect: str
+    marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """What surrounds an entity.
+
+    Attributes:
+        company: Names of the entities that stand in most of its chunks, with how many those are.
+    """
+
+    entity: Entity
+    notes: Sequence[NamedIn]
+    company: Sequence[tuple[str, int]]
+    statements: Sequence[Statement]
+
+
+@dataclass(frozen=True, slots=True)
+class ToReview:
+    """A statement that nobody has judged yet, with the text that says it."""
+
+    id: UUID
+    note_id: UUID
+    note: str
+    cause: str
+    relation: str
+    marker: str
+    effect: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How many of the judged statements were right; the Wilson interval if any were judged."""
+
+    judged: int
+    good: int
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the graph of a tenant looks like; see the query `graph_shape`."""
+
+    names: int
+    lonely: int
+    hubs: int
+    widest_name: str | None
+    widest: int
+    mentions: int
+    events: int
+    statements: int
+    links: int
+    aliases: int
+
+    @property
+    def orphan_share(self) -> float:
+        """Share of the names that only one note has: they lead nowhere."""
+        return self.lonely / self.names if self.names else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MonthGrowth:
+    """What a month's notes added."""
+
+    month: date
+    notes: int
+    mentions: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Two names that may be one, with how many notes name each."""
+
+    alias: Entity
+    entity: Entity
+    alias_notes: int
+    entity_notes: int
+
+
+def find_entity(connection: Connection, tenant: str, name: str) -> Entity:
+    """Return the entity with a name or an id; of several the first kind counts.
+
+    Raises:
+        InvalidParameterError: There is none.
+    """
+    try:
+        wanted: UUID | None = UUID(name)
+    except ValueError:
+        wanted = None
+    rows = list(queries().find_entities(connection, tenant=tenant, key=fold(name), id=wanted))
+    if not rows:
+        raise InvalidParameterError(Message.GRAPH_NO_ENTITY.format(name=shown(name)), name=name)
+    return Entity(*rows[0])
+
+
+def neighbourhood(
+    connection: Connection, tenant: str, name: str, *, limit: int = 20
+) -> Neighbourhood:
+    """Return what surrounds an entity, at most this many of each kind.
+
+    Raises:
+        InvalidParameterError: No entity has this name.
+    """
+    entity = find_entity(connection, tenant, name)
+    own = {"tenant": tenant, "id": entity.id, "row_limit": limit}
+    company = [(row.name, row.chunks) for row in queries().entity_company(connection, **own)]
+    return Neighbourhood(
+        entity,
+        [NamedIn(*row) for row in queries().entity_notes(connection, **own)],
+        company,
+        [Statement(*row) for row in queries().entity_statements(connection, **own)],
+    )
+
+
+def to_review(connection: Connection, tenant: str, *, limit: int) -> list[ToReview]:
+    """Return statements to judge, chosen at random but always the same ones."""
+    rows = queries().sample_statements(connection, tenant=tenant, row_limit=limit)
+    return [ToReview(*row) for row in rows]
+
+
+def record_review(
+    connection: Connection, tenant: str, statement: ToReview, *, is_right: bool
+) -> None:
+    """Store a person's judgement; a later one replaces it."""
+    queries().record_graph_review(
+        connection,
+        tenant=tenant,
+        statement_id=statement.id,
+        note_id=statement.note_id,
+        is_right=is_right,
+    )
+
+
+def precision(connection: Connection, tenant: str) -> Precision:
+    """Return how many of the judged statements were right."""
+    row = queries().count_graph_reviews(connection, tenant=tenant)
+    interval = wilson_interval(row.good, row.judged) if row.judged else None
+    return Precision(row.judged, row.good, interval)
+
+
+def shape(connection: Connection, tenant: str) -> Shape:
+    """Return what the graph of a tenant looks like."""
+    return Shape(*queries().graph_shape(connection, tenant=tenant, hub_cap=HUB_CAP))
+
+
+def growth(connection: Connection, tenant: str) -> list[MonthGrowth]:
+    """Return what each month's notes added, oldest first."""
+    return [MonthGrowth(*row) for row in queries().graph_growth(connection, tenant=tenant)]
+
+
+def suggest_aliases(connection: Connection, tenant: str, *, limit: int) -> list[Suggestion]:
+    """Return pairs of names that may be one: all words of one are in a single other one.
+
+    "Castelló" may be "Amparo Castelló", unless there is another Castelló. What a person decided is
+    not suggested again. Nothing is changed.
+    """
+    rows = list(queries().list_names(connection, tenant=tenant))
+    decided = {
+        (row.alias_id, row.entity_id) for row in queries().list_aliases(connection, tenant=tenant)
+    }
+    taken = {alias for alias, _ in decided}
+    longer = defaultdict(list)
+    for row in rows:
+        for word in set(row.key.split()):
+            longer[word].append(row)
+    found = []
+    for row in rows:
+        words = set(row.key.split())
+        others = [
+            other
+            for other in min((longer[word] for word in words), key=len)
+            if other.id != row.id and words < set(other.key.split())
+        ] or [o for o in longer[next(iter(words))] if o.key == row.key and o.id > row.id]
+        if len(others) == 1 and row.id not in taken:
+            other = others[0]
+            found.append(
+                Suggestion(
+                    Entity(row.id, EntityKind.NAME, row.name),
+                    Entity(other.id, EntityKind.NAME, other.name),
+                    row.notes,
+                    other.notes,
+                )
+            )
+    found.sort(key=lambda item: -min(item.alias_notes, item.entity_notes))
+    return found[:limit]
+
+
+def decide_alias(
+    connection: Connection, tenant: str, alias: str, entity: str, *, confirmed: bool
+) -> tuple[Entity, Entity]:
+    """Say that a name stands for an entity, or that it does not; nothing is merged.
+
+    Raises:
+        InvalidParameterError: One is unknown, both are the same, or one is an alias of another.
+    """
+    one, other = (find_entity(connection, tenant, name) for name in (alias, entity))
+    known = [
+        row
+        for row in queries().list_aliases(connection, tenant=tenant)
+        if row.state == "confirmed" and (row.alias_id, row.entity_id) != (one.id, other.id)
+    ]
+    clash = any(row.alias_id in (one.id, other.id) or row.entity_id == one.id for row in known)
+    if one.id == other.id or EntityKind.EVENT in (one.kind, other.kind) or (confirmed and clash):
+        raise InvalidParameterError(
+            Message.GRAPH_ALIAS_REFUSED.format(alias=shown(alias), entity=shown(entity))
+        )
+    state = "confirmed" if confirmed else "rejected"
+    queries().decide_alias(
+        connection, tenant=tenant, alias_id=one.id, entity_id=other.id, state=state
+    )
+    return one, other
+
+
+def withdraw_alias(connection: Connection, tenant: str, alias: str, entity: str) -> bool:
+    """Withdraw a decision about two names; False if there was none."""
+    one, other = (find_entity(connection, tenant, name) for name in (alias, entity))
+    found = queries().withdraw_alias(connection, tenant=tenant, alias_id=one.id, entity_id=other.id)
+    return found is not None
+
+
+def link_events(
+    connection: Connection, tenant: str, cause: str, effect: str, relation: Relation
+) -> tuple[Entity, Entity]:
+    """Say that an event is the cause of another, in whatever notes they are.
+
+    Raises:
+        InvalidParameterError: One is unknown or no event, or both are the same.
+    """
+    one, other = (find_entity(connection, tenant, name) for name in (cause, effect))
+    if one.id == other.id or {one.kind, other.kind} != {EntityKind.EVENT}:
+        raise InvalidParameterError(Message.GRAPH_LINK_REFUSED)
+    queries().decide_link(
+        connection,
+        tenant=tenant,
+        source_id=one.id,
+        target_id=other.id,
+        type=relation.value,
+        state="confirmed",
+    )
+    return one, other
+
+
+def unlink_events(connection: Connection, tenant: str, cause: str, effect: str) -> bool:
+    """Withdraw a link between events; False if there was none."""
+    one, other = (find_entity(connection, tenant, name) for name in (cause, effect))
+    found = queries().withdraw_link(connection, tenant=tenant, source_id=one.id, target_id=other.id)
+    return found is not None

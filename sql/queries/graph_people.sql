@@ -1,0 +1,187 @@
+-- What people see of the causal graph, and decide about it.
+
+-- name: find_entities
+-- The entities with this key or id, names before events.
+-- params:  tenant text, key text, id uuid or null
+-- returns: id uuid, kind text, name text
+-- index:   entities_key_idx, entities_pkey
+SELECT e.id, e.kind, e.name FROM entities AS e
+WHERE e.tenant_id = :tenant AND (e.key = :key OR e.id = :id::uuid)
+ORDER BY array_position(ARRAY['name', 'tag', 'date', 'event'], e.kind), e.id;
+
+-- name: entity_notes
+-- The notes that name an entity or one of its aliases, newest first.
+-- params:  tenant text, id uuid, row_limit int
+-- returns: note text, title text, created_at timestamptz, mentions bigint
+SELECT coalesce(n.external_id, n.id::text) AS note, n.title, n.created_at, count(*) AS mentions
+FROM mentions AS m INNER JOIN notes AS n ON n.id = m.note_id
+WHERE
+    m.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
+    AND (
+        m.entity_id = :id
+        OR m.entity_id IN (
+            SELECT a.alias_id FROM entity_aliases AS a
+            WHERE a.tenant_id = :tenant AND a.entity_id = :id AND a.state = 'confirmed'
+        )
+    )
+GROUP BY n.id
+ORDER BY n.created_at DESC, n.id LIMIT :row_limit;
+
+-- name: entity_company
+-- The names and tags that stand in most of an entity's chunks.
+-- params:  tenant text, id uuid, row_limit int
+-- returns: id uuid, name text, chunks bigint
+SELECT e.id, e.name, count(DISTINCT m.chunk_id) AS chunks
+FROM mentions AS o
+INNER JOIN mentions AS m ON m.chunk_id = o.chunk_id AND m.tenant_id = o.tenant_id AND m.entity_id <> o.entity_id
+INNER JOIN entities AS e ON e.tenant_id = m.tenant_id AND e.id = m.entity_id
+WHERE o.tenant_id = :tenant AND o.entity_id = :id AND e.kind IN ('name', 'tag')
+GROUP BY e.id, e.name
+ORDER BY chunks DESC, e.name, e.id LIMIT :row_limit;
+
+-- name: entity_statements
+-- The causal statements of which an entity is an end, or in whose words it is named; and the confirmed links of an
+-- event.
+-- params:  tenant text, id uuid, row_limit int
+-- returns: cause_id uuid, cause text, type text, effect_id uuid, effect text, marker text (empty for a link)
+SELECT DISTINCT s.id AS cause_id, s.name AS cause, x.type, t.id AS effect_id, t.name AS effect, x.marker
+FROM (
+    SELECT r.source_id, r.target_id, r.type, r.marker FROM relationships AS r
+    WHERE
+        r.tenant_id = :tenant
+        AND (
+            r.source_id = :id OR r.target_id = :id
+            OR EXISTS (
+                SELECT FROM mentions AS m
+                WHERE
+                    m.tenant_id = :tenant AND m.entity_id = :id AND m.chunk_id = r.chunk_id
+                    AND (
+                        (m.start_char >= r.cause_start AND m.end_char <= r.cause_end AND m.end_char > 0)
+                        OR (m.start_char >= r.effect_start AND m.end_char <= r.effect_end AND m.end_char > 0)
+                    )
+            )
+        )
+    UNION ALL
+    SELECT l.source_id, l.target_id, l.type, '' AS marker FROM event_links AS l
+    WHERE l.tenant_id = :tenant AND l.state = 'confirmed' AND (l.source_id = :id OR l.target_id = :id)
+) AS x
+INNER JOIN entities AS s ON s.tenant_id = :tenant AND s.id = x.source_id
+INNER JOIN entities AS t ON t.tenant_id = :tenant AND t.id = x.target_id
+ORDER BY s.name, t.name, s.id, t.id, x.type, x.marker LIMIT :row_limit;
+
+-- name: sample_statements
+-- Statements that nobody has judged yet, in an order that says nothing: by the hash of their id.
+-- params:  tenant text, row_limit int
+-- returns: id uuid, note_id uuid, note text, cause text, type text, marker text, effect text, content text
+SELECT
+    r.id, r.note_id, coalesce(n.external_id, n.id::text) AS note, s.name AS cause, r.type, r.marker,
+    t.name AS effect, c.content
+FROM relationships AS r
+INNER JOIN notes AS n ON n.id = r.note_id
+INNER JOIN chunks AS c ON c.id = r.chunk_id
+INNER JOIN entities AS s ON s.tenant_id = r.tenant_id AND s.id = r.source_id
+INNER JOIN entities AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
+WHERE
+    r.tenant_id = :tenant
+    AND NOT EXISTS (SELECT FROM graph_reviews AS v WHERE v.tenant_id = r.tenant_id AND v.statement_id = r.id)
+ORDER BY sha256(uuid_send(r.id)), r.id LIMIT :row_limit;
+
+-- name: record_graph_review!
+-- params:  tenant text, statement_id uuid, note_id uuid, is_right bool
+INSERT INTO graph_reviews (tenant_id, statement_id, note_id, is_right)
+VALUES (:tenant, :statement_id, :note_id, :is_right)
+ON CONFLICT (tenant_id, statement_id) DO UPDATE SET is_right = excluded.is_right, reviewed_at = now();
+
+-- name: count_graph_reviews^
+-- The judgements of statements that are there as they were judged.
+-- params:  tenant text
+-- returns: judged bigint, good bigint
+SELECT count(*) AS judged, count(*) FILTER (WHERE v.is_right) AS good
+FROM graph_reviews AS v INNER JOIN relationships AS r ON r.tenant_id = v.tenant_id AND r.id = v.statement_id
+WHERE v.tenant_id = :tenant;
+
+-- name: graph_shape^
+-- params:  tenant text, hub_cap int
+-- returns: names bigint, lonely bigint (names of one note), hubs bigint (named in more chunks than are followed),
+--          widest_name text or null, widest bigint (its notes), mentions bigint, events bigint, statements bigint,
+--          links bigint, aliases bigint
+WITH named AS MATERIALIZED (
+    SELECT e.name, count(DISTINCT m.note_id) AS notes, count(DISTINCT m.chunk_id) AS chunks, count(*) AS mentions
+    FROM entities AS e INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
+    WHERE e.tenant_id = :tenant
+    GROUP BY e.id, e.name
+)
+
+SELECT
+    (SELECT count(*) FROM named) AS names,
+    (SELECT count(*) FROM named AS n WHERE n.notes = 1) AS lonely,
+    (SELECT count(*) FROM named AS n WHERE n.chunks > :hub_cap) AS hubs,
+    (SELECT n.name FROM named AS n ORDER BY n.notes DESC, n.name LIMIT 1) AS widest_name,
+    (SELECT coalesce(max(n.notes), 0) FROM named AS n) AS widest,
+    (SELECT coalesce(sum(n.mentions), 0)::bigint FROM named AS n) AS mentions,
+    (SELECT count(*) FROM entities AS e WHERE e.tenant_id = :tenant AND e.kind = 'event') AS events,
+    (SELECT count(*) FROM relationships AS r WHERE r.tenant_id = :tenant) AS statements,
+    (SELECT count(*) FROM event_links AS l WHERE l.tenant_id = :tenant AND l.state = 'confirmed') AS links,
+    (SELECT count(*) FROM entity_aliases AS a WHERE a.tenant_id = :tenant AND a.state = 'confirmed') AS aliases;
+
+-- name: graph_growth
+-- How many mentions and statements a chunked note of each month has, oldest month first.
+-- params:  tenant text
+-- returns: month date, notes bigint, mentions bigint, statements bigint
+SELECT
+    month_of(n.created_at) AS month, count(*) AS notes,
+    sum((SELECT count(*) FROM chunks AS c INNER JOIN mentions AS m ON m.chunk_id = c.id WHERE c.note_id = n.id))::bigint
+        AS mentions,
+    sum(
+        (SELECT count(*) FROM chunks AS c INNER JOIN relationships AS r ON r.chunk_id = c.id WHERE c.note_id = n.id)
+    )::bigint AS statements
+FROM notes AS n
+WHERE n.tenant_id = :tenant AND n.chunked_at IS NOT NULL
+GROUP BY month_of(n.created_at)
+ORDER BY month;
+
+-- name: list_names
+-- All names with how many notes name each, without aliases and what was rejected.
+-- params:  tenant text
+-- returns: id uuid, key text, name text, notes bigint
+SELECT e.id, e.key, e.name, count(DISTINCT m.note_id) AS notes
+FROM entities AS e INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
+WHERE e.tenant_id = :tenant AND e.kind IN ('name', 'tag')
+GROUP BY e.id, e.key, e.name
+ORDER BY notes DESC, e.key, e.id;
+
+-- name: list_aliases
+-- params:  tenant text
+-- returns: alias_id uuid, alias text, entity_id uuid, entity text, state text
+SELECT a.alias_id, x.name AS alias, a.entity_id, e.name AS entity, a.state
+FROM entity_aliases AS a
+INNER JOIN entities AS x ON x.tenant_id = a.tenant_id AND x.id = a.alias_id
+INNER JOIN entities AS e ON e.tenant_id = a.tenant_id AND e.id = a.entity_id
+WHERE a.tenant_id = :tenant
+ORDER BY x.name, e.name, a.alias_id, a.entity_id;
+
+-- name: decide_alias!
+-- params:  tenant text, alias_id uuid, entity_id uuid, state text
+INSERT INTO entity_aliases (tenant_id, alias_id, entity_id, state) VALUES (:tenant, :alias_id, :entity_id, :state)
+ON CONFLICT (tenant_id, alias_id, entity_id) DO UPDATE SET state = excluded.state, decided_at = now();
+
+-- name: withdraw_alias<!
+-- params:  tenant text, alias_id uuid, entity_id uuid
+-- returns: alias_id uuid, or nothing
+DELETE FROM entity_aliases AS a
+WHERE a.tenant_id = :tenant AND a.alias_id = :alias_id AND a.entity_id = :entity_id
+RETURNING a.alias_id;
+
+-- name: decide_link!
+-- params:  tenant text, source_id uuid, target_id uuid, type text, state text
+INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)
+VALUES (:tenant, :source_id, :target_id, :type, :state, 'person')
+ON CONFLICT (tenant_id, source_id, target_id) DO UPDATE
+    SET type = excluded.type, state = excluded.state, decided_by = excluded.decided_by, decided_at = now();
+
+-- name: withdraw_link<!
+-- params:  tenant text, source_id uuid, target_id uuid
+-- returns: source_id uuid, or nothing
+DELETE FROM event_links AS l
+WHERE l.tenant_id = :tenant AND l.source_id = :source_id AND l.target_id = :target_id
+RETURNING l.source_id;
