@@ -27,6 +27,7 @@ from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import alive, end_dead_runs
 from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
+from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
 from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import warn
@@ -73,6 +74,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         open_application(settings) as application,
         dg.DagsterInstance.get() as instance,
     ):
+        keep_connections(instance)
         end_dead_runs(instance)
         runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(console, application, configured.window_models):

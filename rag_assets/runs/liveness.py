@@ -17,6 +17,7 @@ from dagster._core.executor.in_process import InProcessExecutor
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
+from rag_assets.runs.storage import keep_connections
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import database_url
 from rag_resources.database.run_lock import held_run_locks, hold_run_lock, release_run_lock
@@ -81,6 +82,7 @@ class LockedExecutor(InProcessExecutor):
     ) -> Iterator[DagsterEvent]:
         """Execute the steps while holding the run's lock."""
         run_id = plan_context.run_id
+        keep_connections(plan_context.instance)
         hold_run_lock(database_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
         yield from super().execute(plan_context, execution_plan)

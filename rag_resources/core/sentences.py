@@ -81,12 +81,12 @@ _START = re.compile(
 _RUN_IN = re.compile(rf"(?:\s|>)*(?:{_MARKER})*(?P<bold>\*{{1,3}}|_{{1,3}})(?=\S)")
 _ADDRESS = re.compile(r"[@/]|www\.", re.IGNORECASE)
 
-# Abbreviations at the end of a text. After an opening one (a title or a reference) the sentence
-# always goes on. After any other it goes on only before a small letter or a digit.
+# Abbreviations, the whole word before a full stop. After an opening one (a title or a reference)
+# the sentence always goes on. After any other it goes on only before a small letter or a digit.
 _ABBREVIATION = re.compile(
-    rf"(?<!\w)(?:(?P<opening>{'|'.join(_RULES.opening)})|{'|'.join(_RULES.closing)})$",
-    re.IGNORECASE,
+    rf"(?P<opening>{'|'.join(_RULES.opening)})|{'|'.join(_RULES.closing)}", re.IGNORECASE
 )
+_WORD_AT_END = re.compile(r"\w+$")
 _INITIAL = re.compile(r"(?<![\w°'’])[^\W\d_]$")
 _LAST_WORD = re.compile(r"(\S+)\s+\S+$")
 _STARTERS = frozenset(_RULES.starters)
@@ -223,7 +223,8 @@ def _is_abbreviated(
     initial = _INITIAL.search(tail)
     if initial and initial[0].isupper() and first.isupper() and not opener:
         return _is_name_initial(tail, word, word_is_initial)
-    abbreviation = _ABBREVIATION.search(tail)
+    word_at_end = _WORD_AT_END.search(tail)
+    abbreviation = word_at_end and _ABBREVIATION.fullmatch(word_at_end[0])
     if abbreviation and abbreviation["opening"]:
         return True
     if not abbreviation and not initial:

@@ -1,13 +1,13 @@
 """Kill indexing and the product many times: `make crash CRASHES=50 KILLS=100`."""
 
 import argparse
-import signal
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 from rag_resources.database.server import EmbeddedServer
+from tests.crash.disk import end_orderly_when_stopped
 from tests.crash.harness import CrashReport, crash
 from tests.crash.kills import kill_product
 from tests.crash.worker import STAGES
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--log", type=Path, default=log, help="goes on after the kills in it")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus and the moments (1)")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # So that all is stopped and removed.
+    end_orderly_when_stopped()
     wrong = False
     if arguments.crashes:
         report = _crash(arguments.crashes, arguments.seed)

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from rag_resources.database.server import EmbeddedServer
 
 _BLOCK = bytes(1 << 20)
 _NAME = re.compile(r"rag-kills-(\d+)-")
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,22 @@ class Disk:
 
     folder: Path
     is_small: bool
+
+
+def end_orderly_when_stopped() -> None:
+    """Have this process stop and remove everything when it gets a signal to stop, or several.
+
+    Signals that it was started to ignore, as by `nohup`, stay ignored.
+    """
+
+    def stop(*_: object) -> None:
+        for number in _STOPS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in _STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
 
 
 @contextmanager

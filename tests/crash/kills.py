@@ -1,10 +1,10 @@
 """Kills each part of the product at random moments, and checks both databases afterwards.
 
 For every kind of `kinds.KINDS`, the work is first done undisturbed: that gives the end state and
-the time it takes. Then it is done again and again, from one copy of the database; something is
-killed at a moment of that time; what died is started again; and the work is repeated as a person
-would. The end state must be the same, and a minute after the restart no dead run may be in progress
-or hold up the queue.
+the time it takes. Then it is done again and again, from one copy of the database. Something is
+killed at a moment of that time, and what died is started again: a minute later no dead run may be
+in progress or hold up the queue. The work is begun again as a person would, and killed again, up to
+`SERIES` times; then it may come to its end, which must be the undisturbed one.
 """
 
 import random
@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
@@ -26,6 +27,8 @@ FREED_S = 60.0
 ENDED_S = 300.0
 STARTED_S = 240.0
 TRIES = 3
+SERIES = 3
+"""Kills before a work may come to its end: most of the time goes into the work itself."""
 _DONE, _DAGSTER_DONE = "done", "dagster_done"
 _POLL_S = 0.2
 
@@ -76,10 +79,12 @@ class _Killing:
         product.save(DAGSTER_DATABASE, _DAGSTER_DONE)
         while len(self._log.kills) < kills:
             kind = by_name[self._log.next_kind(list(by_name))]
-            kill = self._kill(kind)
-            self._log.add(kill)
-            _say(f"{len(self._log.kills)}. {kill}")
-            if kill.problems:
+            series = self._series(kind, min(SERIES, kills - len(self._log.kills)))
+            before = len(self._log.kills)
+            self._log.add(series)
+            for number, kill in enumerate(series, before + 1):
+                _say(f"{number}. {kill}")
+            if any(kill.problems for kill in series):
                 self._start_over()
 
     def _start_over(self) -> None:
@@ -88,7 +93,12 @@ class _Killing:
         self._product.restore(DAGSTER_DATABASE, _DAGSTER_DONE)
         self._product.start_ui()
 
-    def _kill(self, kind: Kind) -> Kill:
+    def _series(self, kind: Kind, most: int) -> list[Kill]:
+        """Kill up to so many times while a work is done; problems of its end are the last kill's.
+
+        Returns:
+            At least one; fewer than asked for if the work came to its end.
+        """
         product, started = self._product, time.monotonic()
         work = WORKS[kind.work]
         product.start_ui()
@@ -96,17 +106,29 @@ class _Killing:
         if kind.work not in self._wanted:
             self._do_undisturbed(kind.work)
         chance = random.Random(f"{self._seed} {kind.name} {self._log.count(kind.name)}")
-        for missed in range(TRIES):
-            moment_s = chance.random() * self._seconds[kind.work]
-            self._prepare(kind.work)
+        series: list[Kill] = []
+        missed = 0
+        while len(series) < most and missed < TRIES:
+            if not series:
+                self._prepare(kind.work)
+            # What was killed before has done a part of it.
+            moment_s = chance.random() * self._seconds[kind.work] / (1 + len(series))
             problems = self._strike(kind, moment_s)
-            if problems is not None:
-                freed_s, rest = self._recover(kind)
-                seconds = round(time.monotonic() - started)
-                freed_s = freed_s if freed_s is None else round(freed_s, 1)
-                found = [*problems, *rest]
-                return Kill(kind.name, round(moment_s, 1), missed, freed_s, found, seconds)
-        return Kill(kind.name, 0.0, TRIES, None, ["nothing was there to be killed"])
+            if problems is None:
+                missed += 1
+                if series:
+                    break
+                continue
+            freed_s, held = self._restart()
+            found = [*problems, *held]
+            seconds = round(time.monotonic() - started)
+            series.append(Kill(kind.name, round(moment_s, 1), missed, freed_s, found, seconds))
+            started, missed = time.monotonic(), 0
+        if not series:
+            return [Kill(kind.name, 0.0, TRIES, None, ["nothing was there to be killed"])]
+        found = [*series[-1].problems, *self._finish(kind.work)]
+        seconds = series[-1].seconds + round(time.monotonic() - started)
+        return [*series[:-1], replace(series[-1], problems=found, seconds=seconds)]
 
     def _strike(self, kind: Kind, moment_s: float) -> list[str] | None:
         """Start the work and kill; return what was wrong at once, None if all had ended."""
@@ -117,18 +139,22 @@ class _Killing:
                 return None
             return self._ending(process) if process else []
 
-    def _recover(self, kind: Kind) -> tuple[float | None, list[str]]:
-        """Start what died and repeat the work; return the seconds to be freed, and problems."""
+    def _restart(self) -> tuple[float | None, list[str]]:
+        """Start what died; return the seconds until no dead run is in progress, and problems."""
         product = self._product
         ballast(product.folder).unlink(missing_ok=True)
         product.server.up()
         product.start_ui()
-        freed_s, problems = self._freed()
+        return self._freed()
+
+    def _finish(self, name: str) -> list[str]:
+        """Repeat a work to its end; return how that differs from the undisturbed one."""
+        product = self._product
+        problems = product.wait_until_idle()
+        problems += self._repeat(name)
         problems += product.wait_until_idle()
-        problems += self._repeat(kind.work)
-        problems += product.wait_until_idle()
-        problems += differences(product.content(), self._wanted[kind.work])
-        return freed_s, problems
+        problems += differences(product.content(), self._wanted[name])
+        return problems
 
     def _prepare(self, name: str) -> None:
         self._product.wait_until_idle()
@@ -198,7 +224,7 @@ class _Killing:
             if time.monotonic() - started > FREED_S:
                 return None, [f"after {FREED_S:.0f} s {run}" for run in held]
             time.sleep(_POLL_S)
-        return time.monotonic() - started, []
+        return round(time.monotonic() - started, 1), []
 
     def _repeat(self, name: str) -> list[str]:
         """Do a work again, as a person would who saw it fail."""

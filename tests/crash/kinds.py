@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key
+from rag_assets.keys import CHUNKS, NOTE_EMBEDDINGS, NOTES, embeddings_key, windows_key
 from tests.crash.disk import fill
 from tests.crash.process import kill_server
-from tests.crash.product import MONTHS, Product
+from tests.crash.product import MODEL, Product
 
-CANDIDATE = "rapida"
+CANDIDATE = "hybrid_weighted"
 _FORGET_NOTES = ("DELETE FROM notes",)
 _FORGET_CHUNKS = (
     "DELETE FROM chunks",
@@ -22,7 +22,7 @@ _FORGET_EVALUATIONS = (
     "DELETE FROM evaluation_results",
 )
 _FORGET_PROMOTIONS = ("DELETE FROM promotions",)
-_EMBEDDINGS = tuple(map(embeddings_key, ("e5_small", "use_multilingual")))
+_INDEXED = (CHUNKS, embeddings_key(MODEL), windows_key(MODEL))
 _POLL_S = 0.5
 
 
@@ -57,7 +57,7 @@ WORKS = {
     "run of a sensor": Work(_FORGET_NOTES, _touch_notes, automated=True),
     "backfill": Work(
         _FORGET_CHUNKS,
-        lambda product: product.ui.launch_backfill((CHUNKS, *_EMBEDDINGS), MONTHS),
+        lambda product: product.ui.launch_backfill(_INDEXED, product.months),
     ),
     "evaluation": Work(_FORGET_EVALUATIONS, _launch("evaluate")),
     "promotion": Work(
@@ -66,7 +66,9 @@ WORKS = {
     ),
 }
 REPEATED = {
-    "run of a sensor": lambda product: product.ui.launch_backfill((NOTES, NOTE_EMBEDDINGS), MONTHS)
+    "run of a sensor": lambda product: product.ui.launch_backfill(
+        (NOTES, NOTE_EMBEDDINGS), product.months
+    )
 }
 """How a person repeats what nothing starts twice: a sensor has seen the files."""
 

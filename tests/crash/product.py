@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,13 +26,17 @@ from tests.dagster.dagster_ui import Ui, eventually, free_port, members
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "rag_assets" / "sample"
-MONTHS = ("2025-01-01", "2025-02-01")
+SAMPLE_MONTHS = ("2025-01", "2025-02")
 LONGEST_NOTE = 2_800
+MODEL = "e5_small"
 STOP_S = 60.0
 IDLE_S = 600.0
 _POLL_S = 0.5
 
 _RESULTS = {
+    "windows": "SELECT model, chunk_id, window_index, start_char, end_char, embedding::text, "
+    "text_sha256 FROM chunk_windows",
+    "queue of windows": "SELECT model, note_id FROM pending_windows",
     "questions": "SELECT query, relevant_note_ids::text, expected_answer, places::text "
     "FROM golden_dataset",
     "evaluations": """
@@ -47,7 +51,7 @@ _RESULTS = {
             (SELECT count(*) FROM evaluation_queries AS q WHERE q.evaluation_id = e.id)""",
     "serving": "SELECT configuration, config_hash, model FROM promotions ORDER BY id DESC LIMIT 1",
 }
-"""What evaluation and promotion make, without times."""
+"""What the product makes beyond `CONTENT`, without times."""
 
 _RUNS = """
     SELECT r.run_id, r.status, r.pipeline_name, (
@@ -72,7 +76,7 @@ _UNFINISHED = {
 
 
 class Product:
-    """A home with a corpus of three months, its embedded server, webserver and daemon.
+    """A home with a corpus of two months, its embedded server, webserver and daemon.
 
     Args:
         folder: For everything; on a file system of its own if the disk is to be filled.
@@ -85,6 +89,7 @@ class Product:
         self.home.chmod(0o711)
         self.server = EmbeddedServer(self.home)
         self.log = folder / "log"
+        self.months = last_months(datetime.now(UTC))
         port = free_port()
         self.ui = Ui(f"http://127.0.0.1:{port}")
         self._ui: subprocess.Popen[bytes] | None = None
@@ -96,12 +101,13 @@ class Product:
             "RAG_HOME": str(self.home),
             "NOTES_SOURCE": str(folder / "notes"),
             "GOLDEN_SOURCE": str(folder / "golden.json"),
-            "FIRST_MONTH": MONTHS[0][:7],
-            "RAG_CONFIGURATIONS": str(ROOT / "tests" / "dagster" / "configurations"),
+            "FIRST_MONTH": self.months[0][:7],
+            "EMBEDDING_MODELS": MODEL,
+            "NOTE_EMBEDDING_MODEL": MODEL,
             "UI_PORT": str(port),
             "COLUMNS": "80",
         }
-        _copy_corpus(folder)
+        _copy_corpus(folder, self.months)
 
     def __enter__(self) -> "Product":
         return self
@@ -280,19 +286,37 @@ def _live(pid: str | None) -> psutil.Process | None:
     return None
 
 
-def _copy_corpus(folder: Path) -> None:
-    """Copy the questions about notes of these months that are not long, and these notes."""
+def last_months(now: datetime) -> tuple[str, str]:
+    """Return the keys of the two months before this one, the earlier first.
+
+    A month of the product's is a partition, each with its own events: a corpus that begins years
+    ago costs a main job more for empty months than for its notes.
+    """
+    count = now.year * 12 + now.month - 1
+    first, second = (f"{m // 12}-{m % 12 + 1:02}-01" for m in (count - 2, count - 1))
+    return first, second
+
+
+def _copy_corpus(folder: Path, months: Sequence[str]) -> None:
+    """Copy the questions about notes of two months that are not long, and these notes.
+
+    Args:
+        folder: For notes and questions.
+        months: In which the notes were written, instead of `SAMPLE_MONTHS`.
+    """
     paths = {path.stem: path for path in (SAMPLE / "notes").rglob("*.md")}
     short = {
         name
         for name, path in paths.items()
-        if MONTHS[0][:7] <= name[:7] <= MONTHS[-1][:7]
-        and len(path.read_text("utf-8")) <= LONGEST_NOTE
+        if name[:7] in SAMPLE_MONTHS and len(path.read_text("utf-8")) <= LONGEST_NOTE
     }
     entries = json.loads((SAMPLE / "golden.json").read_text("utf-8"))["entries"]
     entries = [entry for entry in entries if short.issuperset(entry["relevantNotes"])]
     for name in {name for entry in entries for name in entry["relevantNotes"]}:
         target = folder / "notes" / f"{name}.md"
         target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(paths[name], target)
+        month = months[SAMPLE_MONTHS.index(name[:7])]
+        text = paths[name].read_text("utf-8")
+        written = re.sub(r"^created_at: .*", f"created_at: {month}", text, flags=re.MULTILINE)
+        target.write_text(written, "utf-8")
     (folder / "golden.json").write_text(json.dumps({"entries": entries}), "utf-8")

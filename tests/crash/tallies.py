@@ -40,11 +40,12 @@ class KillLog:
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
         self.kills = [Kill(**json.loads(line)) for line in lines]
 
-    def add(self, kill: Kill) -> None:
-        """Store one."""
+    def add(self, kills: Sequence[Kill]) -> None:
+        """Store those that were compared together, all at once."""
+        lines = [json.dumps(asdict(kill), ensure_ascii=False) + "\n" for kill in kills]
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(kill), ensure_ascii=False) + "\n")
-        self.kills.append(kill)
+            file.write("".join(lines))
+        self.kills.extend(kills)
 
     def count(self, kind: str) -> int:
         """Count the kills of a kind."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_resources.core.rules import rules
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span, is_blank
 
@@ -110,6 +111,12 @@ def test_a_text_of_one_megabyte_is_segmented() -> None:
 
 def test_a_long_paragraph_of_quotation_marks_is_cut_in_time() -> None:
     assert len(sentences("`x` dos. " * 60_000)) == 60_000
+
+
+def test_abbreviations_are_words() -> None:
+    """They are compared with the whole word before a full stop."""
+    words = rules().sentences
+    assert all(part == "[a-z]" or part.isalpha() for part in (*words.opening, *words.closing))
 
 
 @pytest.mark.parametrize("run", [".", "…?!", ".)", "¿", "(", '"', "«[“"])
