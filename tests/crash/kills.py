@@ -79,7 +79,8 @@ class _Killing:
         product.save(DAGSTER_DATABASE, _DAGSTER_DONE)
         while len(self._log.kills) < kills:
             kind = by_name[self._log.next_kind(list(by_name))]
-            series = self._series(kind, min(SERIES, kills - len(self._log.kills)))
+            most = min(SERIES, -(-kills // len(by_name)), kills - len(self._log.kills))
+            series = self._series(kind, most)
             before = len(self._log.kills)
             self._log.add(series)
             for number, kill in enumerate(series, before + 1):
