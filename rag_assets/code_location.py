@@ -18,6 +18,10 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
+from rag_assets.evaluation.requested import (
+    build_requested_evaluations_sensor,
+    requested_evaluations_job,
+)
 from rag_assets.graph.assets import build_graph_asset
 from rag_assets.graph.checks import build_completeness_check, graph_shape, statement_precision
 from rag_assets.indexing.assets import build_chunks_asset
@@ -99,6 +103,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             purge_expired_job,
             archive_evaluations_job,
             compare_job,
+            requested_evaluations_job,
             rollback_immediate_job,
             rollback_partial_job,
             rollback_promotion_job,
@@ -116,6 +121,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             build_new_notes_sensor(settings),
             build_new_documents_sensor(settings),
             build_uploaded_documents_sensor(settings),
+            build_requested_evaluations_sensor(settings),
             failed_runs,
             dead_runs,
             build_stop_backfills_sensor(settings),

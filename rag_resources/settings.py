@@ -104,6 +104,11 @@ OptionalRate = Annotated[
 ]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+# With a public key; with a shared secret anybody who checks tokens could make them.
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
+Algorithms = Annotated[
+    tuple[Algorithm, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)
+]
 
 
 class Settings(BaseSettings):
@@ -180,6 +185,12 @@ class Settings(BaseSettings):
         api_queue: Questions that may wait for that in each; further ones are refused.
         api_max_body_kb: Longest body of a request.
         api_rate_limit: Requests of each key, as `600/minute`; None sets no limit.
+        jwt_jwks_url: Where a login service publishes the keys of its tokens; None takes no tokens.
+        jwt_issuer: Who must have issued a token.
+        jwt_audience: Whom it must be meant for.
+        jwt_algorithms: How it may be signed.
+        jwt_tenant_claim: The claim that names the tenant.
+        jwt_role_claim: The claim that names the role, or a list of roles.
         api_tenants: Tenants that each process has open at once.
         query_topk_default: Passages of `/api/v1/query`, if a request does not say.
         query_topk_max: Most passages of it.
@@ -251,6 +262,12 @@ class Settings(BaseSettings):
     api_queue: int = Field(32, ge=0, le=10_000)
     api_max_body_kb: int = Field(1_024, ge=1, le=1_048_576)
     api_rate_limit: OptionalRate = None
+    jwt_jwks_url: OptionalText = None
+    jwt_issuer: OptionalText = None
+    jwt_audience: OptionalText = None
+    jwt_algorithms: Algorithms = ("RS256", "ES256", "EdDSA")
+    jwt_tenant_claim: str = Field("tenant", min_length=1, max_length=200)
+    jwt_role_claim: str = Field("role", min_length=1, max_length=200)
     api_tenants: int = Field(16, ge=1, le=1_000)
     query_topk_default: int = Field(5, ge=1, le=50)
     query_topk_max: int = Field(50, ge=1, le=50)
@@ -261,6 +278,12 @@ class Settings(BaseSettings):
     def _query_sizes(self) -> "Settings":
         if self.query_topk_default > self.query_topk_max:
             raise ValueError(Message.SETTINGS_QUERY_TOPK)
+        return self
+
+    @model_validator(mode="after")
+    def _whole_tokens(self) -> "Settings":
+        if self.jwt_jwks_url and not (self.jwt_issuer and self.jwt_audience):
+            raise ValueError(Message.SETTINGS_JWT)
         return self
 
     @field_validator("notes_source_name", "documents_source_name")

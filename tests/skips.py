@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "test_two_tenants_side_by_side_see_their_own_notes": NO_BROWSER,
     "test_filters_restrict_the_next_question": NO_BROWSER,
     "test_what_was_left_out_is_said_in_the_readers_language": NO_BROWSER,
+    "test_thumbs_are_stored": NO_BROWSER,
     "test_an_answer_becomes_a_golden_question_for_those_who_may": NO_BROWSER,
     "test_nothing_that_notes_or_file_names_say_is_run": NO_BROWSER,
     "test_the_page_fits_and_can_be_read": NO_BROWSER,

@@ -20,8 +20,10 @@ from rag_resources.api.routes import (
     chat,
     documents,
     evaluations,
+    feedback,
     golden,
     health,
+    mcp,
     notes,
     page,
     retrieve,
@@ -72,9 +74,11 @@ def build_app(settings: Settings) -> FastAPI:
         app.state.door = Door(settings, tenants.own.application)
         app.state.uploading = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
         app.state.warm = Event()
+        app.state.mcp = mcp.build_sessions(settings)
         _start_warming(tenants.own.application, app.state.warm)
         try:
-            yield
+            async with app.state.mcp.run():
+                yield
         finally:
             await anyio.to_thread.run_sync(admission.close)
             await anyio.to_thread.run_sync(tenants.close)
@@ -89,7 +93,19 @@ def build_app(settings: Settings) -> FastAPI:
             status: {"description": words, **_PROBLEM} for status, words in _STATUSES.items()
         },
     )
-    for module in (retrieve, answers, chat, notes, documents, golden, evaluations, health, page):
+    for module in (
+        retrieve,
+        answers,
+        feedback,
+        chat,
+        notes,
+        documents,
+        golden,
+        evaluations,
+        health,
+        page,
+        mcp,
+    ):
         app.include_router(module.router)
     problems.add_handlers(app)
     upload_kb = settings.extraction.file_mb * 1024 + FORM_KB

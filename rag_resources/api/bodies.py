@@ -64,6 +64,21 @@ class QueryRequest(Body):
     similarity_threshold: Annotated[float, Field(ge=0, le=1, strict=True)] | None = None
 
 
+class FeedbackBody(Body):
+    """A thumb up or down for an answer, or for one of its citations, by its number."""
+
+    answer_id: UUID
+    verdict: Literal["up", "down"]
+    citation: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = None
+    comment: str = ""
+
+
+class EvaluationBody(Body):
+    """What to measure: a configuration by its name; by default the one that serves."""
+
+    configuration: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
 class ChatMessage(BaseModel):
     """A message of a conversation in OpenAI's form."""
 
@@ -250,3 +265,27 @@ class Who(Written):
     role: Literal["owner", "writer", "reader"]
     scoped: bool
     key_id: str | None
+
+
+class FeedbackRow(Written):
+    """What is stored of a thumb."""
+
+    answer_id: UUID
+    citation: int | None
+    verdict: Literal["up", "down"]
+    comment: str | None
+
+
+class RequestedEvaluation(Written):
+    """An evaluation that was asked for; `evaluation` once it is done."""
+
+    id: UUID
+    configuration: str
+    state: Literal["queued", "running", "done", "failed"]
+    requested_at: str
+    started_at: str | None
+    finished_at: str | None
+    attempts: int
+    evaluation_id: UUID | None
+    error: str | None
+    evaluation: EvaluationRow | None = None

@@ -18,6 +18,7 @@ from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from rag_resources.api.problems import ProblemError, later
+from rag_resources.api.tokens import Tokens, is_token
 from rag_resources.application import Application
 from rag_resources.application.keys import KEY_CACHE_S
 from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
@@ -81,6 +82,7 @@ class Door:
         self._last_open: TTLCache[str, bool] = TTLCache(1, _OUTAGE_S)
         self._lock = Lock()
         self._limiter = _limiter(settings)
+        self._tokens = Tokens(settings) if settings.jwt_jwks_url else None
         self._limit: RateLimitItem | None = (
             parse(settings.api_rate_limit) if settings.api_rate_limit else None
         )
@@ -103,6 +105,11 @@ class Door:
         return caller
 
     def _checked(self, given: str) -> Caller:
+        if self._tokens is not None and is_token(given):
+            bearer = self._tokens.bearer(given)
+            if bearer is None:
+                raise _unauthorized(Message.API_KEY_INVALID)
+            return Caller(bearer.tenant, bearer.role, f"jwt-{bearer.subject}")
         presented = parse_key(given)
         stored = self._stored(presented.key_id) if presented else None
         if presented is None or stored is None:
@@ -131,6 +138,8 @@ class Door:
         The name that it was sent to is checked too, or any web page could reach the API by a name
         of its own that leads here.
         """
+        if self._tokens is not None:
+            return False
         host = request.client.host if request.client else ""
         if not (is_loopback(host) and is_loopback(request.url.hostname or "")):
             return False

@@ -23,6 +23,7 @@ from rag_resources.store.embeddings import count_notes_to_embed
 from rag_resources.store.models import ModelContents, register_model
 from rag_resources.store.notes import count_notes, external_ids
 from rag_resources.store.progress import index_is_current
+from rag_resources.store.queues import count_pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,11 @@ class Indexing:
             InvalidParameterError: No model ever had this name.
         """
         return contents_of(self.database, model)
+
+    def pending(self) -> dict[str, int]:
+        """Return how many notes wait for vectors, by model; models without any are left out."""
+        with self.database.transaction() as connection:
+            return count_pending(connection)
 
     def retire(self, model: str) -> ModelContents:
         """Drop all vectors of a model, and return what was dropped.

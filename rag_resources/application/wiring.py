@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.answer_log import AnswerLog
     from rag_resources.application.answers import Answers
     from rag_resources.application.documents import Documents
+    from rag_resources.application.evaluation_requests import EvaluationRequests
     from rag_resources.application.evaluations import Evaluations
     from rag_resources.application.golden import Golden
     from rag_resources.application.graph import Graph
@@ -149,6 +150,13 @@ class Application:
             measuring_pipeline=lambda: self.measuring_pipeline,
             judging=self.judging,
         )
+
+    @property
+    def evaluation_requests(self) -> "EvaluationRequests":
+        """The evaluations that were asked for over HTTP."""
+        from rag_resources.application.evaluation_requests import EvaluationRequests
+
+        return EvaluationRequests(self.database, self.settings)
 
     @property
     def keys(self) -> "Keys":
@@ -364,6 +372,10 @@ class Application:
             self.retrieval_log.close()
         if "answer_writer" in vars(self):
             self.answer_writer.close()
+
+    def serving_name(self) -> str:
+        """Return the name of the configuration that serves, promoted or not."""
+        return self.serving.read(self.configuration(DEFAULT_CONFIGURATION)).name
 
     def _named(self, configuration: str) -> "_Chosen":
         config = self.configuration(configuration).retrieval

@@ -187,6 +187,7 @@ class Message:
     NOTICE_DEPTH: Template
 
     # settings.toml
+    SETTINGS_JWT: Template
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
     SETTINGS_MONTH_RANGE: Template
@@ -436,6 +437,9 @@ class Message:
     READER_PART_NAME: Template
 
     # evaluation.toml
+    EVALUATION_GIVEN_UP: Template
+    REQUESTED_EVALUATIONS_NONE: Template
+    REQUESTED_EVALUATIONS_RUNNING: Template
     PERCENTILE: Template
     GATE_COUNTS: Template
     HELP_JUDGE: Template
@@ -457,6 +461,7 @@ class Message:
     POWER_DIFFERENCE: Template
 
     # dagster.toml
+    JOB_REQUESTED_EVALUATIONS: Template
     ASSET_NOTES: Template
     ASSET_NOTE_EMBEDDINGS: Template
     ASSET_CHUNKS: Template
@@ -1227,6 +1232,8 @@ class Message:
     CATEGORY_MULTI_PART: Template
 
     # api.toml
+    MCP_INSTRUCTIONS: Template
+    MCP_TOOL_UNKNOWN: Template
     API_TITLE: Template
     API_INTERNAL: Template
     API_NOT_FOUND: Template

@@ -219,6 +219,12 @@ class Breakers:
                 self._made[name] = self._make(name)
             return self._made[name]
 
+    def states(self) -> dict[str, BreakerState]:
+        """Return what each breaker does with the next call, by name."""
+        with self._lock:
+            made = dict(self._made)
+        return {name: breaker.state for name, breaker in made.items()}
+
     def close(self) -> None:
         """Forget all failures, so that every dependency is tried again."""
         with self._lock:

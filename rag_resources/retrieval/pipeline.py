@@ -36,7 +36,7 @@ from rag_resources.languages.prompts import prompts_version
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.protocols import Embedder, LanguageModel, Reranker
 from rag_resources.providers.registry import EMBEDDED_MODELS
-from rag_resources.resilience.breakers import Breakers, CircuitBreaker
+from rag_resources.resilience.breakers import Breakers, BreakerState, CircuitBreaker
 from rag_resources.resilience.deadlines import call_within, deadline_scope
 from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
@@ -227,6 +227,10 @@ class RetrievalPipeline:
                     embedder.embed_queries([""])
             except (ProviderError, DeadlineExceededError) as error:
                 _log.warning("model_not_ready", model=model, error=error.message)
+
+    def breaker_states(self) -> dict[str, BreakerState]:
+        """Return the state of each dependency's circuit breaker, by its name."""
+        return self._breakers.states()
 
     def close_breakers(self) -> None:
         """Let the next retrieval try every dependency, however often it has failed."""

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection
-from rag_resources.database.queries import statement
+from rag_resources.database.queries import queries, statement
 
 
 class NoteQueue(StrEnum):
@@ -59,6 +59,11 @@ def count_queued(
         _months(model, window) | {"skipped": list(skipped)},
     )
     return int(row.notes)
+
+
+def count_pending(connection: Connection) -> dict[str, int]:
+    """Return how many notes wait for vectors, by model."""
+    return {row.model: row.notes for row in queries().count_pending_notes(connection)}
 
 
 def is_empty(connection: Connection, model: str, window: TimeWindow, *, queue: NoteQueue) -> bool:

@@ -31,3 +31,9 @@ SELECT
         SELECT FROM {queue} AS p INNER JOIN notes AS n ON n.id = p.note_id
         WHERE p.model = :model AND n.created_at >= :month_start AND n.created_at < :month_end
     ) AS is_empty;
+
+-- name: count_pending_notes
+-- How many notes wait for vectors, by model.
+-- returns: model text, notes bigint
+-- index:   pending_embeddings_pkey
+SELECT p.model, count(*) AS notes FROM pending_embeddings AS p GROUP BY p.model ORDER BY p.model;

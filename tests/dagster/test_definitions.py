@@ -156,6 +156,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         "ask",
         "archive_evaluations",
         "compare",
+        "requested_evaluations",
         "purge_expired",
         "rollback_immediate",
         "rollback_partial",

@@ -285,6 +285,52 @@ def test_evaluations_are_listed_and_an_unknown_one_is_not_there(api: ApiServer) 
     problem(api.client.get("/v1/evaluations?limit=0"), HTTPStatus.BAD_REQUEST)
 
 
+def unknown_metrics(numbers: str) -> set[str]:
+    """The metrics of the dashboard and of the alerts that are not among the numbers."""
+    folder = ROOT / "deploy" / "monitoring"
+    named = {
+        name
+        for path in folder.iterdir()
+        for name in re.findall(r"\brag_[a-z0-9_]+", path.read_text("utf-8"))
+    }
+    assert len(named) > 12
+    families = dict(re.findall(r"^# TYPE (\w+) (\w+)$", numbers, re.MULTILINE))
+    known = families.keys() | {
+        f"{name}_bucket" for name, kind in families.items() if kind == "histogram"
+    }
+    return named - known
+
+
+@pytest.mark.parametrize("path", ["/v1/evaluations", "/api/retrieve/evaluate"])
+def test_an_evaluation_is_asked_for_and_waits_for_a_run(api: ApiServer, path: str) -> None:
+    asked = api.client.post(path, json={"configuration": "fulltext"})
+    assert asked.status_code == HTTPStatus.ACCEPTED
+    again = api.client.post(path, json={"configuration": "fulltext"}).json()
+    assert again["id"] == asked.json()["id"]
+    found = api.client.get(asked.headers["location"]).json()
+    assert (found["state"], found["evaluation"]) == ("queued", None)
+    serving = api.client.post(path, json={}).json()
+    assert serving["configuration"] != "fulltext"
+    details = problem(api.client.post(path, json={"configuration": "x"}), HTTPStatus.BAD_REQUEST)
+    assert "hybrid_use" in details["detail"]
+
+
+def test_readers_judge_answers_and_citations(api: ApiServer) -> None:
+    answer = api.client.post("/v1/answers", json=SEARCH).json()
+    one = {"answerId": answer["answerId"], "verdict": "down"}
+    given = api.client.post("/v1/feedback", json=one | {"citation": 1, "comment": "de otro"})
+    assert given.json() == one | {"citation": 1, "comment": "de otro"}
+    assert (
+        api.client.post("/v1/feedback", json=one | {"verdict": "up"}).status_code == HTTPStatus.OK
+    )
+    problem(
+        api.client.post("/v1/feedback", json=one | {"answerId": str(uuid4())}), HTTPStatus.NOT_FOUND
+    )
+    for wrong in ({"verdict": "maybe"}, {"citation": 99}, {"comment": "x" * 100_000}):
+        refused = api.client.post("/v1/feedback", json=one | wrong)
+        assert refused.status_code in {400, 413}, refused.text
+
+
 def test_health_numbers_and_documentation(api: ApiServer) -> None:
     assert api.client.get("/healthz").json() == {"status": "ok"}
     api.client.post("/v1/retrieve", json=SEARCH)
@@ -293,6 +339,7 @@ def test_health_numbers_and_documentation(api: ApiServer) -> None:
     assert 'rag_stage_seconds_bucket{le="0.01",stage="search"}' in numbers
     schema = api.client.get("/openapi.json").json()
     assert "422" not in json.dumps(schema)
+    assert unknown_metrics(numbers) == set()
     page = api.client.get("/docs").text
     assert "/v1/retrieve" in page
     assert "//cdn" not in page
@@ -330,7 +377,7 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
         cwd=api.log.parent,
     )
     assert done.returncode == 0, done.stdout[-5_000:]
-    assert "Tested: 35" in done.stdout
+    assert "Tested: 38" in done.stdout
 
 
 def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> None:

@@ -322,6 +322,22 @@ def test_what_was_left_out_is_said_in_the_readers_language(
         assert words["LEFT_OUT_VECTORS"] in told
 
 
+def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str]) -> None:
+    """On the answer and on a citation; the second thought replaces the first."""
+    with visit(browser, api, keys["reader"]) as page:
+        turn = ask(page, "¿Taller, opinión?")
+        whole, source = turn.locator(".actions .thumbs"), turn.locator(".sources .thumbs").first
+        for thumb in (whole.locator(".down"), whole.locator(".up"), source.locator(".down")):
+            with page.expect_response("**/v1/feedback") as sent:
+                thumb.click()
+            assert sent.value.ok
+            expect(thumb).to_have_attribute("aria-pressed", "true")
+        expect(whole.locator(".down")).to_have_attribute("aria-pressed", "false")
+        expect(page.locator("#status")).to_have_text(ES["PAGE_THANKS"])
+        kept = sent.value.json()
+        assert (kept["citation"], kept["verdict"]) == (1, "down")
+
+
 def test_an_answer_becomes_a_golden_question_for_those_who_may(
     browser: Browser, api: ApiServer, keys: dict[str, str]
 ) -> None:

@@ -6,6 +6,7 @@ import { byId, t } from "./words.js";
 /** What the present key allows: `tenant`, `role`, `scoped`; null until the server said it. */
 export let me = null;
 
+export const mayJudge = () => me !== null && !me.scoped;
 export const mayWrite = () => me !== null && !me.scoped && me.role !== "reader";
 
 const ROLES = { owner: "PAGE_ROLE_OWNER", writer: "PAGE_ROLE_WRITER", reader: "PAGE_ROLE_READER" };

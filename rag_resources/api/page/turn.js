@@ -2,7 +2,7 @@
 
 import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
-import { mayWrite, openKey } from "./key.js";
+import { mayJudge, mayWrite, openKey } from "./key.js";
 import { openSource } from "./source.js";
 import { announce, byId, day, language, make, placeInWords, seconds, t } from "./words.js";
 
@@ -97,7 +97,7 @@ export class Turn {
         "li",
         {},
         make("div", { className: "cited" }, this.opening(citation, "title", t("PAGE_SOURCE", { number: place + 1, title }), title), make("span", { className: "where" }, where)),
-        answerId ? this.thumbs(answerId, place + 1) : null,
+        answerId && mayJudge() ? this.thumbs(answerId, place + 1) : null,
       );
     });
     this.below.append(make("h3", {}, t("ANSWER_SOURCES")), make("ol", { className: "sources" }, ...items));
@@ -129,7 +129,7 @@ export class Turn {
 
   actions(answer) {
     const row = make("div", { className: "actions" });
-    if (answer.answerId) row.append(this.thumbs(answer.answerId));
+    if (answer.answerId && mayJudge()) row.append(this.thumbs(answer.answerId));
     if (answer.found && mayWrite()) {
       const button = make("button", { type: "button", className: "plain golden" }, t("PAGE_GOLDEN"));
       button.addEventListener("click", () =>

@@ -1,4 +1,4 @@
-"""`/v1/evaluations`: finished evaluations, with their metrics."""
+"""`/v1/evaluations`: finished evaluations with their metrics, and asking for further ones."""
 
 from dataclasses import asdict
 from http import HTTPStatus
@@ -10,11 +10,17 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 from pydantic.alias_generators import to_camel
 
-from rag_resources.api.bodies import EvaluationRow, Evaluations
-from rag_resources.api.identity import Reader
+from rag_resources.api.bodies import (
+    EvaluationBody,
+    EvaluationRow,
+    Evaluations,
+    RequestedEvaluation,
+)
+from rag_resources.api.identity import Reader, Writer
 from rag_resources.api.problems import ProblemError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
+from rag_resources.store.evaluation_requests import EvaluationRequest
 
 router = APIRouter(tags=["evaluations"])
 
@@ -33,15 +39,43 @@ def list_evaluations(
     return JSONResponse({"evaluations": [_as_json(each) for each in found]})
 
 
-@router.get("/v1/evaluations/{evaluation_id:uuid}", response_model=EvaluationRow)
+@router.get(
+    "/v1/evaluations/{evaluation_id:uuid}", response_model=EvaluationRow | RequestedEvaluation
+)
 def show(request: Request, caller: Reader, evaluation_id: UUID) -> JSONResponse:
-    """Show an evaluation."""
+    """Show an evaluation, or one that was asked for and how far it is."""
     with request.app.state.tenants.of(caller.tenant) as app:
         found = app.evaluations.find(evaluation_id)
-    if found is None:
-        message = Message.API_EVALUATION_UNKNOWN.format(evaluation_id=evaluation_id)
-        raise ProblemError(HTTPStatus.NOT_FOUND, message)
-    return JSONResponse(_as_json(found))
+        if found is not None:
+            return JSONResponse(_as_json(found))
+        asked = app.evaluation_requests.find(evaluation_id)
+        if asked is not None:
+            made = app.evaluations.find(asked.evaluation_id) if asked.evaluation_id else None
+            return JSONResponse(_asked_as_json(asked, made))
+    message = Message.API_EVALUATION_UNKNOWN.format(evaluation_id=evaluation_id)
+    raise ProblemError(HTTPStatus.NOT_FOUND, message)
+
+
+@router.post("/v1/evaluations", status_code=HTTPStatus.ACCEPTED, response_model=RequestedEvaluation)
+@router.post(
+    "/api/retrieve/evaluate", status_code=HTTPStatus.ACCEPTED, response_model=RequestedEvaluation
+)
+def ask(request: Request, caller: Writer, body: EvaluationBody) -> JSONResponse:
+    """Ask for an evaluation, which a run of Dagster makes; the same is not asked for twice."""
+    with request.app.state.tenants.of(caller.tenant) as app:
+        name = body.configuration or app.serving_name()
+        if name not in app.configurations:
+            app.configuration(name)  # Refuses it, and names those there are.
+        asked = app.evaluation_requests.ask(name, requested_by=caller.key_id)
+    headers = {"Location": f"/v1/evaluations/{asked.request_id}"}
+    return JSONResponse(_asked_as_json(asked, None), HTTPStatus.ACCEPTED, headers=headers)
+
+
+def _asked_as_json(asked: EvaluationRequest, made: StoredEvaluation | None) -> dict[str, Any]:
+    row = {to_camel(name): value for name, value in asdict(asked).items()}
+    row["evaluation"] = _as_json(made) if made else None
+    encoded: dict[str, Any] = jsonable_encoder({"id": row.pop("requestId"), **row})
+    return encoded
 
 
 def _as_json(stored: StoredEvaluation) -> dict[str, Any]:

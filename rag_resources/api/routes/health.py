@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from rag_resources.api.gauges import read_gauges
 from rag_resources.api.identity import Owner
 from rag_resources.api.metrics import written
 from rag_resources.api.problems import later
@@ -38,8 +39,9 @@ def readyz(request: Request) -> JSONResponse:
 @router.get("/metrics", response_class=Response)
 def metrics(request: Request, caller: Owner) -> Response:
     """Write the numbers of all tenants together, for Prometheus; needs an owner's key."""
-    pool = request.app.state.tenants.own.application.database.statistics()
-    return Response(written(pool), media_type=CONTENT_TYPE_LATEST)
+    own = request.app.state.tenants.own.application
+    counted = written(own.database.statistics()) + read_gauges(own)
+    return Response(counted, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/docs", include_in_schema=False)

@@ -1,0 +1,80 @@
+"""The job and the sensor that work off the evaluations that were asked for over HTTP."""
+
+import hashlib
+from typing import Any
+
+import dagster as dg
+
+from rag_assets.keys import evaluation_key
+from rag_resources.application import open_application
+from rag_resources.core.messages import Message
+from rag_resources.resources import RagResource
+from rag_resources.settings import Settings
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+JOB = "requested_evaluations"
+
+
+@dg.op(description=Message.JOB_REQUESTED_EVALUATIONS)
+def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
+    """Measure every request that is not finished, oldest first, in the name of its tenant.
+
+    What a killed run had begun is begun anew. An evaluation of this tenant shows as a point of its
+    asset; gates read the database.
+    """
+    application = rag.application
+    requests = application.evaluation_requests
+    outcomes = {"done": 0, "failed": 0}
+    for request in requests.waiting():
+        own = application.settings.model_copy(update={"tenant": request.tenant})
+        with open_application(own) as opened:
+            made = requests.work_off(request, opened, run_id=context.run.run_id)
+            found = opened.evaluations.find(made) if made else None
+        outcomes["done" if found else "failed"] += 1
+        if found and request.tenant == application.settings.tenant:
+            metadata: dict[str, Any] = {
+                "evaluation_id": str(made),
+                "hit_rate_at_10": found.hit_rate_at_10,
+                "gate": found.gate,
+            }
+            key = evaluation_key(request.configuration)
+            context.log_event(dg.AssetMaterialization(key, metadata=metadata))
+    context.add_output_metadata(outcomes)
+
+
+@dg.job(name=JOB, description=Message.JOB_REQUESTED_EVALUATIONS)
+def requested_evaluations_job() -> None:
+    """Work off the requested evaluations."""
+    work_off_requests()
+
+
+def build_requested_evaluations_sensor(settings: Settings) -> dg.SensorDefinition:
+    """Build the sensor that has requested evaluations made."""
+
+    @dg.sensor(
+        name="requested_evaluations_sensor",
+        job=requested_evaluations_job,
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=Message.JOB_REQUESTED_EVALUATIONS,
+    )
+    def requested(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        """Start a run for what waits; one at a time, so that each request has one."""
+        with open_application(settings) as application:
+            waiting = application.evaluation_requests.waiting()
+        if not waiting:
+            return dg.SkipReason(Message.REQUESTED_EVALUATIONS_NONE)
+        if context.instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED)):
+            return dg.SkipReason(Message.REQUESTED_EVALUATIONS_RUNNING.format(count=len(waiting)))
+        # A killed run leaves the same requests: its number makes another key of them.
+        before = context.instance.get_runs_count(dg.RunsFilter(job_name=JOB))
+        which = "".join([str(before), *sorted(str(each.request_id) for each in waiting)])
+        return dg.RunRequest(run_key=hashlib.sha256(which.encode()).hexdigest()[:16])
+
+    return requested

@@ -1,0 +1,124 @@
+"""`/mcp`: the notes as tools of agents, by the Model Context Protocol over HTTP.
+
+Every request stands for itself, so that any worker can answer it: there are no sessions.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from mcp.server import Server, ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from pydantic import ValidationError
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from rag_resources.api.agents import AskNotes, GetNote, SearchNotes, ask, get, search
+from rag_resources.api.bodies import Body
+from rag_resources.api.identity import Searcher
+from rag_resources.api.problems import ProblemError, invalid_request, problem_of
+from rag_resources.core.errors import RagError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.packaged import product_version
+from rag_resources.settings import Settings
+
+router = APIRouter(include_in_schema=False)
+
+Answering = Callable[[Request, Any], Awaitable[tuple[str, dict[str, Any]]]]
+TOOLS: dict[str, tuple[type[Body], Answering, str]] = {
+    "search_notes": (SearchNotes, search, "Find the passages of the notes that answer a question."),
+    "ask_notes": (AskNotes, ask, "Answer a question from the notes, each sentence with sources."),
+    "get_note": (GetNote, get, "Read a note, or a range of its characters, by its id."),
+}
+"""What the arguments are, what answers, and what an agent is told of it."""
+
+
+def build_sessions(settings: Settings) -> StreamableHTTPSessionManager:
+    """Build what answers; it runs while the application does."""
+    server: Server[Any] = Server(
+        "brain-sync-rag",
+        version=product_version(),
+        instructions=Message.MCP_INSTRUCTIONS,
+        on_list_tools=_list,
+        on_call_tool=_call,
+    )
+    return StreamableHTTPSessionManager(
+        server,
+        json_response=True,
+        stateless=True,
+        # Keys, and the name that is asked for, are checked by our own door.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=settings.api_max_body_kb * 1024,
+    )
+
+
+@router.api_route("/mcp", methods=["GET", "POST", "DELETE"])
+async def mcp(request: Request, caller: Searcher) -> Response:
+    """Pass a request of the protocol on, in the name of its key."""
+    request.state.caller = caller
+    return _Protocol(request.app.state.mcp)
+
+
+class _Protocol(Response):
+    """An answer that the protocol's own implementation writes."""
+
+    def __init__(self, sessions: StreamableHTTPSessionManager) -> None:
+        super().__init__()
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._sessions.handle_request(scope, receive, send)
+
+
+async def _list(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+    return ListToolsResult(
+        tools=[
+            Tool(
+                name=name,
+                description=description,
+                input_schema=arguments.model_json_schema(by_alias=True),
+                annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            )
+            for name, (arguments, _answer, description) in TOOLS.items()
+        ]
+    )
+
+
+async def _call(
+    context: ServerRequestContext[Any], params: CallToolRequestParams
+) -> CallToolResult:
+    """Call a tool; what goes wrong is told to the agent, which may do better."""
+    if params.name not in TOOLS:
+        known = ", ".join(TOOLS)
+        return _failed(Message.MCP_TOOL_UNKNOWN.format(name=shown(params.name), known=known))
+    arguments, answer, _ = TOOLS[params.name]
+    request = context.request
+    assert isinstance(request, Request)
+    try:
+        text, content = await answer(request, arguments.model_validate(params.arguments or {}))
+    except ValidationError as error:
+        return _told(invalid_request(error.errors()))
+    except RagError as error:
+        return _told(problem_of(error))
+    except ProblemError as problem:
+        return _told(problem)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
+
+
+def _told(problem: ProblemError) -> CallToolResult:
+    return _failed("\n".join([problem.message, *(f"- {each}" for each in problem.details)]))
+
+
+def _failed(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
