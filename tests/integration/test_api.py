@@ -367,10 +367,11 @@ def test_the_schema_says_what_the_api_does(api: ApiServer) -> None:
     that does not exist fits, and is refused.
     """
     options = ("--phases", "fuzzing", "--max-examples", "5", "--seed", "1", "--no-color")
+    busy = ("--suppress-health-check", "too_slow")  # of a machine with other work
     left_out = ("--exclude-checks", "positive_data_acceptance")
     schemathesis = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
-        [schemathesis, "run", f"{api.url}/openapi.json", *options, *left_out],
+        [schemathesis, "run", f"{api.url}/openapi.json", *options, *busy, *left_out],
         capture_output=True,
         text=True,
         check=False,
