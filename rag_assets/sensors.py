@@ -21,7 +21,7 @@ from dagster._core.execution.backfill import (
 from rag_assets.file_changes import SETTLED_NS, change_times, identity
 from rag_assets.indexing.gate import describe_closed
 from rag_assets.jobs import index_job, ingest_job
-from rag_assets.keys import CHUNKS, embeddings_key, holds_vectors, windows_key
+from rag_assets.keys import CHUNKS, NOTES, embeddings_key, holds_vectors, windows_key
 from rag_assets.runs.failures import failure_reason
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.partitions import monthly
@@ -62,7 +62,10 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         if not source.exists():
             return dg.SkipReason(Message.SOURCE_MISSING.format(path=source))
         latest, _, which = (context.cursor or "").partition(" ")
-        seen = int(latest) if which == identity(source) else 0
+        if context.cursor is None:
+            seen = _ingested_since(context.instance, settings)
+        else:
+            seen = int(latest) if which == identity(source) else 0
         # Changes made while the folders are being read may be missed; the next tick gets them.
         now = time.time_ns() - SETTLED_NS
         changed = {path: at for path, at in change_times(source, seen, READERS) if seen < at <= now}
@@ -86,6 +89,21 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[request], cursor=cursor)
 
     return new_notes
+
+
+def _ingested_since(instance: dg.DagsterInstance, settings: Settings) -> int:
+    """Return since when every file is ingested, in nanoseconds; 0 if that is not known.
+
+    That is the start of the last run over all months, such as the main job's: what it has read is
+    not read again only because the daemon is started afterwards.
+    """
+    event = instance.get_latest_materialization_event(NOTES)
+    record = instance.get_run_record_by_id(event.run_id) if event else None
+    if record is None or record.start_time is None:
+        return 0
+    keys, tags = monthly(settings).get_partition_keys(), record.dagster_run.tags
+    span = [tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end")]
+    return int(record.start_time * 1e9) if span == [keys[0], keys[-1]] else 0
 
 
 def _refusal(settings: Settings) -> str:

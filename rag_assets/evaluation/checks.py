@@ -27,7 +27,12 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     """Check that there are questions and that their notes exist; the table ensures the rest."""
     count, broken = len(rag.golden.entries()), rag.golden.broken()
     if not count:
-        return dg.AssetCheckResult(passed=False, description=Message.GOLDEN_EMPTY)
+        # Only a warning: notes can be indexed and searched without questions.
+        return dg.AssetCheckResult(
+            passed=False,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=Message.GOLDEN_EMPTY,
+        )
     examples = "; ".join(f"«{entry.query}»" for entry in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,

@@ -89,6 +89,18 @@ def test_files_are_ingested_once(project: Project, new_notes: NewFiles) -> None:
     assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
 
 
+def test_what_the_main_job_has_read_is_not_read_again(
+    project: Project, new_notes: NewFiles
+) -> None:
+    """When the daemon starts afterwards; a file that came since then is."""
+    let_time_pass(project)
+    keys = monthly(load_settings()).get_partition_keys()
+    assert project.run(NOTES, months=[keys[0], keys[-1]]).success
+    assert new_notes.tick() == Message.SOURCE_UNCHANGED.format(path=project.corpus.notes)
+    write(project, "nueva.md", f"---\ncreated_at: {MONTHS[0]}\n---\nAlgo nuevo.\n")
+    assert new_notes.tick() == [(MONTHS[0], MONTHS[0])]
+
+
 def test_a_new_or_changed_file_asks_for_its_month(project: Project, new_notes: NewFiles) -> None:
     """Its month only, also if it is moved in with an old date; its run ingests it."""
     new_notes.tick()
