@@ -138,10 +138,10 @@ def test_a_question_whose_note_is_gone(indexed: Project) -> None:
 
 
 def test_no_questions_at_all(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty set is not valid, and says how to get one."""
+    """An empty set is not valid, and says how to get one; it only warns."""
     monkeypatch.setenv("GOLDEN_SOURCE", "")
     result = project.run(GOLDEN)
-    assert not result.success
+    assert result.success
     said = evaluation(result, GOLDEN, "golden_valid")
     assert (said.passed, said.description) == (False, Message.GOLDEN_EMPTY)
 
