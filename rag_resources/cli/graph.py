@@ -111,15 +111,18 @@ def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
     """List names that may be one; nothing is changed."""
     with application() as opened:
         found = opened.graph.suggest_aliases(limit=limit)
-    rows = [
-        (item.alias.name, str(item.alias_notes), item.entity.name, str(item.entity_notes))
-        for item in found
-    ]
     if as_json:
         write_json(
             [
-                dict(zip(("alias", "aliasNotes", "entity", "entityNotes"), row, strict=True))
-                for row in rows
+                {
+                    "aliasId": str(item.alias.id),
+                    "alias": item.alias.name,
+                    "aliasNotes": item.alias_notes,
+                    "entityId": str(item.entity.id),
+                    "entity": item.entity.name,
+                    "entityNotes": item.entity_notes,
+                }
+                for item in found
             ]
         )
         return
@@ -129,6 +132,14 @@ def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
         Message.COLUMN_ENTITY,
         Message.COLUMN_NOTES,
     )
+    rows = []
+    for item in found:
+        # A name and a tag of the same words are told apart by their ids alone.
+        alike = item.alias.name.casefold() == item.entity.name.casefold()
+        ends = [
+            f"{end.name} ({end.id})" if alike else end.name for end in (item.alias, item.entity)
+        ]
+        rows.append((ends[0], str(item.alias_notes), ends[1], str(item.entity_notes)))
     console().print(table(columns, rows))
     say(Message.GRAPH_ALIAS_HOW)
 

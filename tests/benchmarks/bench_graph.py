@@ -1,6 +1,6 @@
 """What the causal graph gains on the sample's questions, and what it costs with 100,000 chunks.
 
-    python -m tests.benchmarks.bench_graph quality [--home FOLDER] [--markdown FILE]
+    python -m tests.benchmarks.bench_graph quality [--base NAME] [--home FOLDER] [--markdown FILE]
     python -m tests.benchmarks.bench_graph scale [--home FOLDER] [--markdown FILE]
 
 Quality: only the experiment half of the large golden set is asked, by the tag `hops`. Scale: notes
@@ -21,34 +21,48 @@ from rag_assets import __file__ as _assets
 from rag_resources.cli.output import note
 from rag_resources.configurations import load_configurations
 from rag_resources.core.comparison import QueryMetrics
-from rag_resources.core.configuration import RetrievalConfig, with_overrides
+from rag_resources.core.configuration import RetrievalConfig, Strategy, with_overrides
+from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
-from rag_resources.core.types import NoteRecord
-from rag_resources.core.windows import WindowsConfig
+from rag_resources.core.types import NoteRecord, Vectors
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
+from rag_resources.evaluation.runner import evaluate
+from rag_resources.golden.files import read_golden
 from rag_resources.graph.extractors import RulesExtractor
 from rag_resources.graph.reading import read_notes
+from rag_resources.indexing.chunk import chunk_window
+from rag_resources.indexing.embed import embed_chunks, embed_notes
+from rag_resources.indexing.windows import embed_windows
+from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
-from rag_resources.settings import load_settings
-from rag_resources.store.golden import write_golden
+from rag_resources.providers.cache import MemoryCache
+from rag_resources.providers.cached_embedder import CachedEmbedder
+from rag_resources.providers.protocols import Embedder
+from rag_resources.providers.registry import build_embedder
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.settings import Settings, load_settings
+from rag_resources.store.chunks import refresh_statistics
+from rag_resources.store.golden import list_golden, write_golden
 from rag_resources.store.graph import register_part
+from rag_resources.store.models import register_model
 from rag_resources.store.ranked_lists import Links, ListRequest
 from rag_resources.store.search import SearchScope, search
-from tests.benchmarks.bench_quality import EVERYTHING
-from tests.benchmarks.bench_windows import Bench, questions, sample
+from rag_resources.store.windows import register_windows
+from tests.benchmarks.bench_quality import EVERYTHING, VECTORS
 from tests.benchmarks.homes import running_server
 from tests.benchmarks.quality_tables import Table, markdown, show
 
-BASE = "hybrid_windows"
+SAMPLE = Path(_assets).parent / "sample"
 HALF = "half:experiment"
 SHOWN = {"recall_at_10": "recall@10", "mrr": "MRR@10", "hit_rate_at_10": "Hit_Rate@10"}
 VARIANTS: Mapping[str, Mapping[str, object]] = {
-    **{f"causal, weight {w}": {"weight": w} for w in (0.1, 0.2, 0.4)},
-    "causal, weight 0.2, 1 hop": {"weight": 0.2, "max_depth": 1, "min_relevance": 0.5},
-    **{f"all, weight {w}": {"weight": w, "questions": "all"} for w in (0.05, 0.1, 0.2)},
+    **{f"causal, weight {w}": {"weight": w} for w in (0.1, 0.3)},
+    "causal, weight 0.3, 1 hop": {"weight": 0.3, "max_depth": 1, "min_relevance": 0.5},
+    **{f"all, weight {w}": {"weight": w, "questions": "all"} for w in (0.1, 0.3)},
 }
 
 
@@ -78,27 +92,72 @@ def gain(before: QueryMetrics, after: QueryMetrics, keys: list[UUID], metric: st
     return f"{mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}], p {p_value:.2f}"
 
 
-def quality(home: Path | None) -> list[Table]:
+def quality(home: Path | None, name: str) -> list[Table]:
     """Ask the experiment half with and without the graph."""
     settings = load_settings()
-    base = load_configurations((Path(_assets).parent / "configurations",))[BASE].retrieval
+    base = load_configurations((Path(_assets).parent / "configurations",))[name].retrieval
+    # A strategy of words alone has no graph.
+    only = {key: base.retrievers[key] for key in base.searched}
+    base = base.model_copy(update={"strategy": Strategy.HYBRID, "retrievers": only})
+    base = with_overrides(base, {"fusion": {"method": "scaled"}})
     with running_server(home) as server, ExitStack() as stack:
-        bench = Bench(settings, server)
-        database = bench.open(stack, "graph", sample(settings))
-        bench.cut(database, WindowsConfig())
-        read_all(database)
-        entries = [entry for entry in questions(database) if HALF in entry.tags]
-        with database.transaction() as connection:
-            write_golden(connection, entries, replace=True)
-        measured = {f"`{BASE}`": bench.ask(database, "base", base)}
-        for label, changes in VARIANTS.items():
-            measured[label] = bench.ask(database, label, with_graph(base, changes))
+        server.ensure_database(f"graph_{name}")
+        migrate(server.dsn(f"graph_{name}"))
+        database = stack.enter_context(Database(server.dsn(f"graph_{name}")))
+        vectors: MemoryCache[Vectors] = MemoryCache(VECTORS)
+        embedder = CachedEmbedder(build_embedder(base.model, settings.servers), vectors)
+        entries = _index(database, embedder, base, settings)
+        pipeline = RetrievalPipeline(
+            database,
+            embedder=lambda _: embedder,
+            tenant=settings.tenant,
+            note_model=base.model,
+        )
+        configurations = {f"`{name}`, scaled": base} | {
+            label: with_graph(base, changes) for label, changes in VARIANTS.items()
+        }
+        measured, impaired = {}, 0
+        for label, config in configurations.items():
+            summary = evaluate(database, pipeline, label, config, store=False).summary
+            impaired += summary.failed_queries + summary.degraded_queries
+            measured[label] = {UUID(key): own for key, own in summary.per_query.items()}
+            note(f"{label}: MRR {summary.metrics['mrr']:.3f}")
     groups = {
         title: [entry.golden_id for entry in entries if entry.golden_id and tag in entry.tags]
         for title, tag in (("one note", "hops:single"), ("several notes", "hops:multi"))
     } | {"causal": [e.golden_id for e in entries if e.golden_id and e.category == "causal"]}
-    note(f"failed or in part: {bench.impaired}")
+    note(f"failed or in part: {impaired}")
     return [_table(title, measured, keys) for title, keys in groups.items()]
+
+
+def _index(
+    database: Database, embedder: Embedder, base: RetrievalConfig, settings: Settings
+) -> list[GoldenEntry]:
+    """Index the sample and its graph; return the questions of the experiment half, now stored."""
+    with database.transaction() as connection:
+        register_model(connection, embedder.info, embeds_chunks=True)
+    notes = list(iter_source(SAMPLE / "notes"))
+    ingest(database, notes, tenant=settings.tenant, source="bench")
+    chunk_window(database, EVERYTHING, settings.chunking)
+    if base.uses_vectors:
+        embed_chunks(database, embedder, EVERYTHING)
+        embed_notes(database, embedder, EVERYTHING)
+    if base.searches_windows:
+        config = WindowsConfig()
+        with database.transaction() as connection:
+            register_windows(connection, base.model, windows_hash=windows_hash(config))
+        embed_windows(database, embedder, config, EVERYTHING)
+    note(f"graph made in {read_all(database):.1f} s")
+    found = read_golden(database, SAMPLE / "golden-400.json", tenant=settings.tenant).entries
+    with database.transaction() as connection:
+        refresh_statistics(connection)
+        chosen = [entry for entry in found if HALF in entry.tags]
+        write_golden(connection, chosen, replace=True)
+        entries = list_golden(connection)
+    if base.uses_vectors:
+        # Now, or the first questions would be late.
+        embedder.embed_queries([entry.query for entry in entries])
+    return entries
 
 
 def _table(title: str, measured: Mapping[str, QueryMetrics], keys: list[UUID]) -> Table:
@@ -241,10 +300,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["quality", "scale"])
     parser.add_argument("--home", type=Path)
+    parser.add_argument("--base", default="hybrid_windows", help="a named configuration")
     parser.add_argument("--notes", type=int, default=NOTES)
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    tables = quality(asked.home) if asked.what == "quality" else scale(asked.home, asked.notes)
+    tables = (
+        quality(asked.home, asked.base)
+        if asked.what == "quality"
+        else scale(asked.home, asked.notes)
+    )
     for table in tables:
         show(table)
     if asked.markdown:
