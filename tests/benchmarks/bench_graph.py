@@ -309,10 +309,9 @@ def main() -> None:
         if asked.what == "quality"
         else scale(asked.home, asked.notes)
     )
-    for table in tables:
-        show(table)
+    show(tables)
     if asked.markdown:
-        asked.markdown.write_text("\n\n".join(map(markdown, tables)), "utf-8")
+        asked.markdown.write_text(markdown(tables), "utf-8")
 
 
 if __name__ == "__main__":
