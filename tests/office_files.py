@@ -102,16 +102,26 @@ def paragraph(text: str, style: str = "") -> str:
     return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
-def ods(table: str) -> io.BytesIO:
-    """An OpenDocument spreadsheet with the given content of a table `Hoja`."""
+def ods(table: str, styles: str = "", *, style: str = "") -> io.BytesIO:
+    """An OpenDocument spreadsheet with a table `Hoja` of the given content and style."""
     office = "urn:oasis:names:tc:opendocument:xmlns"
+    names = "".join(
+        f' xmlns:{name}="{office}:{space}:1.0"'
+        for name, space in (
+            ("office", "office"),
+            ("table", "table"),
+            ("text", "text"),
+            ("style", "style"),
+            ("number", "datastyle"),
+        )
+    )
     return archive(
         {
             "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
             "META-INF/manifest.xml": f'<m:manifest xmlns:m="{office}:manifest:1.0"/>',
-            "content.xml": f'<office:document-content xmlns:office="{office}:office:1.0"'
-            f' xmlns:table="{office}:table:1.0" xmlns:text="{office}:text:1.0"><office:body>'
-            f'<office:spreadsheet><table:table table:name="Hoja">{table}</table:table>'
-            "</office:spreadsheet></office:body></office:document-content>",
+            "content.xml": f"<office:document-content{names}>{styles}<office:body>"
+            f'<office:spreadsheet><table:table table:name="Hoja" table:style-name="{style}">'
+            f"{table}</table:table></office:spreadsheet></office:body>"
+            "</office:document-content>",
         }
     )

@@ -45,6 +45,7 @@ _DIGITS = re.compile(r"\d+")
 _ROMAN_AT_EDGE = re.compile(r"^[ivx]+\b|\b[ivx]+$")
 _LAST_NUMBER = re.compile(r"(?:(?<!\d)\d{1,4}|(?<![^\W_])[ivxlc]{1,6})$")
 _LEADER = " .·…_\t"
+_NUMBERING = "# |/·–—-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,9 @@ def _lines(page: Page) -> Iterator[_Line]:
 
 def _shape(text: str) -> str:
     folded = " ".join(text.casefold().split())
-    return _ROMAN_AT_EDGE.sub("#", _DIGITS.sub("#", folded))
+    shape = _ROMAN_AT_EDGE.sub("#", _DIGITS.sub("#", folded))
+    # The number of the page can stand in the same line, or apart.
+    return shape.strip(_NUMBERING) or shape
 
 
 def _cleaned(held: Sequence[_Held], index: int) -> Page | PageFailure:

@@ -114,6 +114,10 @@ def _rounded(value: float, placeholders: str) -> str:
     if abs(number.adjusted()) > _SIGNIFICANT_DIGITS:
         return plain_number(value)
     text = f"{number.quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP):f}"
+    # A code such as 08001 is a number whose format asks for five digits.
+    sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole = placeholders.partition(".")[0].count("0")
+    text = sign + text.zfill(whole + (1 + len(decimals) if decimals else 0))
     for placeholder in reversed(decimals):
         if placeholder == "0" or not text.endswith("0"):
             break

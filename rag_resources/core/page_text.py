@@ -36,16 +36,17 @@ class PageText:
             self._blocks.append(Block(start, end, kind, level))
 
     def add_row(self, kind: BlockKind, cells: Sequence[Cell]) -> None:
-        """Add a row of a table: its cells that are not blank, separated by tabs."""
-        filled = [(" ".join(storable(cell.text).split()), cell.name) for cell in cells]
-        filled = [(text, name) for text, name in filled if text]
-        start, end = self._append("\t".join(text for text, _ in filled), "\n")
+        """Add a row of a table: its cells, separated by tabs, without blank ones at its end."""
+        written = [(" ".join(storable(cell.text).split()), cell.name) for cell in cells]
+        start, end = self._append("\t".join(text for text, _ in written).rstrip(), "\n")
         if end == start:
             return
         runs, position = [], start
-        for text, name in filled:
-            runs.append(Run(position, position + len(text), cells=name))
+        for text, name in written:
+            if text:
+                runs.append(Run(position, position + len(text), cells=name))
             position += len(text) + 1
+        start = runs[0].start
         self._blocks.append(Block(start, end, kind, runs=tuple(runs)))
         self.has_tables = True
 

@@ -243,8 +243,8 @@ def _gap(between: str, kind: BlockKind) -> str:
         return ""
     if kind is BlockKind.CODE:
         return white
-    # Runs of a row that are further apart than two words are cells.
-    return "\t" if kind in _TABLE and white != " " else " "
+    # Runs of a row that are further apart than two words are cells; blank ones can be between.
+    return "\t" * max(1, white.count("\t")) if kind in _TABLE and white != " " else " "
 
 
 def _merged(page: Page) -> list[Span]:

@@ -14,6 +14,7 @@ WIDE_COLUMNS = 40
 """Tables with more columns are cut into blocks of columns; each repeats the first column."""
 HIDDEN = "hidden"
 """The reason why the text of a hidden sheet is removed."""
+_BLANK = Cell("")
 _MAX_HEADER_CHARS = 100
 _NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*(?:[%€$£]|EUR|USD)?$")
 _YEAR_OR_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}$")
@@ -145,7 +146,7 @@ def _add_table(page: PageText, table: list[_NamedRow]) -> None:
         for position, row in enumerate(body):
             is_header = header is not None and position == 0
             kind = BlockKind.TABLE_HEADER if is_header else BlockKind.TABLE_ROW
-            page.add_row(kind, [row[column] for column in block if column in row])
+            page.add_row(kind, [row.get(column, _BLANK) for column in block])
 
 
 def _column_blocks(columns: Sequence[int]) -> Iterator[Sequence[int]]:

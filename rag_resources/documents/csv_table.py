@@ -6,6 +6,7 @@ What becomes of the cells is decided in `core.sheets`. CSV files of notes are re
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -18,6 +19,9 @@ from rag_resources.documents.reader_versions import identity_of
 
 _SAMPLE_CHARS = 64 * 1024
 _DELIMITERS = (",", ";", "\t", "|")
+_SAYS_DELIMITER = re.compile('\ufeff?"?sep=([,;\t|])"?\n', re.IGNORECASE)
+"""The first line by which a file tells Excel its delimiter."""
+
 _MAX_FIELD_CHARS = 10 * 1024**2
 
 
@@ -25,7 +29,7 @@ class CsvReader:
     """Reads delimited text in any encoding: one page, without a sheet's name."""
 
     name = "csv"
-    reader_hash = identity_of(name, 1, "charset-normalizer")
+    reader_hash = identity_of(name, 2, "charset-normalizer")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the only page.
@@ -43,9 +47,11 @@ class CsvReader:
 
 
 def _rows(text: str) -> Iterator[Row]:
-    rows = csv.reader(io.StringIO(text), delimiter=delimiter_of(text))
+    said = _SAYS_DELIMITER.match(text)
+    rows = csv.reader(io.StringIO(text), delimiter=said[1] if said else delimiter_of(text))
     for number, values in enumerate(rows, start=1):
-        yield Row(number, dict(enumerate(values, start=1)))
+        if not said or number > 1:
+            yield Row(number, dict(enumerate(values, start=1)))
 
 
 def delimiter_of(text: str) -> str:

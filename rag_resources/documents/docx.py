@@ -1,6 +1,7 @@
 """Reads Word documents: `mammoth` makes HTML of them, whose blocks `documents.html` finds.
 
-What mammoth leaves out is read here: equations, and the text of page headers and footers.
+What mammoth leaves out is read here: equations, and the text of page headers and footers. Hidden
+text, which it would take for visible, is taken out before.
 """
 
 import io
@@ -22,12 +23,13 @@ from rag_resources.documents.archives import (
     damaged,
     parse_xml,
 )
-from rag_resources.documents.html import content_of
+from rag_resources.documents.html import HIDDEN, content_of
 from rag_resources.documents.reader_versions import identity_of
 
 KIND = "DOCX"
 _EQUATION = "equation"
 RUNNING_HEAD = "running_head"
+_NOT = ("0", "false", "off")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STYLES = """
 p[style-name='Title'] => h1:fresh
@@ -44,11 +46,12 @@ p[style-name='Source Code'] => pre:separator('\\n')
 class DocxReader:
     """Reads a Word document as one page, since its pages are made by whoever shows it.
 
-    Headers and footers are listed as removed. Pictures, macros and external files are not read.
+    Headers, footers and hidden text are listed as removed. Pictures, macros and external files are
+    not read.
     """
 
     name = "docx"
-    reader_hash = identity_of(name, 1, "mammoth", "selectolax")
+    reader_hash = identity_of(name, 2, "mammoth", "selectolax")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the only page.
@@ -61,16 +64,20 @@ class DocxReader:
         file.seek(0)
         with archive_of(file, KIND) as archive:
             check_parts(archive)
-            page = content_of(LexborHTMLParser(_html(archive)), main_only=False)
+            hidden: list[str] = []
+            page = content_of(LexborHTMLParser(_html(archive, hidden)), main_only=False)
+            for text in hidden:
+                page.add_removed(text, HIDDEN)
             for head in dict.fromkeys(_running_heads(archive)):
                 page.add_removed(head, RUNNING_HEAD)
             yield page.page(metadata=_metadata(archive))
 
 
-def _html(archive: zipfile.ZipFile) -> str:
+def _html(archive: zipfile.ZipFile, hidden: list[str]) -> str:
+    """The document as HTML; its hidden text is added to a list instead."""
     try:
         made = mammoth.convert_to_html(
-            _with_equations_as_text(archive),
+            _prepared(archive, hidden),
             style_map=_STYLES,
             convert_image=mammoth.images.img_element(lambda _: {"src": ""}),
             external_file_access=False,
@@ -82,14 +89,17 @@ def _html(archive: zipfile.ZipFile) -> str:
     return str(made.value)
 
 
-def _with_equations_as_text(archive: zipfile.ZipFile) -> io.BytesIO:
-    """The same document with each equation as a run of text."""
+def _prepared(archive: zipfile.ZipFile, hidden: list[str]) -> io.BytesIO:
+    """The same document with each equation as a run of text, and without hidden text."""
     copy = io.BytesIO()
     with zipfile.ZipFile(copy, "w") as made:
         for part in archive.infolist():
             content = archive.read(part)
-            if b"oMath" in content and part.filename.endswith(".xml"):
-                content = _equations_as_text(content)
+            if part.filename.endswith(".xml"):
+                if b"oMath" in content:
+                    content = _equations_as_text(content)
+                if b":vanish" in content:
+                    content = _without_hidden(content, hidden)
             made.writestr(part.filename, content)
     copy.seek(0)
     return copy
@@ -108,6 +118,19 @@ def _equations_as_text(content: bytes) -> bytes:
                 run = _run(word, " ".join(map(_linear, child)))
                 parent[index] = run if parent.tag == f"{word}p" else _around(f"{word}p", run)
             parent[index].tail = child.tail
+    return ElementTree.tostring(root)
+
+
+def _without_hidden(content: bytes, hidden: list[str]) -> bytes:
+    """Take the runs out that Word hides; their text is added to a list."""
+    root = ElementTree.fromstring(content)  # noqa: S314 - `check_parts` refused any DTD
+    word = root.tag[: root.tag.index("}") + 1]
+    for parent in list(root.iter()):
+        for run in parent.findall(f"{word}r"):
+            mark = run.find(f"{word}rPr/{word}vanish")
+            if mark is not None and mark.get(f"{word}val", "true") not in _NOT:
+                hidden.append("".join(each.text or "" for each in run.iter(f"{word}t")))
+                parent.remove(run)
     return ElementTree.tostring(root)
 
 

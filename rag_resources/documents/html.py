@@ -57,6 +57,7 @@ _CONTENT = ("main", "article", "[role=main]")
 _LEAST_SHARE = 0.25
 _LINK_SHARE = 0.8
 _LEAST_LINKS = 4
+_MOST_REACH = 100
 _LISTS = {"ul", "ol", "menu", "dir"}
 _WHITE_SPACE = re.compile(r"[^\S\xa0]+")
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^>]*?(/?)>")
@@ -66,7 +67,7 @@ class HtmlReader:
     """Reads a web page as one page."""
 
     name = "html"
-    reader_hash = identity_of(name, 1, "selectolax", "charset-normalizer")
+    reader_hash = identity_of(name, 2, "selectolax", "charset-normalizer")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the only page.
@@ -118,7 +119,7 @@ def content_of(tree: LexborHTMLParser, *, main_only: bool) -> PageText:
     body = tree.body
     if body is None:
         return PageText()
-    everything = _Walk().walk(body)
+    everything = _Walk(nested_tables=not main_only).walk(body)
     if not main_only:
         return everything
     main = _Walk(_Navigation(body)).walk(body)
@@ -188,12 +189,24 @@ def _is_list_of_links(node: LexborNode) -> bool:
 class _Walk:
     """Walks through an element and collects its blocks, without recursion.
 
+    Args:
+        navigation: What is removed as such.
+        with_hidden: Whether hidden text is collected, too.
+        nested_tables: Whether a table that has another one in a cell can hold data.
+
     Attributes:
         page: What was collected.
     """
 
-    def __init__(self, navigation: _Navigation | None = None, *, with_hidden: bool = False) -> None:
+    def __init__(
+        self,
+        navigation: _Navigation | None = None,
+        *,
+        with_hidden: bool = False,
+        nested_tables: bool = False,
+    ) -> None:
         self.page = PageText()
+        self._nested_tables = nested_tables
         self._navigation = navigation
         self._with_hidden = with_hidden
         self._inside = 0
@@ -250,7 +263,7 @@ class _Walk:
         if tag == "pre":
             self.page.add(BlockKind.CODE, node.text())
             return False
-        if tag == "table" and not is_root and _is_data(node):
+        if tag == "table" and not is_root and _is_data(node, nested=self._nested_tables):
             self._add_table(node)
             return False
         if tag in _LISTS:
@@ -314,7 +327,7 @@ class _Walk:
         caption = table.css_first("caption")
         if caption is not None:
             self.page.add(BlockKind.PARAGRAPH, _plain(caption))
-        rows = [_cells(row) for row in table.css("tr")]
+        rows = _rows(table)
         marked = any(header for _, header in rows)
         for index, (texts, header) in enumerate(rows):
             guessed = not marked and index == 0 and len(rows) > 1 and looks_like_header(texts)
@@ -322,24 +335,68 @@ class _Walk:
             self.page.add_row(kind, [Cell(text) for text in texts])
 
 
-def _is_data(table: LexborNode) -> bool:
+def _is_data(table: LexborNode, *, nested: bool) -> bool:
     """Whether a table holds data; other tables only arrange what is in them."""
-    nested = [each for each in table.css("table") if each.mem_id != table.mem_id]
-    if nested or table.css_first("h1, h2, h3, h4, h5, h6") is not None:
+    if table.css_first("h1, h2, h3, h4, h5, h6") is not None:
         return False
-    return any(len(_cell_nodes(row)) > 1 for row in table.css("tr"))
+    widths = [len(_cell_nodes(row)) for row in _own_rows(table)]
+    if len(table.css("table")) > 1:  # The table itself is among them.
+        return nested and len(widths) > 1 and min(widths) > 1
+    return any(width > 1 for width in widths)
+
+
+def _own_rows(table: LexborNode) -> list[LexborNode]:
+    """The rows of a table without those of tables in its cells."""
+    return [row for row in table.css("tr") if _table_of(row) == table.mem_id]
+
+
+def _table_of(row: LexborNode) -> int | None:
+    parent = row.parent
+    while parent is not None and parent.tag != "table":
+        parent = parent.parent
+    return None if parent is None else parent.mem_id
 
 
 def _cell_nodes(row: LexborNode) -> list[LexborNode]:
     return [each for each in row.iter() if each.tag in ("td", "th")]
 
 
-def _cells(row: LexborNode) -> tuple[list[str], bool]:
-    """The texts of the cells of a row, and whether it is a header."""
-    cells = _cell_nodes(row)
-    in_head = row.parent is not None and row.parent.tag == "thead"
-    is_header = in_head or (bool(cells) and all(cell.tag == "th" for cell in cells))
-    return [_plain(cell) for cell in cells], is_header
+def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
+    """The texts of the cells of each row by columns, and whether it is a header.
+
+    A cell that reaches over several rows is repeated in each, as in a workbook; one that reaches
+    over several columns is followed by blank ones.
+    """
+    rows: list[tuple[list[str], bool]] = []
+    down: dict[int, tuple[int, str]] = {}
+    for row in _own_rows(table):
+        texts: list[str] = []
+
+        def take_from_above(texts: list[str] = texts) -> None:
+            while len(texts) in down:
+                left, text = down.pop(len(texts))
+                if left > 1:
+                    down[len(texts)] = left - 1, text
+                texts.append(text)
+
+        cells = _cell_nodes(row)
+        for cell in cells:
+            take_from_above()
+            text, height = _plain(cell), _reach(cell, "rowspan")
+            if height > 1:
+                down[len(texts)] = height - 1, text
+            texts += [text, *[""] * (_reach(cell, "colspan") - 1)]
+        take_from_above()
+        in_head = row.parent is not None and row.parent.tag == "thead"
+        is_header = in_head or (bool(cells) and all(cell.tag == "th" for cell in cells))
+        rows.append((texts, is_header))
+    return rows
+
+
+def _reach(cell: LexborNode, name: str) -> int:
+    """Over how many rows or columns a cell reaches."""
+    value = cell.attributes.get(name) or ""
+    return min(int(value), _MOST_REACH) if value.isdecimal() and int(value) else 1
 
 
 def _plain(node: LexborNode) -> str:

@@ -4,6 +4,7 @@ A page is read in `documents.pdf_page`. PDFium is not safe for threads: one proc
 at a time.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -27,7 +28,10 @@ from rag_resources.documents.pdf_page import (
 )
 from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
 
-REVISION = 1
+_HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
+"""How PDFium marks a hyphen at the end of a line; the mark differs from version to version."""
+
+REVISION = 2
 """Revision of the code that reads; raise it by 1 when a page is read in another way."""
 
 
@@ -129,4 +133,4 @@ def _raw_text(text_page: Any) -> str:
     buffer = (pdfium_c.c_ushort * (length + 1))()
     pdfium_c.FPDFText_GetText(text_page, 0, length, buffer)
     text = bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")
-    return text.replace("\x02\r\n", "-\n").replace("\x02", "-\n")
+    return _HYPHEN.sub("-\n", text)

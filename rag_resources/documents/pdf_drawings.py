@@ -24,6 +24,9 @@ _THIN = 3.0
 _SHORT = 4.0
 """Points: shorter lines are parts of letters and marks."""
 
+_SMALLEST_DOT, _LARGEST_DOT = 1.2, 7.0
+"""Points."""
+
 _LARGE_IMAGE = 0.005
 """Share of the page; smaller images are bullets and ornaments."""
 
@@ -178,6 +181,9 @@ def _add_path(
     left, top, right, bottom = bounds
     if not (fill.value or stroke.value):
         return
+    if _is_dot(right - left, bottom - top):
+        drawings.areas.append(bounds)
+        return
     if bottom - top <= _THIN or right - left <= _THIN:
         _add_line(drawings, bounds)
         return
@@ -189,6 +195,12 @@ def _add_path(
             edge = frame.rectangle(x0, y0, x1, y1)
             if edge[2] - edge[0] <= 1 or edge[3] - edge[1] <= 1:
                 _add_line(drawings, edge)
+
+
+def _is_dot(width: float, height: float) -> bool:
+    """Whether a path has the form of a disc, ring or square as large as the bullet of a list."""
+    low, high = sorted((width, height))
+    return low >= _SMALLEST_DOT and high <= min(_LARGEST_DOT, 1.3 * low)
 
 
 def _add_line(drawings: Drawings, bounds: Rectangle) -> None:

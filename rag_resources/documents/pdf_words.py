@@ -185,12 +185,11 @@ def _letters_of_words(text_page: Any, page_turns: int) -> Iterator[_Letters]:
     objects: dict[int, _TextObject] = {}
     box = pdfium_c.FS_RECTF()
     by_box = ctypes.byref(box)
-    code_of, object_of = pdfium_c.FPDFText_GetUnicode, pdfium_c.FPDFText_GetTextObject
+    object_of = pdfium_c.FPDFText_GetTextObject
     place = pdfium_c.FPDFText_GetLooseCharBox
     word: _Letters | None = None
     accent = ""
-    for index in range(pdfium_c.FPDFText_CountChars(text_page)):
-        code = code_of(text_page, index)
+    for index, code in _codes(text_page):
         if code in _SPACES:
             if word:
                 yield word
@@ -219,6 +218,20 @@ def _letters_of_words(text_page: Any, page_turns: int) -> Iterator[_Letters]:
             word = None
     if word:
         yield word
+
+
+def _codes(text_page: Any) -> Iterator[tuple[int, int]]:
+    """Return index and code of each character; past U+FFFF PDFium gives two, as UTF-16 has them."""
+    code_of, half = pdfium_c.FPDFText_GetUnicode, 0
+    for index in range(pdfium_c.FPDFText_CountChars(text_page)):
+        code = code_of(text_page, index)
+        if 0xD800 <= code < 0xDC00:
+            half = code
+            continue
+        if half and 0xDC00 <= code < 0xE000:
+            code = 0x10000 + ((half - 0xD800) << 10) + code - 0xDC00
+        half = 0
+        yield index, code
 
 
 def _letter(code: int) -> str:

@@ -1,6 +1,7 @@
-"""Reads workbooks: XLSX by `documents.workbook_xml`; XLS, XLSB and ODS by calamine.
+"""Reads workbooks: XLSX and ODS by their XML; XLS and XLSB by calamine.
 
-calamine gives values without their number formats, which is why XLSX is not left to it.
+calamine gives values without their number formats, which is why the first two are not left to it:
+see `documents.workbook_xml` and `documents.workbook_ods`.
 """
 
 import io
@@ -30,6 +31,7 @@ from rag_resources.core.number_formats import day_text, plain_number
 from rag_resources.core.sheets import Merge, Row, sheet_page, truth
 from rag_resources.documents.archives import archive_of, check_parts, damaged, parse_xml
 from rag_resources.documents.reader_versions import identity_of
+from rag_resources.documents.workbook_ods import is_ods, read_ods
 from rag_resources.documents.workbook_xml import KIND, is_xlsx, read_xlsx
 
 _OLD_KIND = "XLS/XLSB/ODS"
@@ -45,7 +47,7 @@ class WorkbookReader:
     """
 
     name = "workbook"
-    reader_hash = identity_of(name, 1, "python-calamine")
+    reader_hash = identity_of(name, 2, "python-calamine")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the sheets in order.
@@ -60,6 +62,9 @@ class WorkbookReader:
                     return
                 check_parts(archive)
                 _refuse_encrypted(archive)
+                if is_ods(archive):
+                    yield from read_ods(archive)
+                    return
         yield from _read_by_calamine(file)
 
 

@@ -268,6 +268,9 @@ def test_a_csv_lists_urls_with_metadata(tmp_path: Path) -> None:
     (found,) = listed_urls(path)
     assert isinstance(found, WebAddress)
     assert (found.title, found.fields) == ("Plan", {"partido": "verde", "año": 2024})
+    path.write_text("Partido;URL\nverde;https://a.example/2.pdf\n", "utf-8-sig")
+    (other,) = listed_urls(path)
+    assert other == WebAddress("https://a.example/2.pdf", {"Partido": "verde"})
     path.write_text("partido\nverde\n", "utf-8")
     with pytest.raises(InvalidSourceError, match="no tiene la columna «url»"):
         listed_urls(path)
@@ -301,6 +304,25 @@ def test_a_sitemap_of_sitemaps_gives_their_urls_also_compressed(web: WebServer) 
     two = inner.replace(b"</urlset>", b"<url><loc>http://127.0.0.1/2.pdf</loc></url></urlset>")
     web.put("/two.xml", two)
     assert "más de 1 enlaces" in urls_of(linked_urls(web.url("/two.xml"), few))[1]
+
+
+def test_links_start_where_a_redirect_leads(web: WebServer) -> None:
+    web.put("/docs/", b'<a href="1.pdf">uno</a>')
+    web.answers["/docs"] = lambda handler: handler.send(301, b"", Location="/docs/")
+    assert urls_of(linked_urls(web.url("/docs"), CONFIG)) == [web.url("/docs/1.pdf")]
+
+
+def test_what_cannot_be_had_of_a_list_costs_nothing_else(web: WebServer) -> None:
+    web.put("/good.xml", f"<urlset><url><loc>{web.url('/1.pdf')}</loc></url></urlset>".encode())
+    named = "".join(
+        f"<sitemap><loc>{url}</loc></sitemap>"
+        for url in (web.url("/gone.xml"), "http://nowhere.invalid/a.xml", web.url("/good.xml"))
+    )
+    url = web.put("/sitemap.xml", f"<sitemapindex>{named}</sitemapindex>".encode())
+    gone, nowhere, good = urls_of(linked_urls(url, CONFIG))
+    assert "404" in gone
+    assert "nowhere.invalid" in nowhere
+    assert good == web.url("/1.pdf")
 
 
 @pytest.fixture

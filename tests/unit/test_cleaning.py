@@ -49,6 +49,18 @@ def test_heads_and_feet_that_neighbours_repeat_are_removed() -> None:
     assert [len(p.blocks) for p in clean(pages) if isinstance(p, Page)] == [2] * 5
 
 
+def test_a_foot_is_the_same_with_its_page_number_beside_it_or_apart() -> None:
+    pages = [
+        page(1, [*body(1), (800, "Ayuntamiento"), (800, "1/2")]),
+        page(2, [*body(2), (800, "Ayuntamiento 2/2")]),
+    ]
+
+    assert removed(pages) == [
+        {"Ayuntamiento": "running_foot", "1/2": "page_number"},
+        {"Ayuntamiento 2/2": "running_foot"},
+    ]
+
+
 def test_heads_of_chapters_and_of_left_and_right_pages_are_found_without_a_majority() -> None:
     heads = ["Uno", "Uno", "Uno", "Plan", "Dos", "Plan", "Dos", "Plan"]
     pages = [page(n, [(40, head), *body(n)]) for n, head in enumerate(heads, start=1)]

@@ -85,6 +85,21 @@ def test_a_table_that_only_arranges_its_content_is_no_table() -> None:
     assert blocks(page) == [("heading", 2, "A"), ("paragraph", 0, "b"), ("paragraph", 0, "c")]
 
 
+def test_cells_stay_in_their_columns() -> None:
+    page = read_one(
+        HtmlReader(),
+        html(
+            "<table><tr><th rowspan=2>Mes<th colspan=2>2024<th>2025<tr><th>A<th>B<th>C"
+            "<tr><td>Mayo<td>1<td><td>3</table>"
+        ),
+    )
+    assert blocks(page) == [
+        ("table_header", 0, "Mes\t2024\t\t2025"),
+        ("table_header", 0, "Mes\tA\tB\tC"),
+        ("table_row", 0, "Mayo\t1\t\t3"),
+    ]
+
+
 LINKS = "".join(f"<li><a href=/{number}>Enlace {number}</a>" for number in range(4))
 
 
@@ -193,6 +208,26 @@ def test_a_word_document_has_headings_lists_tables_and_equations() -> None:
         ("table_row", 0, "Enero\t30"),
     ]
     assert removed(page) == [("running_head", "Página de Ana")]
+
+
+def test_hidden_text_of_a_word_document_is_removed_and_tables_hold_tables() -> None:
+    def table(*lines: tuple[str, ...]) -> str:
+        made = "".join(
+            f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in line)}</w:tr>" for line in lines
+        )
+        return f"<w:tbl>{made}</w:tbl>"
+
+    inner = table((paragraph("dentro"), paragraph("otra"))) + paragraph("")
+    hidden = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>oculto</w:t></w:r></w:p>"
+    shown = '<w:p><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>visible</w:t></w:r></w:p>'
+    body = hidden + shown + table((paragraph("a"), paragraph("b")), (paragraph("1"), inner))
+    page = read_one(DocxReader(), archive(docx_parts(body)))
+    assert [(kind, text) for kind, _, text in blocks(page)] == [
+        ("paragraph", "visible"),
+        ("table_header", "a\tb"),
+        ("table_row", "1\tdentro otra"),
+    ]
+    assert removed(page) == [("hidden", "oculto")]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ def refusal(reader: WorkbookReader | CsvReader, file: io.BytesIO) -> str | None:
         (1.0, "d/m/yyyy", "1900-01-01"),
         (-1.0, "d/m/yyyy", "-1"),
         (7.0, '"día" 0', "día 7"),
+        (8_001.0, "00000", "08001"),
+        (-5.25, "000.0", "-005,3"),
     ],
 )
 def test_a_number_is_written_as_its_format_shows_it(value: float, code: str, text: str) -> None:
@@ -171,6 +173,93 @@ def test_open_document_spreadsheets_are_read_with_their_values() -> None:
     assert (page.sheet, cells(page)) == ("Hoja", [("A1", "Luz"), ("B1", "30,5")])
 
 
+ODS_STYLES = """<office:automatic-styles>
+<number:currency-style style:name="N1"><number:number number:decimal-places="2"
+ number:min-integer-digits="1" number:grouping="true"/><number:text> </number:text>
+ <number:currency-symbol>€</number:currency-symbol></number:currency-style>
+<number:percentage-style style:name="N2"><number:number number:decimal-places="1"
+ number:min-integer-digits="1"/><number:text>%</number:text></number:percentage-style>
+<number:number-style style:name="N3"><number:number number:decimal-places="0"
+ number:min-integer-digits="5"/></number:number-style>
+<style:style style:name="euros" style:data-style-name="N1"/>
+<style:style style:name="share" style:data-style-name="N2"/>
+<style:style style:name="bold-share" style:parent-style-name="share"/>
+<style:style style:name="code" style:data-style-name="N3"/>
+<style:style style:name="out"><style:table-properties table:display="false"/></style:style>
+</office:automatic-styles>"""
+
+
+def ods_cell(text: str = "", inner: str = "", **attributes: str) -> str:
+    """A cell; the attributes of values are of `office`, all others of `table`."""
+    said = "".join(
+        f' {"office" if "value" in key else "table"}:{key.replace("_", "-")}="{value}"'
+        for key, value in attributes.items()
+    )
+    return f"<table:table-cell{said}>{inner}<text:p>{text}</text:p></table:table-cell>"
+
+
+def test_numbers_of_an_open_document_have_the_formats_of_their_cells_rows_or_columns() -> None:
+    number = {"value_type": "float"}
+    row = "".join(
+        [
+            ods_cell("1.000,50 €", style_name="euros", value="1000.5", **number),
+            ods_cell("12,5%", style_name="bold-share", value="0.125", **number),
+            ods_cell("08001", value="8001", **number),
+            ods_cell("#DIV/0!", value_type="string"),
+            ods_cell(value_type="date", date_value="2024-03-01"),
+            ods_cell(value_type="time", time_value="PT26H30M00S"),
+            ods_cell("VERDADERO", value_type="boolean", boolean_value="true"),
+            ods_cell(
+                "uno<text:s/>dos",
+                "<office:annotation><text:p>nota</text:p></office:annotation>",
+                number_columns_repeated="2",
+            ),
+        ]
+    )
+    columns = (
+        '<table:table-column table:number-columns-repeated="2"/>'
+        '<table:table-column table:default-cell-style-name="code"/>'
+    )
+    merged = ods_cell("Total", number_rows_spanned="2") + ods_cell("5", value="5", **number)
+    table = (
+        f'{columns}<table:table-row table:number-rows-repeated="2">{row}</table:table-row>'
+        '<table:table-row table:number-rows-repeated="1048570"><table:table-cell/>'
+        f"</table:table-row><table:table-row>{merged}</table:table-row>"
+        f"<table:table-row><table:covered-table-cell/>{ods_cell('6')}</table:table-row>"
+    )
+
+    (page,) = WorkbookReader().read(ods(table, ODS_STYLES))
+
+    assert isinstance(page, Page)
+    shown = ["1000,50 €", "12,5 %", "08001", "#DIV/0!", "2024-03-01", "26:30", "VERDADERO"]
+    expected = [*shown, "uno dos", "uno dos"]
+    assert cells(page) == [
+        *((f"{'ABCDEFGHI'[n]}{line}", text) for line in (1, 2) for n, text in enumerate(expected)),
+        *(("A1048573:A1048574", "Total"), ("B1048573", "5")),
+        *(("A1048573:A1048574", "Total"), ("B1048574", "6")),
+    ]
+
+
+def test_a_hidden_sheet_of_an_open_document_is_removed_and_endless_repeats_are_refused() -> None:
+    (page,) = WorkbookReader().read(
+        ods(f"<table:table-row>{ods_cell('a')}</table:table-row>", ODS_STYLES, style="out")
+    )
+    assert isinstance(page, Page)
+    assert [removal.reason for removal in page.removed] == ["hidden"]
+    cell = ods_cell("a", number_columns_repeated="16384")
+    rows_ = f'<table:table-row table:number-rows-repeated="1048576">{cell}</table:table-row>'
+    assert refusal(WorkbookReader(), ods(rows_)) == "DOCUMENT_OUTPUT"
+
+
+def test_a_blank_cell_keeps_those_after_it_in_their_columns() -> None:
+    page = read_one(
+        xlsx_parts(rows({"A1": "a", "B1": "b", "C1": "c"}, {"A2": "=1", "C2": "=3"}, {"B3": "=2"}))
+    )
+    assert page.text == "a\tb\tc\n1\t\t3\n\t2"
+    (section,) = sections_of([page])
+    assert section.text == "a\tb\tc\n1\t\t3\n2"
+
+
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ja"><!ENTITY b "&a;&a;">]>'
 
 
@@ -223,6 +312,12 @@ def test_csv_is_read_whatever_its_delimiter_and_encoding(content: str, encoding:
     assert page.text == "Mes\tAño\tGasto\nEnero\t2024\t1,5"
     assert page.blocks[0].kind is BlockKind.TABLE_HEADER
     assert cells(page)[-1] == ("C2", "1,5")
+
+
+def test_a_first_line_can_name_the_delimiter() -> None:
+    (page,) = CsvReader().read(io.BytesIO(b"sep=;\r\na,b;c\r\nd,e;f\r\n"))
+    assert isinstance(page, Page)
+    assert cells(page) == [("A2", "a,b"), ("B2", "c"), ("A3", "d,e"), ("B3", "f")]
 
 
 def test_bytes_that_are_no_text_are_refused_as_csv() -> None:

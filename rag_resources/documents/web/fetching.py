@@ -25,6 +25,7 @@ MOST_REDIRECTS = 5
 LONGEST_WAIT_S = 60.0
 """Longest wait that a server may ask for with `Retry-After`."""
 FIRST_WAIT_S = 0.5
+_ASKED = "asked_url"
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
 _REDIRECTS = {301, 302, 303, 307, 308}
 
@@ -84,7 +85,7 @@ def requested(
                 "GET",
                 target.url,
                 headers={**headers, "Host": target.host},
-                extensions={"sni_hostname": target.name},
+                extensions={"sni_hostname": target.name, _ASKED: str(at)},
             )
             response = client.send(request, stream=True)
             try:
@@ -106,6 +107,11 @@ def requested(
         kind = Message.URL_TIMEOUT if isinstance(error, httpx.TimeoutException) else Message.URL_CUT
         raise PassingError(kind.format(url=without_credentials(url))) from error
     raise InvalidSourceError(Message.URL_REDIRECTS.format(url=without_credentials(url)))
+
+
+def address_of(response: httpx.Response) -> str:
+    """Return the URL of an answer of `requested`: the last one, after redirects."""
+    return str(response.request.extensions[_ASKED])
 
 
 def wait_before(attempt: int, failure: PassingError) -> float:

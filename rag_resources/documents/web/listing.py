@@ -22,6 +22,7 @@ from rag_resources.documents.web.download import WebAddress
 from rag_resources.documents.web.fetching import (
     MissingError,
     PassingError,
+    address_of,
     open_client,
     requested,
     sleep,
@@ -35,6 +36,7 @@ MOST_LIST_BYTES = 50_000_000
 MOST_SITEMAPS = 500
 """Sitemaps that a sitemap of sitemaps may name."""
 URL_COLUMN = "url"
+_DELIMITERS = (",", ";", "\t")
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
@@ -63,7 +65,10 @@ def listed_urls(path: Path) -> Iterator[WebAddress | RejectedRecord]:
 
 
 def _rows(text: str, name: str) -> Iterator[tuple[int, WebAddress]]:
-    reader = csv.DictReader(io.StringIO(text))
+    head = text.partition("\n")[0]
+    delimiter = next((each for each in _DELIMITERS if URL_COLUMN in _columns(head, each)), ",")
+    reader = csv.DictReader(io.StringIO(text), _columns(head, delimiter), delimiter=delimiter)
+    next(reader, None)
     if URL_COLUMN not in (reader.fieldnames or ()):
         raise InvalidSourceError(Message.URL_LIST_COLUMN.format(path=name, column=URL_COLUMN))
 
@@ -75,6 +80,12 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, WebAddress]]:
                 yield reader.line_num, WebAddress(url, metadata)
 
     return rows()
+
+
+def _columns(head: str, delimiter: str) -> list[str]:
+    """Return the names of the columns; that of the URLs may be written in capitals."""
+    names = next(csv.reader([head], delimiter=delimiter), [])
+    return [URL_COLUMN if each.strip().lower() == URL_COLUMN else each.strip() for each in names]
 
 
 def _once(
@@ -125,21 +136,20 @@ def linked_urls(url: str, config: DownloadConfig) -> Iterator[WebAddress | Rejec
             links = iter(_page_links(body, base, config))
         seen: dict[str, None] = {}
         for link in links:
+            if isinstance(link, RejectedRecord):
+                yield link
+                continue
             if link in seen:
                 continue
             seen[link] = None
             if len(seen) > config.most_links:
                 yield RejectedRecord(url, Message.URL_MANY_LINKS.format(most=config.most_links))
                 return
-            if robots.allows(link):
-                yield WebAddress(link)
-            else:
-                shown_link = without_credentials(link)
-                yield RejectedRecord(link, Message.URL_ROBOTS.format(url=shown_link))
+            yield robots.refusal(link) or WebAddress(link)
 
 
 def _body(client: httpx.Client, url: str, config: DownloadConfig) -> tuple[bytes, str]:
-    """Return what is at a URL, unpacked, and where links of it begin.
+    """Return what is at a URL, unpacked, and where it was found, which its links start from.
 
     Raises:
         InvalidSourceError: It cannot be had.
@@ -147,7 +157,7 @@ def _body(client: httpx.Client, url: str, config: DownloadConfig) -> tuple[bytes
     for attempt in range(1, config.tries + 1):
         try:
             with requested(client, url, config, {}) as response:
-                return _unpacked(_read(response, url, config), url), url
+                return _unpacked(_read(response, url, config), url), address_of(response)
         except PassingError as failure:
             if attempt == config.tries:
                 raise InvalidSourceError(
@@ -199,14 +209,24 @@ def _is_sitemap(body: bytes) -> bool:
 
 def _sitemap_links(
     client: httpx.Client, body: bytes, config: DownloadConfig, robots: "_Robots"
-) -> Iterator[str]:
-    """Yield the links of a sitemap, and of those that it names; entities are never resolved."""
+) -> Iterator[str | RejectedRecord]:
+    """Yield the links of a sitemap, and of those that it names; entities are never resolved.
+
+    A sitemap that cannot be had is told, and the others are read.
+    """
     tree = LexborHTMLParser(body)
     yield from _locations(tree, "url > loc")
     for link in _locations(tree, "sitemap > loc")[:MOST_SITEMAPS]:
-        if robots.allows(link):
+        refused = robots.refusal(link)
+        if refused:
+            yield refused
+            continue
+        try:
             inner, _ = _body(client, link, config)
-            yield from _locations(LexborHTMLParser(inner), "url > loc")
+        except InvalidSourceError as error:
+            yield RejectedRecord(link, error.message)
+            continue
+        yield from _locations(LexborHTMLParser(inner), "url > loc")
 
 
 def _locations(tree: LexborHTMLParser, selector: str) -> list[str]:
@@ -258,6 +278,15 @@ class _Robots:
         if host not in self._rules:
             self._rules[host] = self._read(f"{host}/robots.txt")
         return self._rules[host].can_fetch(user_agent(), url)
+
+    def refusal(self, url: str) -> RejectedRecord | None:
+        """Return why a URL may not be asked, which costs no other; None if it may."""
+        try:
+            if self.allows(url):
+                return None
+        except InvalidSourceError as error:
+            return RejectedRecord(url, error.message)
+        return RejectedRecord(url, Message.URL_ROBOTS.format(url=without_credentials(url)))
 
     def _read(self, url: str) -> RobotFileParser:
         rules = RobotFileParser()
