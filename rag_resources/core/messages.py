@@ -277,6 +277,7 @@ class Message:
     DOCUMENT_NO_READER: Template
     DOCUMENT_LEFT_OUT: Template
     DOCUMENT_LINK_OUT: Template
+    DOCUMENT_NO_TEXT: Template
     DOCUMENT_EMPTY: Template
     DOCUMENT_ENCRYPTED: Template
     DOCUMENT_DAMAGED: Template

@@ -16,6 +16,7 @@ from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import ExtractionError, InvalidParameterError
 from rag_resources.core.extraction_config import ExtractionConfig
 from rag_resources.core.extraction_diff import ExtractionDiff, compare_readings
+from rag_resources.core.messages import Message
 from rag_resources.core.sections import sections_of
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Connection, Database
@@ -120,6 +121,7 @@ def _extract(
         items, failure = _read_into(
             connection, extraction_id, files, document.file_url, document.media_type, config
         )
+        failure = failure or _silence(items)
         diff = _difference(connection, document_id, document.file_sha256, items, config)
         state = _state(items, diff, config)
         finish_extraction(
@@ -166,6 +168,12 @@ def _read_into(
         failure = error.message
     insert_extracted(connection, extraction_id, items[written:])
     return items, failure
+
+
+def _silence(items: Sequence[Page | PageFailure]) -> str:
+    """Return why a document that was read gives nothing, unless its pages say it themselves."""
+    said = any(isinstance(item, PageFailure) or item.text.strip() or item.notices for item in items)
+    return "" if said else Message.DOCUMENT_NO_TEXT
 
 
 def _difference(

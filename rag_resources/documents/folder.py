@@ -17,7 +17,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable, shown
 from rag_resources.core.types import RejectedRecord
 from rag_resources.core.yaml_text import load_yaml, refuse_duplicate_keys
-from rag_resources.documents.media_types import SUFFIXES
+from rag_resources.documents.media_types import SUFFIXES, UNREAD
 from rag_resources.documents.metadata import checked_metadata
 
 SIDECARS = (".yaml", ".yml")
@@ -124,7 +124,7 @@ def _walk(
                 if target not in seen:
                     seen.add(target)
                     stack += _entries(path)[::-1]
-            elif path.suffix.lower() in SUFFIXES:
+            elif path.suffix.lower() in SUFFIXES or path.suffix.lower() in UNREAD:
                 yield _found(path, name, pattern, root)
         except (OSError, RuntimeError):
             yield RejectedRecord(printable(name), Message.RECORD_UNREADABLE)

@@ -26,6 +26,7 @@ MARKDOWN = "text/markdown"
 SUFFIXES: dict[str, str] = {
     ".pdf": PDF,
     ".docx": DOCX,
+    ".docm": DOCX,
     ".xlsx": XLSX,
     ".xlsm": XLSX,
     ".xlsb": XLSB,
@@ -40,7 +41,14 @@ SUFFIXES: dict[str, str] = {
     ".md": MARKDOWN,
     ".markdown": MARKDOWN,
 }
-"""Files with these suffixes are documents; of others nothing is said."""
+"""Files with these suffixes are documents."""
+
+UNREAD = {
+    *(".doc", ".dot", ".dotx", ".rtf", ".odt", ".ott", ".wps", ".pages", ".ppt", ".pptx", ".pps"),
+    *(".ppsx", ".odp", ".key", ".numbers", ".epub", ".mobi", ".djvu", ".xps", ".tif", ".tiff"),
+    *(".eml", ".msg", ".zip", ".rar", ".7z", ".tar", ".gz"),
+}
+"""Suffixes of documents that no reader knows, which is told; of all others nothing is said."""
 
 _TEXTS = (HTML, CSV, TEXT, MARKDOWN)
 _EDGE_BYTES = 65_536
@@ -50,6 +58,10 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_OTHER_STREAMS = tuple(
+    name.encode("utf-16-le") for name in ("WordDocument", "PowerPoint Document", "__properties")
+)
+"""Streams of an OLE file that is no workbook: of Word, PowerPoint or Outlook."""
 _IN_ARCHIVES = {
     b"word/document": DOCX,
     b"xl/workbook.xml": XLSX,
@@ -107,9 +119,10 @@ def _binary(head: bytes, tail: bytes, file: BinaryIO) -> str | None:
     if head.startswith(_ZIP):
         return next((kind for mark, kind in _IN_ARCHIVES.items() if mark in head + tail), None)
     if head.startswith(_OLE):
-        if _ENCRYPTED in head + tail + _directory(head, file):
+        names = head + tail + _directory(head, file)
+        if _ENCRYPTED in names:
             raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
-        return XLS
+        return None if any(name in names for name in _OTHER_STREAMS) else XLS
     # PDF readers accept some bytes before the mark.
     early = head[:_PDF_WITHIN_BYTES]
     return PDF if _PDF in early and not _HTML.match(early) else None

@@ -142,6 +142,8 @@ def _reviews(connection: Connection, document: DocumentSummary) -> list[ToReview
         page = stored.page
         if stored.review:
             continue
+        if page.route is Route.NONE and not page.notices:
+            continue  # It is blank.
         if page.route is Route.NONE:
             found.append(ToReview(document, Concern.NEEDS_OCR, page.number))
         elif not is_searchable(page):

@@ -225,7 +225,9 @@ FROM (
             WHEN EXISTS (
                 SELECT FROM document_pages AS p
                 WHERE
-                    p.document_id = c.id AND p.review IS NULL AND (p.route = 'none' OR p.quality < :min_quality)
+                    p.document_id = c.id AND p.review IS NULL
+                    -- A page without text that shows nothing is blank, and lacks nothing.
+                    AND ((p.route = 'none' AND p.notices <> '{}') OR p.quality < :min_quality)
             ) THEN 'partial'
             ELSE 'completed'
         END AS status
@@ -262,7 +264,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT
         count(*) AS pages, coalesce(sum(x.word_count), 0) AS words,
-        count(*) FILTER (WHERE x.route = 'none' AND x.review IS NULL) AS needs_ocr,
+        count(*) FILTER (WHERE x.route = 'none' AND x.notices <> '{}' AND x.review IS NULL) AS needs_ocr,
         count(*) FILTER (WHERE x.quality < :min_quality AND x.review IS NULL) AS low_quality,
         avg(x.quality) AS quality
     FROM document_pages AS x WHERE x.document_id = d.id

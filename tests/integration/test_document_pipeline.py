@@ -206,23 +206,30 @@ def test_one_bad_file_costs_no_other_and_says_why(stand: Stand) -> None:
     stand.write("malo.txt", TRANSPORT)
     stand.write("malo.txt.yaml", "a: [")
     stand.write("largo.txt", "a\fb\fc\fd")
+    stand.write("acta.doc", b"\xd0\xcf\x11\xe0" + "WordDocument".encode("utf-16-le"))
+    stand.write("blanco.md", " \n")
+    stand.write("foto.jpg", "nada")
     stand.config = ExtractionConfig(pages=3)
     arrived, extracted, applied = stand.run()
     assert {each.location for each in arrived.rejected} == {"enlace.txt", "malo.txt"}
-    assert {title for title, _ in extracted.failures} == {"dañado", "largo"}
-    assert applied.documents == 2
+    assert {title for title, _ in extracted.failures} == {"dañado", "largo", "blanco"}
+    assert applied.documents == 3
     assert {each.title: each.status for each in stand.documents()} == {
         "bueno": "chunking",
         "dañado": "failed",
         "no es": "failed",
         "largo": "chunking",
+        "acta": "failed",
+        "blanco": "chunking",
     }
     (failure,) = stand.details("largo.txt").failures
     assert "más de 3 páginas" in failure.reason
     assert "extensión .pdf" in stand.details("no_es.pdf").failures[0].reason
+    assert "No se sabe leer este fichero (.doc)" in stand.details("acta.doc").failures[0].reason
     assert len(stand.details("largo.txt").pages) == 3
     stand.corpus.index(SMALL)
-    assert stand.find("largo.txt").status == "partial"
+    assert stand.find("largo.txt").status == stand.find("blanco.md").status == "partial"
+    assert "no tiene texto" in stand.details("blanco.md").failures[0].reason
     assert stand.run()[1].documents == 0  # A failure is not tried again for nothing.
 
 
@@ -406,11 +413,13 @@ def test_a_page_without_text_waits_for_a_person(stand: Stand) -> None:
     def picture(canvas: Any) -> None:
         canvas.rect(50, 50, 300, 300, fill=1)
 
-    stand.write("escaneado.pdf", pdf_of(picture).getvalue())
+    blank = "la página en blanco no espera a nadie"
+    stand.write("escaneado.pdf", pdf_of(picture, lambda canvas: None).getvalue())
     stand.run()
     assert stand.find("escaneado.pdf").status == "partial"
+    assert stand.find("escaneado.pdf").needs_ocr == 1, blank
     (review,) = list_reviews(stand.database, tenant="ana")
-    assert (review.concern, review.page) == (Concern.NEEDS_OCR, 1)
+    assert (review.concern, review.page) == (Concern.NEEDS_OCR, 1), blank
     review_document(
         stand.database, review.document.document_id, Decision.DROP, tenant="ana", page=1
     )
