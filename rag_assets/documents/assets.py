@@ -1,5 +1,7 @@
 """Documents from their source, and their pages. Their sections become `notes`."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from rag_assets.keys import DOCUMENTS, OWNERS
@@ -13,6 +15,7 @@ from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
+from rag_resources.store.document_list import MonthDocument
 
 LISTED = 50
 
@@ -84,6 +87,9 @@ def build_document_pages_asset(settings: Settings) -> dg.AssetsDefinition:
                     "failed_documents": len(report.failures),
                     "held": len(report.held),
                     "problems": dg.MetadataValue.md(_problems(report)),
+                    "by_document": dg.MetadataValue.md(
+                        _by_document(rag.documents.month(window, limit=LISTED))
+                    ),
                 },
                 {"pages": report.pages},
             )
@@ -126,3 +132,9 @@ def _problems(report: ExtractReport) -> str:
         ),
     ]
     return markdown_table(Message.TABLE_DOCUMENT_PROBLEMS, rows[:LISTED]) if rows else ""
+
+
+def _by_document(documents: Sequence[MonthDocument]) -> str:
+    """Return a table of how far each document is."""
+    rows = [(each.address, each.status, each.pages, each.reason) for each in documents]
+    return markdown_table(Message.TABLE_DOCUMENTS_OF_MONTH, rows)

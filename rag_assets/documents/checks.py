@@ -1,11 +1,14 @@
 """Checks of documents: what new readings lose, what could not be read, what is still there."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from rag_assets.keys import CHUNKS, DOCUMENT_PAGES
 from rag_assets.runs.partitions import run_window
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
+from rag_resources.store.document_list import status_word
 
 EXAMPLES = 10
 MOST_ERRORS = 0.01
@@ -68,9 +71,13 @@ def document_errors(
                 for what, count in zip(("documents", "pages"), counts, strict=True)
             },
         },
-        description=Message.DOCUMENT_ERRORS.format(**shares)
-        + (Message.DOCUMENT_ERROR_STAGES.format(stages=", ".join(stages)) if stages else ""),
+        description=Message.DOCUMENT_ERRORS.format(**shares) + _named(stages),
     )
+
+
+def _named(stages: Sequence[str]) -> str:
+    words = ", ".join(map(status_word, stages))
+    return Message.DOCUMENT_ERROR_STAGES.format(stages=words) if stages else ""
 
 
 @dg.asset_check(asset=CHUNKS, description=Message.CHECK_CITATIONS)

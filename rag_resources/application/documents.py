@@ -13,11 +13,17 @@ from rag_resources.core.messages import Message
 from rag_resources.core.places import Box
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.documents.applying import ApplyReport, apply_window
+from rag_resources.documents.applying import ApplyReport, apply_reading, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
 from rag_resources.documents.deletion import delete_document, restore_document
-from rag_resources.documents.extracting import ExtractReport, extract_window, readers
+from rag_resources.documents.extracting import (
+    ExtractReport,
+    extract_document,
+    extract_window,
+    readers,
+)
 from rag_resources.documents.folder import FoundFile, PathPattern, folder_files
+from rag_resources.documents.ocr import Tesseract
 from rag_resources.documents.review import Decision, ToReview, list_reviews, review_document
 from rag_resources.documents.sources import is_web, web_addresses, web_files
 from rag_resources.documents.uploads import SOURCE as UPLOADS
@@ -37,12 +43,14 @@ from rag_resources.store.document_list import (
     DocumentDetails,
     DocumentSummary,
     MonthCount,
+    MonthDocument,
     PageQuality,
     count_documents,
     fetch_summary,
     find_document,
     list_document_owners,
     list_documents,
+    list_month_documents,
     list_waiting_uploads,
     page_quality,
     read_details,
@@ -204,6 +212,13 @@ class Documents:
             refresh_statuses(connection, window)
             return count_documents(connection, window, tenant=self.settings.tenant)
 
+    def month(self, window: TimeWindow, *, limit: int) -> Sequence[MonthDocument]:
+        """Return how far the documents of a window are, those with problems first."""
+        with self.database.transaction() as connection:
+            return list_month_documents(
+                connection, window, tenant=self.settings.tenant, limit=limit
+            )
+
     def quality(self, window: TimeWindow) -> PageQuality | None:
         """Return how good the pages of a window are; None if none was assessed."""
         with self.database.transaction() as connection:
@@ -300,6 +315,24 @@ class Documents:
             tenant=self.settings.tenant,
             page=page,
         )
+
+    def recognise(self, document: DocumentSummary) -> ExtractReport:
+        """Read a document again with the text of its pages without text recognised.
+
+        A later run without `EXTRACTION__OCR` keeps what was recognised, until a reader changes.
+
+        Raises:
+            InvalidParameterError: `tesseract` is not installed, or another run reads the document.
+        """
+        if Tesseract.installed() is None:
+            raise InvalidParameterError(Message.DOCUMENT_NO_OCR)
+        config = self.config.model_copy(update={"ocr": True})
+        read = extract_document(self.database, self.files, document.document_id, config)
+        if not read.documents:
+            raise InvalidParameterError(Message.DOCUMENT_BUSY)
+        with self.database.transaction() as connection:
+            apply_reading(connection, document.document_id, self.settings.tenant, ApplyReport())
+        return read
 
     def verify(self, document: DocumentSummary) -> Verified:
         """Read every passage of a document in its file again."""

@@ -100,6 +100,7 @@ def show(
         (Message.COLUMN_PASSAGES, str(document.chunks)),
         *((key, str(value)) for key, value in document.metadata.items()),
         *((_of_page(each.page), each.reason) for each in details.failures),
+        *_concerns(document, details),
     ]
     console().print(table((Message.COLUMN_FIELD, Message.COLUMN_VALUE), rows, prose=True))
 
@@ -141,20 +142,27 @@ def review(
     page: Page = None,
     accept: Annotated[bool, typer.Option("--accept", help=Message.HELP_DOCUMENT_ACCEPT)] = False,
     drop: Annotated[bool, typer.Option("--drop", help=Message.HELP_DOCUMENT_DROP)] = False,
+    ocr: Annotated[bool, typer.Option("--ocr", help=Message.HELP_DOCUMENT_OCR)] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List what waits for a decision, or decide."""
     from rag_resources.documents.review import Decision
 
-    if accept and drop:
+    if accept + drop + ocr > 1:
         raise InvalidParameterError(Message.DOCUMENT_ONE_DECISION)
     with application() as opened:
+        if name is not None and ocr:
+            report = opened.documents.recognise(opened.documents.find(name))
+            for title, reason in report.failures:
+                warn(f"{title}: {reason}")
+            say(Message.DOCUMENT_RECOGNISED.format(pages=report.pages, failed=report.failed_pages))
+            return
         if name is not None and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
             opened.documents.review(opened.documents.find(name), decision, page=page)
             say(Message.DOCUMENT_DECIDED)
             return
-        if accept or drop:
+        if accept or drop or ocr:
             raise InvalidParameterError(Message.DOCUMENT_DECIDE_WHICH)
         wanted = None if name is None else opened.documents.find(name).document_id
         waiting = [
@@ -207,26 +215,29 @@ def _confirmed(document: "DocumentSummary") -> bool:
 
 
 def _status(document: "DocumentSummary") -> str:
-    words = {
-        "pending": Message.DOCUMENT_PENDING,
-        "downloading": Message.DOCUMENT_DOWNLOADING,
-        "extracting": Message.DOCUMENT_EXTRACTING,
-        "chunking": Message.DOCUMENT_CHUNKING,
-        "embedding": Message.DOCUMENT_EMBEDDING,
-        "completed": Message.DOCUMENT_COMPLETED,
-        "partial": Message.DOCUMENT_PARTIAL,
-        "failed": Message.DOCUMENT_FAILED,
-    }
-    return words[document.status]
+    from rag_resources.store.document_list import status_word
+
+    return status_word(document.status)
 
 
 def _pages(document: "DocumentSummary") -> str:
-    whole = document.page_count
-    return str(document.pages) if whole in (None, document.pages) else f"{document.pages}/{whole}"
+    from rag_resources.store.document_list import pages_read
+
+    return pages_read(document.pages, document.page_count)
+
+
+def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[tuple[str, str]]:
+    """What waits for a person: pages by number, and a new reading."""
+    from rag_resources.documents.review import concerns_of
+
+    return [
+        (_of_page(each.page), _concern(each))
+        for each in concerns_of(document, details.pages, details.extractions)
+    ]
 
 
 def _of_page(page: int | None) -> str:
-    return Message.COLUMN_DOCUMENT if page is None else Message.PLACE_PAGE.format(page=page)
+    return Message.COLUMN_REASON if page is None else Message.PLACE_PAGE.format(page=page)
 
 
 def _concern(each: "ToReview") -> str:

@@ -301,6 +301,7 @@ class Message:
     HELP_DOCUMENT_REVIEW: Template
     HELP_DOCUMENT_ACCEPT: Template
     HELP_DOCUMENT_DROP: Template
+    HELP_DOCUMENT_OCR: Template
     HELP_DOCUMENT_VERIFY: Template
     COLUMN_DOCUMENT: Template
     COLUMN_STATUS: Template
@@ -320,6 +321,8 @@ class Message:
     DOCUMENT_ONE_DECISION: Template
     DOCUMENT_DECIDE_WHICH: Template
     DOCUMENT_DECIDED: Template
+    DOCUMENT_RECOGNISED: Template
+    DOCUMENT_NO_OCR: Template
     DOCUMENT_REVIEWS: Template
     PASSAGE_UNVERIFIED: Template
     PAGE_LOW_QUALITY: Template
@@ -346,6 +349,7 @@ class Message:
     DOCUMENT_ERRORS: Template
     DOCUMENT_ERROR_STAGES: Template
     CITATIONS_VERIFIED: Template
+    TABLE_DOCUMENTS_OF_MONTH: Template
     TABLE_DOCUMENT_PROBLEMS: Template
     DOCUMENTS_NEED_FILES: Template
     UPLOAD_KEY_REUSED: Template

@@ -81,7 +81,7 @@ def extract_window(
     Each is read in one transaction, which holds the claim on it: a run that is killed leaves
     nothing, and the next one reads the document again.
     """
-    limits = config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
+    limits = _limits(config)
     with database.transaction() as connection:
         waiting = documents_to_extract(
             connection, window, tenant=tenant, readers=readers(config), limits=limits
@@ -92,6 +92,18 @@ def extract_window(
         for part in pool.map(work, waiting):
             report.add(part)
     return report
+
+
+def extract_document(
+    database: Database, files: Files, document_id: UUID, config: ExtractionConfig
+) -> ExtractReport:
+    """Read one document again, whatever has read it before; nothing if another run reads it."""
+    return _extract(database, files, config, _limits(config), document_id)
+
+
+def _limits(config: ExtractionConfig) -> Mapping[str, Any]:
+    """Return the limits of readings: a failed one is tried again under others."""
+    return config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
 
 
 def _extract(

@@ -1,5 +1,6 @@
 """What a person should look at in documents, and what becomes of a decision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -25,8 +26,10 @@ from rag_resources.store.documents import (
     review_page,
 )
 from rag_resources.store.extractions import (
+    Extraction,
     close_extraction,
     latest_extraction,
+    list_extractions,
     release_extraction,
 )
 
@@ -73,7 +76,11 @@ def list_reviews(database: Database, *, tenant: str) -> list[ToReview]:
             each
             for document in documents
             if document.held or document.low_quality or document.needs_ocr
-            for each in _reviews(connection, document)
+            for each in concerns_of(
+                document,
+                list_pages(connection, document.document_id),
+                list_extractions(connection, document.document_id),
+            )
         ]
 
 
@@ -134,18 +141,19 @@ def _require_page(pages: list[StoredPage], number: int) -> None:
         raise InvalidParameterError(Message.DOCUMENT_NO_PAGE.format(page=number), page=number)
 
 
-def _reviews(connection: Connection, document: DocumentSummary) -> list[ToReview]:
-    found = []
-    if document.held and (held := latest_extraction(connection, document.document_id, "held")):
-        found.append(ToReview(document, Concern.HELD, diff=held.diff))
-    for stored in list_pages(connection, document.document_id):
+def concerns_of(
+    document: DocumentSummary, pages: Sequence[StoredPage], readings: Sequence[Extraction]
+) -> list[ToReview]:
+    """Return what of a document waits for a decision: a new reading first, then its pages."""
+    held = [reading for reading in readings if document.held and reading.state == "held"]
+    found = [ToReview(document, Concern.HELD, diff=reading.diff) for reading in held[:1]]
+    for stored in pages:
         page = stored.page
         if stored.review:
             continue
-        if page.route is Route.NONE and not page.notices:
-            continue  # It is blank.
         if page.route is Route.NONE:
-            found.append(ToReview(document, Concern.NEEDS_OCR, page.number))
+            if page.notices:  # Without one it is blank.
+                found.append(ToReview(document, Concern.NEEDS_OCR, page.number))
         elif not is_searchable(page):
             found.append(ToReview(document, Concern.LOW_QUALITY, page.number, page.quality))
     return found

@@ -97,6 +97,8 @@ def verify_document(
     if document is None or not passages:
         return Verified()
     # What was recognised in a picture is recognised anew: the file has no words there.
+    if any(page.route is Route.OCR for page in pages):
+        config = config.model_copy(update={"ocr": True})
     has_boxes = {page.number for page in pages if page.route is Route.TEXT}
     has_boxes = has_boxes if document.media_type == PDF else set()
     texts = {page.number: page.text for page in pages if page.number in has_boxes}

@@ -114,6 +114,21 @@ class MonthCount:
 
 
 @dataclass(frozen=True, slots=True)
+class MonthDocument:
+    """How far a document of a month is, in words for people.
+
+    Attributes:
+        pages: Read of all.
+        reason: One of those why something could not be read; empty if all was.
+    """
+
+    address: str
+    status: str
+    pages: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PageQuality:
     """The distribution of the quality of pages, each value in [0, 1].
 
@@ -233,6 +248,44 @@ def count_documents(connection: Connection, window: TimeWindow, *, tenant: str) 
         int(sum(row.failed_pages for row in rows)),
         {row.stage: (row.documents, row.pages) for row in failures},
     )
+
+
+def list_month_documents(
+    connection: Connection, window: TimeWindow, *, tenant: str, limit: int
+) -> list[MonthDocument]:
+    """Return the documents of a window, those first that could not be read, or not whole."""
+    rows = queries().list_month_documents(
+        connection, tenant=tenant, first=window.start, after_last=window.end, row_limit=limit
+    )
+    return [
+        MonthDocument(
+            row.address or "",
+            status_word(row.status),
+            pages_read(row.pages, row.page_count),
+            str(restored({"code": row.code, "values": row.details})) if row.code else "",
+        )
+        for row in rows
+    ]
+
+
+def status_word(status: str) -> str:
+    """Return the word for a status, or for the stage that it names."""
+    words = {
+        "pending": Message.DOCUMENT_PENDING,
+        "downloading": Message.DOCUMENT_DOWNLOADING,
+        "extracting": Message.DOCUMENT_EXTRACTING,
+        "chunking": Message.DOCUMENT_CHUNKING,
+        "embedding": Message.DOCUMENT_EMBEDDING,
+        "completed": Message.DOCUMENT_COMPLETED,
+        "partial": Message.DOCUMENT_PARTIAL,
+        "failed": Message.DOCUMENT_FAILED,
+    }
+    return words.get(status, status)
+
+
+def pages_read(pages: int, whole: int | None) -> str:
+    """Return how many pages were read, such as `3`, or `3/5` of a file with more."""
+    return str(pages) if whole in (None, pages) else f"{pages}/{whole}"
 
 
 def page_quality(connection: Connection, window: TimeWindow, *, tenant: str) -> PageQuality | None:

@@ -94,6 +94,8 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     problems = str(read["problems"])
     assert "cifrado" in problems
     assert "roto" in problems
+    state = str(read["by_document"])
+    assert "| fallido | 0 | El fichero está protegido con contraseña" in state
     assert metadata(result, "notes")["sections_inserted"] == 1
     # Both pages of the plan are the same.
     plotted = metadata(result, "notes")
@@ -108,7 +110,7 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     assert not checks["document_errors"].passed
     assert checks["document_errors"].metadata["failed_documents"].value == 2
     assert checks["document_errors"].metadata["failed_documents_extracting"].value == 2
-    assert "falla en: extracting" in str(checks["document_errors"].description)
+    assert "falla en: leyendo" in str(checks["document_errors"].description)
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0
     assert "sections_inserted" not in metadata(again, "notes")
