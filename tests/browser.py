@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -16,6 +16,7 @@ def chromium() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    expect.set_options(timeout=60_000)  # a busy machine is not a broken page
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path,
