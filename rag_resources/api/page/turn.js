@@ -8,6 +8,18 @@ import { announce, byId, day, language, make, placeInWords, seconds, t } from ".
 
 let turns = 0;
 
+/** A thumb, drawn: many machines have no font with one. */
+function thumb() {
+  const space = "http://www.w3.org/2000/svg";
+  const picture = document.createElementNS(space, "svg");
+  picture.setAttribute("viewBox", "0 0 24 24");
+  picture.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(space, "path");
+  path.setAttribute("d", "M7.5 11v9h-4v-9zM7.5 11l3.8-7.5c1.5.1 2.5 1.1 2.4 2.6L13.4 9.5h4.9c1.3 0 2.2 1.1 2 2.4l-1 6c-.2 1.2-1.2 2.1-2.4 2.1H7.5");
+  picture.append(path);
+  return picture;
+}
+
 export class Turn {
   constructor(question, { filters, words }, ask) {
     this.question = question;
@@ -118,9 +130,9 @@ export class Turn {
       for (const each of group.children) each.setAttribute("aria-pressed", String(each === button));
       announce(t("PAGE_THANKS"));
     };
-    for (const [verdict, sign] of Object.entries({ up: "👍", down: "👎" })) {
+    for (const verdict of ["up", "down"]) {
       const label = t(labels[verdict], { number });
-      const button = make("button", { type: "button", className: `thumb ${verdict}`, title: label, "aria-label": label, "aria-pressed": "false" }, sign);
+      const button = make("button", { type: "button", className: `thumb ${verdict}`, title: label, "aria-label": label, "aria-pressed": "false" }, thumb());
       button.addEventListener("click", () => send(verdict, button));
       group.append(button);
     }
