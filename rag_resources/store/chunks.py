@@ -171,7 +171,7 @@ def update_statistics(connection: Connection, *, rewritten: int = 0) -> bool:
 
     A refresh reads every chunk. A small index is refreshed after every change. In a large index,
     word weights hardly move until 1 % of the chunks have changed, so a refresh waits for that many
-    changes, or for a day.
+    changes, for an average length that differs by 5 %, or for a day.
 
     Args:
         connection: In a transaction.

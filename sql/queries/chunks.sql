@@ -121,8 +121,8 @@ ON CONFLICT (lexeme) DO UPDATE
 
 -- name: compare_statistics
 -- Whether the stored statistics agree with the current chunks.
--- returns: chunk_count bigint; exactly boolean; roughly boolean (the count differs by at most 1 %, and the statistics
---          are at most a day old)
+-- returns: chunk_count bigint; exactly boolean; roughly boolean (the count differs by at most 1 % and the average length
+--          by at most 5 %, and the statistics are at most a day old)
 WITH counted AS (
     SELECT
         count(*) AS chunk_count,
@@ -133,7 +133,9 @@ WITH counted AS (
 SELECT
     c.chunk_count,
     (i.chunk_count, i.average_lexeme_occurrences) = (c.chunk_count, c.average_occurrences) AS exactly,
-    abs(c.chunk_count - i.chunk_count) * 100 <= i.chunk_count AND i.refreshed_at > now() - interval '1 day' AS roughly
+    abs(c.chunk_count - i.chunk_count) * 100 <= i.chunk_count
+    AND abs(c.average_occurrences - i.average_lexeme_occurrences) * 20 <= i.average_lexeme_occurrences
+    AND i.refreshed_at > now() - interval '1 day' AS roughly
 FROM index_state AS i CROSS JOIN counted AS c;
 
 -- name: refresh_corpus_statistics!

@@ -576,7 +576,7 @@ def test_statistics_of_a_small_index_follow_every_change(corpus: Corpus) -> None
         assert update_statistics(connection)
 
 
-def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_day(
+def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_longer_text_or_a_day(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_store, "LARGE_INDEX", 90)
@@ -593,6 +593,9 @@ def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_day(
     assert due_after("SELECT", rewritten=2)
     assert not due_after("DELETE FROM notes WHERE id = %s", notes[3])
     assert due_after("UPDATE index_state SET refreshed_at = now() - interval '25 hours'")
+    longer = "UPDATE chunks SET topics = %s WHERE id = (SELECT id FROM chunks ORDER BY id LIMIT 1)"
+    assert not due_after(longer, "ascensor " * 8)
+    assert due_after(longer, "ascensor " * 80)
 
 
 # --- The pipeline -----------------------------------------------------------------------------
