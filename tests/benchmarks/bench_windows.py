@@ -85,6 +85,11 @@ WITH_WINDOWS = {
     "– · .5 · .5": weights(0, 0.5, 0.5),
 }
 """Weights of the chunk's vectors, of its windows and of words."""
+LEFT_OUT = {
+    "the contextual vector": (".25 · .25 · .5", ".25 · .25 · .5, no contextual vector"),
+    "both vectors of the chunk": (".25 · .25 · .5", "– · .5 · .5"),
+}
+"""What is left out beside windows: the variant with it, and the one without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +257,7 @@ def of_windows(
         with database.transaction() as connection:
             write_golden(connection, entries, replace=True)
     tables = [_table(corpus, title, measured, own) for title, own in groups.items()]
+    tables += [_left_out(corpus, title, measured, cuts, own) for title, own in groups.items()]
     if corpus.judging:
         judging = {entry.golden_id for entry in entries if corpus.judging in entry.tags}
         tables.append(_table(corpus, "report half", whole, judging))
@@ -280,6 +286,32 @@ def _table(
         "windows and words. Intervals of 95 %: "
         "Wilson's for hits, BCa bootstrap for means and differences; p by paired randomization, "
         "before and after Holm's adjustment over this table.",
+    )
+
+
+def _left_out(
+    corpus: Corpus,
+    title: str,
+    measured: Mapping[str, QueryMetrics],
+    cuts: Sequence[WindowsConfig],
+    keys: Collection[UUID | None],
+) -> Table:
+    """What is lost without the chunk's own vectors, paired with the same windows."""
+    pairs = {
+        (cut, what): (
+            _only(measured[f"{cut} {whole}"], keys),
+            _only(measured[f"{cut} {less}"], keys),
+        )
+        for cut in (f"{own.sentences}/{own.stride}" for own in cuts)
+        for what, (whole, less) in LEFT_OUT.items()
+    }
+    gains = [_gains(comparison) for comparison in compare_pairs(list(pairs.values()))]
+    rows = [(*label, *gain) for label, gain in zip(pairs, gains, strict=True)]
+    return Table(
+        f"Without the chunk's own vectors on {corpus.title}, {title}: {len(keys)} questions",
+        ("windows", "without", *(f"{name}: difference" for name in GAINS.values())),
+        rows,
+        "Both sides ask the same questions of the same windows; intervals and p as above.",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rag_resources.core.types import NoteRecord
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.ingestion.squad import SquadDataset, SquadQuestion
 from tests.benchmarks.peers.contender import OURS
 from tests.benchmarks.peers.peer_tables import Quality, Results, Speed, peer_tables
@@ -121,7 +122,7 @@ def _metrics(value: float, questions: int) -> dict[UUID, dict[str, float]]:
 
 
 def test_shuffled_notes_are_whole_sentences_near_their_paragraphs(tmp_path: Path) -> None:
-    """Every passage of the corpus, also in context, has a vector between its paragraphs'."""
+    """Every passage of the corpus, and each of its windows, has a vector near its paragraphs'."""
     created_at = datetime(2024, 1, 1, tzinfo=UTC)
     paragraphs = ["Uno vino. Dos se fueron.", "Llovió mucho. Nadie salió de casa. Fue ayer."]
     notes = [
@@ -138,9 +139,17 @@ def test_shuffled_notes_are_whole_sentences_near_their_paragraphs(tmp_path: Path
     for note in read.notes:
         assert {f"{text}." for text in note.content.rstrip(".").split(". ")} <= known
     origins = HashEmbedder().embed_passages(paragraphs)
+    with_windows = load(tmp_path, windows=True).vectors
     for passage in read.passages:
-        (vector,) = read.vectors.passages([passage.text])
-        assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-        assert (origins @ vector).max() > 0.5
+        cut = cut_windows(passage.text, WindowsConfig())
+        windows = [window_text("Título", passage.text[span.start : span.end]) for span in cut]
+        for vector in with_windows.passages([passage.text, *windows]):
+            assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+            assert (origins @ vector).max() > 0.5
+        assert np.array_equal(
+            read.vectors.passages([passage.text])[0], with_windows.passages([passage.text])[0]
+        )
+        with pytest.raises(KeyError):
+            read.vectors.passages(windows)
     assert [item.text for item in read.questions] == ["¿Quién vino?"]
     assert read.vectors.questions(["¿Quién vino?"]).shape == (1, origins.shape[1])

@@ -27,7 +27,7 @@ from rag_resources.providers.cache import MemoryCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.providers.registry import build_embedder
 from tests.benchmarks.bench_quality import VECTORS
-from tests.benchmarks.peers.contender import CONTENDERS, OURS
+from tests.benchmarks.peers.contender import CONTENDERS, OUR_OWN, OURS
 from tests.benchmarks.peers.peer_tables import Quality, Results, Speed, peer_tables
 from tests.benchmarks.peers.running import REPOSITORY, Bench
 from tests.benchmarks.peers.worker import WARM_UP
@@ -96,7 +96,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("data", type=Path, metavar="FILE", help="in the format of SQuAD")
     parser.add_argument("--paragraphs", type=int, nargs="*", default=[1, 5])
     parser.add_argument("--passages", type=int, nargs="*", default=[2_000, 100_000])
-    parser.add_argument("--peers", nargs="+", choices=[name for name in CONTENDERS if name != OURS])
+    peers = [name for name in CONTENDERS if name not in OUR_OWN]
+    parser.add_argument("--peers", nargs="+", choices=peers)
     parser.add_argument("--questions", type=int, help="of FILE; all by default")
     parser.add_argument("--python", type=Path, default=INTERPRETER, help="the peers' interpreter")
     parser.add_argument("--home", type=Path, help="folder for the data; a temporary one by default")
@@ -135,7 +136,8 @@ def measure(
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print; if a contender fails, print what was measured before."""
     asked = arguments(argv)
-    names = [name for name in CONTENDERS if name == OURS or name in (asked.peers or CONTENDERS)]
+    peers = asked.peers or [name for name in CONTENDERS if name not in OUR_OWN]
+    names = [name for name in CONTENDERS if name == OURS or name in peers]
     facts, found = facts_of(asked.data), Results([], [], {})
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=asked.home)))

@@ -1,4 +1,4 @@
-"""Brain Sync RAG by its public pieces: notes in, passages out, the default configuration."""
+"""Brain Sync RAG by its public pieces: notes in, passages out, one of three configurations."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,22 +8,31 @@ from uuid import UUID
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import ChunkingConfig, with_overrides
 from rag_resources.core.types import ModelInfo, NoteRecord, TimeWindow, Vectors
+from rag_resources.core.windows import WindowsConfig, windows_hash
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.windows import embed_windows
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.settings import load_settings
 from rag_resources.store.chunks import update_statistics
 from rag_resources.store.models import register_model
-from rag_resources.store.vector_indexes import ensure_vector_indexes
-from tests.benchmarks.peers.contender import Search, Setup, count_texts
+from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_window_indexes
+from rag_resources.store.windows import register_windows
+from tests.benchmarks.peers.contender import ALIKE, OURS, Search, Setup, count_texts
 from tests.benchmarks.peers.workload import LookedUpVectors
 
+WINDOWS = WindowsConfig()
 EVERYTHING = TimeWindow(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 SOURCE = "bench"
 TENANT = "default"
+CONFIGURATIONS: dict[str, tuple[str, dict[str, object]]] = {
+    OURS: ("hybrid_weighted", {}),
+    ALIKE: ("hybrid_weighted", {"contextual": False, "fusion": {"method": "scaled"}}),
+}
+"""A configuration of the product and what is changed of it; the default one for other names."""
 
 
 class LookUpEmbedder:
@@ -57,8 +66,12 @@ class BrainSync:
         self._pipeline = RetrievalPipeline(
             self._database, embedder=lambda _: self._embedder, tenant=TENANT, note_model=model
         )
-        default = load_configurations(self._settings.configuration_folders)[DEFAULT_CONFIGURATION]
-        self._config = with_overrides(default.retrieval, {"model": model})
+        name, changes = CONFIGURATIONS.get(setup.contender, (DEFAULT_CONFIGURATION, {}))
+        found = load_configurations(self._settings.configuration_folders)[name]
+        self._config = with_overrides(found.retrieval, {"model": model, **changes})
+        if self._config.searches_windows:
+            with self._database.transaction() as connection:
+                register_windows(connection, model, windows_hash=windows_hash(WINDOWS))
 
     def ingest(self) -> None:
         """Ingest, chunk, embed and index, as the assets do."""
@@ -67,9 +80,11 @@ class BrainSync:
         with self._database.transaction() as connection:
             update_statistics(connection)
         embed_chunks(self._database, self._embedder, EVERYTHING)
-        ensure_vector_indexes(
-            self._database, self._embedder.info, min_rows=self._settings.hnsw_min_rows
-        )
+        info, min_rows = self._embedder.info, self._settings.hnsw_min_rows
+        ensure_vector_indexes(self._database, info, min_rows=min_rows)
+        if self._config.searches_windows:
+            embed_windows(self._database, self._embedder, WINDOWS, EVERYTHING)
+            ensure_window_indexes(self._database, info, min_rows=min_rows)
 
     def client(self) -> Search:
         """Clients share a pipeline, which is made for that."""

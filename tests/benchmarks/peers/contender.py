@@ -32,12 +32,14 @@ class Setup:
         dsn: Of a database of its own, with the extension `vector`.
         folder: For files of its own; empty at first.
         careful: Set up after reading the documentation; else as in its first example.
+        contender: Its name in `CONTENDERS`.
     """
 
     dsn: str
     folder: Path
     workload: Workload
     careful: bool
+    contender: str
 
     @property
     def indexed(self) -> bool:
@@ -86,8 +88,15 @@ _HAYSTACK = ("haystack-ai", "pgvector-haystack")
 _LANG_CHAIN = ("langchain-core", "langchain-postgres")
 
 OURS = "brain_sync"
+ALIKE = "brain_sync_alike"
+WINDOWED = "brain_sync_windows"
+OUR_OWN = (OURS, ALIKE, WINDOWED)
+"""Both vectors of a chunk and words; one vector and words, as the peers have; the default."""
+
 CONTENDERS = {
-    OURS: Entry("Brain Sync RAG", "brain_sync", True, ()),
+    OURS: Entry("Brain Sync RAG, two vectors", "brain_sync", True, ()),
+    ALIKE: Entry("Brain Sync RAG, one vector", "brain_sync", True, ()),
+    WINDOWED: Entry("Brain Sync RAG, default (windows)", "brain_sync", True, ()),
     "llama_index": Entry("LlamaIndex, default", "llama_index", False, _LLAMA_INDEX),
     "llama_index_careful": Entry(
         "LlamaIndex, careful",

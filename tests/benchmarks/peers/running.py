@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from rag_resources.database.server import EmbeddedServer
-from tests.benchmarks.peers.contender import OURS
+from tests.benchmarks.peers.contender import OUR_OWN
 from tests.benchmarks.peers.worker import READY, Request
 from tests.waiting import wait_until
 
@@ -93,7 +93,7 @@ class Bench:
         folder = self._home / name
         request = Request(contender, task, self._server.dsn(name), str(workload), str(folder))
         (folder / "request.json").write_text(json.dumps(asdict(request)), encoding="utf-8")
-        python = sys.executable if contender == OURS else str(self._peers)
+        python = sys.executable if contender in OUR_OWN else str(self._peers)
         return subprocess.Popen(
             [
                 *(python, "-m", "tests.benchmarks.peers.worker"),

@@ -17,7 +17,8 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.contextual import contextual_text
 from rag_resources.core.query import decompose
 from rag_resources.core.sentences import sentences
-from rag_resources.core.types import Note, Vectors
+from rag_resources.core.types import Chunk, Note, Vectors
+from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.indexing.chunk import build_chunks
 from rag_resources.ingestion.squad import SquadDataset
 from rag_resources.providers.protocols import Embedder
@@ -61,7 +62,9 @@ def save_shuffled(folder: Path, passages: int, dataset: SquadDataset, embedder: 
     notes: list[BenchNote] = []
     cut: list[Passage] = []
     vectors: dict[bytes, Vectors] = {}
+    windows: dict[bytes, Vectors] = {}
     rng = np.random.default_rng([SEED, passages])
+    windows_rng = np.random.default_rng([SEED, passages, 1])  # The other vectors stay as they were.
     for note, chosen in _notes(drawn, rng, passages):
         if len(cut) >= passages:
             break
@@ -72,13 +75,17 @@ def save_shuffled(folder: Path, passages: int, dataset: SquadDataset, embedder: 
             for text, noise in ((passage.text, NOISE), (in_context, CONTEXT_NOISE)):
                 own = mean = _unit(mean + noise * _noise(rng, len(mean)))
                 vectors[vector_key(text, question=False)] = own
+        for text, numbers in _windows(note, chosen):
+            mean = of_paragraphs[numbers].mean(axis=0)
+            own = _unit(mean + NOISE * _noise(windows_rng, len(mean)))
+            windows.setdefault(vector_key(text, question=False), own)
     questions = [
         Question(question.query) for question in dataset.questions if not decompose(question.query)
     ]
     asked = [question.text for question in questions]
     for text, vector in zip(asked, _embed(embedder.embed_queries, asked), strict=True):
         vectors[vector_key(text, question=True)] = vector
-    save(folder, asdict(embedder.info), notes, cut, questions, vectors)
+    save(folder, asdict(embedder.info), notes, cut, questions, vectors, windows)
 
 
 def _notes(
@@ -99,17 +106,35 @@ def _passages(
     note: BenchNote, chosen: Sequence[_Sentence]
 ) -> Iterator[tuple[Passage, str, list[int]]]:
     """Cut a note; yield each passage, its text in context, and the paragraphs of its sentences."""
-    note_id = uuid5(_NAMESPACE, note.external_id)
-    made_at = datetime.fromisoformat(note.created_at)
-    ends = np.cumsum([len(sentence.text) + 1 for sentence in chosen])
-    starts = ends - [len(sentence.text) + 1 for sentence in chosen]
-    for chunk in build_chunks(Note(note_id, note.title, note.content, made_at), ChunkingConfig()):
-        within = (starts < chunk.end_char) & (ends - 1 > chunk.start_char)
-        paragraphs = [chosen[place].paragraph for place in np.flatnonzero(within)]
+    for chunk in _chunks(note):
+        paragraphs = _paragraphs(chosen, chunk.start_char, chunk.end_char)
         passage = Passage(
             f"{note.external_id}/{chunk.chunk_index}", note.external_id, chunk.content
         )
         yield passage, contextual_text(chunk.context, chunk.content), paragraphs
+
+
+def _windows(note: BenchNote, chosen: Sequence[_Sentence]) -> Iterator[tuple[str, list[int]]]:
+    """Yield the text of each window of a note's passages, and its sentences' paragraphs."""
+    for chunk in _chunks(note):
+        for span in cut_windows(chunk.content, WindowsConfig()):
+            text = window_text(note.title, chunk.content[span.start : span.end])
+            start = chunk.start_char + span.start
+            yield text, _paragraphs(chosen, start, start + span.length)
+
+
+def _chunks(note: BenchNote) -> list[Chunk]:
+    note_id = uuid5(_NAMESPACE, note.external_id)
+    made_at = datetime.fromisoformat(note.created_at)
+    return build_chunks(Note(note_id, note.title, note.content, made_at), ChunkingConfig())
+
+
+def _paragraphs(chosen: Sequence[_Sentence], start: int, end: int) -> list[int]:
+    """The paragraphs of the sentences that a range of a note's characters touches."""
+    ends = np.cumsum([len(sentence.text) + 1 for sentence in chosen])
+    starts = ends - [len(sentence.text) + 1 for sentence in chosen]
+    within = (starts < end) & (ends - 1 > start)
+    return [chosen[place].paragraph for place in np.flatnonzero(within)]
 
 
 def _embed(embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]) -> Vectors:

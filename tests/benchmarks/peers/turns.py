@@ -1,7 +1,8 @@
 """Speed with questions that people ask: contenders take turns, question by question.
 
     python -m tests.benchmarks.peers.turns FILE [--passages 2000 100000] [--peers NAME …]
-        [--before FOLDER] [--questions N] [--home FOLDER] [--python PATH] [--markdown FILE]
+        [--ours NAME …] [--before FOLDER] [--questions N] [--home FOLDER] [--python PATH]
+        [--markdown FILE]
 
 The corpus is that of `shuffled`, the questions are those of FILE, in the format of SQuAD. All
 contenders run at once, each in a process and a database of its own, and are asked one after
@@ -30,7 +31,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.ingestion.squad import read_squad
 from rag_resources.providers.registry import build_embedder
 from tests.benchmarks.homes import home_folder
-from tests.benchmarks.peers.contender import CONTENDERS, OURS
+from tests.benchmarks.peers.contender import ALIKE, CONTENDERS, OUR_OWN, WINDOWED
 from tests.benchmarks.peers.running import REPOSITORY
 from tests.benchmarks.peers.shuffled import save_shuffled
 from tests.benchmarks.peers.worker import CLIENTS, Request
@@ -41,7 +42,7 @@ BEFORE = "before"
 WARM_UP = 60
 QUESTIONS = 400
 INTERPRETER = REPOSITORY / ".venv-peers" / "bin" / "python"
-CAREFUL = [name for name, entry in CONTENDERS.items() if entry.careful and name != OURS]
+CAREFUL = [name for name, entry in CONTENDERS.items() if entry.careful and name not in OUR_OWN]
 
 
 @dataclass
@@ -197,9 +198,10 @@ def table_of(title: str, players: Sequence[Player]) -> Table:
 def same_results(players: Sequence[Player]) -> str | None:
     """Say how often the product finds what it found before; None if only one of both ran."""
     by_name = {player.name: player.costs.found for player in players}
-    if BEFORE not in by_name or OURS not in by_name:
+    ours = next((name for name in by_name if name in OUR_OWN), None)
+    if BEFORE not in by_name or ours is None:
         return None
-    pairs = list(zip(by_name[BEFORE], by_name[OURS], strict=True))
+    pairs = list(zip(by_name[BEFORE], by_name[ours], strict=True))
     same = sum(old == new for old, new in pairs)
     first = sum(old[:1] == new[:1] for old, new in pairs)
     shared = sum(len(set(old) & set(new)) / max(1, len(set(old))) for old, new in pairs)
@@ -221,9 +223,9 @@ def playing(
             server.ensure_database(database)
             folder = home / database
             folder.mkdir(exist_ok=True)
-            ours = OURS if name == BEFORE else name
-            request = Request(ours, "serve", server.dsn(database), str(workload), str(folder))
-            python = Path(sys.executable) if ours == OURS else asked.python.absolute()
+            played = asked.ours[0] if name == BEFORE else name
+            request = Request(played, "serve", server.dsn(database), str(workload), str(folder))
+            python = Path(sys.executable) if played in OUR_OWN else asked.python.absolute()
             player = Player(name, request, python, asked.before if name == BEFORE else None)
             stack.callback(player.end)
             done = folder / "indexed"
@@ -243,7 +245,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("data", type=Path, metavar="FILE", help="in the format of SQuAD")
     parser.add_argument("--passages", type=int, nargs="*", default=[2_000, 100_000])
     parser.add_argument("--peers", nargs="*", choices=CAREFUL, default=CAREFUL)
-    parser.add_argument("--before", type=Path, help="rag_resources and sql of another commit")
+    parser.add_argument("--ours", nargs="+", choices=OUR_OWN, default=[ALIKE, WINDOWED])
+    parser.add_argument(
+        "--before", type=Path, help="rag_resources and sql of another commit, as the first of ours"
+    )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="besides the warm-up")
     parser.add_argument("--rounds", type=int, default=2, help="of the eight clients")
     parser.add_argument("--home", type=Path, help="folder that keeps the databases")
@@ -252,7 +257,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     asked = parser.parse_args(argv)
     if asked.peers and not asked.python.exists():
         parser.error(f"{asked.python} does not exist: make bench-peers makes it")
-    asked.contenders = [OURS, *([BEFORE] if asked.before else []), *asked.peers]
+    asked.contenders = [*asked.ours, *([BEFORE] if asked.before else []), *asked.peers]
     return asked
 
 

@@ -23,7 +23,14 @@ from typing import Any
 import psycopg
 
 from tests.benchmarks.memory import peak_memory_mb
-from tests.benchmarks.peers.contender import CONTENDERS, Contender, Search, Setup, open_contender
+from tests.benchmarks.peers.contender import (
+    CONTENDERS,
+    WINDOWED,
+    Contender,
+    Search,
+    Setup,
+    open_contender,
+)
 from tests.benchmarks.peers.workload import load
 
 READY = "ready"
@@ -58,8 +65,9 @@ class Request:
         return Setup(
             self.dsn,
             Path(self.folder),
-            load(Path(self.workload)),
+            load(Path(self.workload), windows=self.contender == WINDOWED),
             CONTENDERS[self.contender].careful,
+            self.contender,
         )
 
 

@@ -18,6 +18,8 @@ Vectors = np.ndarray[Any, np.dtype[np.float32]]
 _CONTENT = "workload.json"
 _KEYS = "keys.npy"
 _VECTORS = "vectors.npy"
+_WINDOWS = "windows_"
+"""Before the names of the files with the windows' vectors, which only one contender reads."""
 _KEY_BYTES = 16
 
 
@@ -60,11 +62,18 @@ class LookedUpVectors:
     Args:
         keys: `(n_texts, 16)` uint8, of `vector_key`.
         vectors: `(n_texts, dimension)` float32, rows L2-normalised.
+        beside: Where texts are looked up that are not here.
     """
 
-    def __init__(self, keys: np.ndarray[Any, np.dtype[np.uint8]], vectors: Vectors) -> None:
+    def __init__(
+        self,
+        keys: np.ndarray[Any, np.dtype[np.uint8]],
+        vectors: Vectors,
+        beside: "LookedUpVectors | None" = None,
+    ) -> None:
         self._rows = {key.tobytes(): row for row, key in enumerate(keys)}
         self._vectors = vectors
+        self._beside = beside
         self.dimension = int(vectors.shape[1])
 
     def passages(self, texts: Sequence[str]) -> Vectors:
@@ -85,11 +94,28 @@ class LookedUpVectors:
 
     def _of(self, texts: Sequence[str], *, question: bool) -> Vectors:
         rows = [self._rows.get(vector_key(text, question=question)) for text in texts]
+        if None in rows and self._beside:
+            return self._one_by_one(rows, texts, self._beside, question=question)
         if None in rows:
             kind = "question" if question else "passage"
             raise KeyError(f"a {kind} of {len(texts[rows.index(None)])} characters has no vector")
         found: Vectors = self._vectors[rows]
         return found
+
+    def _one_by_one(
+        self,
+        rows: Sequence[int | None],
+        texts: Sequence[str],
+        beside: "LookedUpVectors",
+        *,
+        question: bool,
+    ) -> Vectors:
+        return np.stack(
+            [
+                beside._of([text], question=question)[0] if row is None else self._vectors[row]
+                for row, text in zip(rows, texts, strict=True)
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +146,9 @@ def save(
     passages: Sequence[Passage],
     questions: Sequence[Question],
     vectors: dict[bytes, Vectors],
+    windows: dict[bytes, Vectors] | None = None,
 ) -> None:
-    """Write a workload; vectors by `vector_key`."""
+    """Write a workload; vectors, and those of windows, by `vector_key`."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "model": model,
@@ -130,18 +157,40 @@ def save(
         "questions": [asdict(question) for question in questions],
     }
     (folder / _CONTENT).write_text(json.dumps(content), encoding="utf-8")
+    _save_vectors(folder, "", vectors)
+    if windows:
+        _save_vectors(folder, _WINDOWS, windows)
+
+
+def _save_vectors(folder: Path, prefix: str, vectors: dict[bytes, Vectors]) -> None:
     keys = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, _KEY_BYTES)
-    np.save(folder / _KEYS, keys)
-    np.save(folder / _VECTORS, np.stack(list(vectors.values())).astype(np.float32))
+    np.save(folder / f"{prefix}{_KEYS}", keys)
+    np.save(folder / f"{prefix}{_VECTORS}", np.stack(list(vectors.values())).astype(np.float32))
 
 
-def load(folder: Path) -> Workload:
-    """Read a workload; its vectors stay in the file until they are used."""
+def _load_vectors(
+    folder: Path, prefix: str = "", beside: LookedUpVectors | None = None
+) -> LookedUpVectors:
+    return LookedUpVectors(
+        np.load(folder / f"{prefix}{_KEYS}"),
+        np.load(folder / f"{prefix}{_VECTORS}", mmap_mode="r"),
+        beside,
+    )
+
+
+def load(folder: Path, *, windows: bool = False) -> Workload:
+    """Read a workload; its vectors stay in the file until they are used.
+
+    Args:
+        folder: Of `save`.
+        windows: Whether the vectors of windows are wanted, too.
+    """
     content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
+    beside = _load_vectors(folder, _WINDOWS) if windows else None
     return Workload(
         model=content["model"],
         notes=[BenchNote(**note) for note in content["notes"]],
         passages=[Passage(**passage) for passage in content["passages"]],
         questions=[Question(item["text"], tuple(item["notes"])) for item in content["questions"]],
-        vectors=LookedUpVectors(np.load(folder / _KEYS), np.load(folder / _VECTORS, mmap_mode="r")),
+        vectors=_load_vectors(folder, beside=beside),
     )
