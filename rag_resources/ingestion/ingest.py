@@ -1,7 +1,8 @@
 """Writes the records of a source to `notes`. Sources are read in `ingestion.sources`."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -15,6 +16,8 @@ from rag_resources.store.rejections import replace_rejections
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
 BATCH_RECORDS = 200
+WORKERS = 2
+"""Batches written at once, each by its connection: nearly all of the time is the server's."""
 NAMED_REJECTIONS = 1_000
 """Rejected records kept with their reasons, and those left out; more are only counted."""
 
@@ -87,10 +90,11 @@ def ingest(
     keep: Callable[[datetime], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> IngestReport:
-    """Write records in batches of one transaction each.
+    """Write records in batches of one transaction each, `WORKERS` of them at once.
 
-    A record of a deleted note is left out as long as its content is that of the deleted note. The
-    rejected ones are stored by name, in place of those of the last reading of the same root.
+    A record of a deleted note is left out as long as its content is that of the deleted note. Of
+    records of one note the last one counts. The rejected ones are stored by name, in place of those
+    of the last reading of the same root.
 
     Args:
         database: Open.
@@ -107,22 +111,61 @@ def ingest(
     Properties: 40, 41, 60.
     """
     report = IngestReport()
-    for batch in _batches(_wanted(records, keep, report), BATCH_RECORDS):
-        with database.bulk() as connection:
-            tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
-            found = list(zip(batch, tombstones, strict=True))
-            wanted = [record for record, tombstone in found if tombstone is None]
-            outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
-        for record, outcome in zip(wanted, outcomes, strict=True):
+
+    def write(batch: Sequence[NoteRecord]) -> _Written:
+        return _write(database, batch, tenant=tenant, source=source)
+
+    for written in _in_order(write, _batches(_wanted(records, keep, report), BATCH_RECORDS)):
+        for record, outcome in written.outcomes:
             month = f"{record.created_at.astimezone(UTC):%Y-%m}"
             report.by_month.setdefault(month, Counter())[outcome] += 1
-        for record, tombstone in found:
-            if tombstone is not None:
-                _leave_out(report, record, tombstone)
-        progress(len(batch))
+        for record, tombstone in written.left_out:
+            _leave_out(report, record, tombstone)
+        progress(len(written.outcomes) + len(written.left_out))
     with database.transaction() as connection:
         replace_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A batch in the database: its records with their outcomes, and those of deleted notes."""
+
+    outcomes: Sequence[tuple[NoteRecord, Upsert]]
+    left_out: Sequence[tuple[NoteRecord, Tombstone]]
+
+
+def _write(
+    database: Database, batch: Sequence[NoteRecord], *, tenant: str, source: str
+) -> _Written:
+    with database.bulk() as connection:
+        tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
+        found = list(zip(batch, tombstones, strict=True))
+        wanted = [record for record, tombstone in found if tombstone is None]
+        outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
+    return _Written(
+        list(zip(wanted, outcomes, strict=True)),
+        [(record, tombstone) for record, tombstone in found if tombstone is not None],
+    )
+
+
+def _in_order(
+    write: Callable[[Sequence[NoteRecord]], _Written], batches: Iterable[Sequence[NoteRecord]]
+) -> Iterator[_Written]:
+    """Write several batches at once; yield what became of each, in their order.
+
+    A batch with a note of one under way waits for it: the later record must win, and two
+    transactions that write the same notes in another order would deadlock.
+    """
+    waiting: deque[tuple[frozenset[str], Future[_Written]]] = deque()
+    with ThreadPoolExecutor(WORKERS) as workers:
+        for batch in batches:
+            ids = frozenset(record.external_id for record in batch)
+            while len(waiting) >= WORKERS or any(ids & others for others, _ in waiting):
+                yield waiting.popleft()[1].result()
+            waiting.append((ids, workers.submit(write, batch)))
+        for _, written in waiting:
+            yield written.result()
 
 
 def undated_of(record: NoteRecord) -> Undated:

@@ -1,5 +1,6 @@
 """Ingesting records into `notes`: inserts, updates, unchanged notes, rejections and counts."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -156,6 +157,45 @@ def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database
     assert report.by_month == {
         "2025-03": Counter({Upsert.INSERTED: 1, Upsert.UPDATED: 1, Upsert.UNCHANGED: 1})
     }
+
+
+def test_records_repeated_in_batches_written_at_once_leave_their_last_version(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever order the batches name the notes, and beside batches of other notes."""
+    monkeypatch.setattr(module, "BATCH_RECORDS", 3)
+    orders = ("abc", "cba", "xyz", "bca", "uvw", "acx")
+    records = [
+        replace(RECORD, external_id=name, content=f"Versión {version} de {name}.")
+        for version, names in enumerate(orders)
+        for name in names
+    ]
+
+    report = load(database, *records)
+
+    last = {record.external_id: record.content for record in records}
+    assert {row.external_id: row.content for row in rows(database)} == last
+    assert report.by_month == {
+        "2025-03": Counter({Upsert.INSERTED: len(last), Upsert.UPDATED: len(records) - len(last)})
+    }
+
+
+def test_batches_of_different_notes_are_written_at_the_same_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=30)
+    write = notes.upsert_notes
+
+    def together(*args: Any, **kwargs: Any) -> list[Upsert]:
+        both.wait()
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(module, "BATCH_RECORDS", 1)
+    monkeypatch.setattr(module, "upsert_notes", together)
+
+    report = load(database, *many(2))
+
+    assert report.count(Upsert.INSERTED) == 2
 
 
 @pytest.mark.parametrize(
