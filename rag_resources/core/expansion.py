@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 
 from rag_resources.core.configuration import ContextConfig
 from rag_resources.core.sentences import sentences
@@ -40,15 +39,19 @@ def expand(
         One window per passage, in the order given; each contains its passage. Passages whose
         windows were merged share one.
     """
+    known: dict[Span, Sequence[Span]] = {}
 
-    @cache
     def cut(region: Span) -> Sequence[Span]:
-        found = sentences(content[region.start : region.end])
-        if region.start == 0:
-            return found
-        return [Span(region.start + span.start, region.start + span.end) for span in found]
+        if region not in known:
+            found = sentences(content[region.start : region.end])
+            if region.start:
+                found = [Span(region.start + own.start, region.start + own.end) for own in found]
+            known[region] = found
+        return known[region]
 
     windows = [_window(content, passage, config, cut) for passage in matched]
+    if len(windows) == 1:
+        return windows
     merged = _merge(windows)
     return [
         next(window for window in merged if window.start <= own.start and own.end <= window.end)

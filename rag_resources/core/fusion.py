@@ -7,8 +7,9 @@ re-ranking in `core.reranking`, diversity in `core.diversity`.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Literal
 from uuid import UUID
 
@@ -49,6 +50,7 @@ def fuse(
     scores: Sequence[Mapping[UUID, float]] | None = None,
     words: Mapping[UUID, Features] | None = None,
     tie_break: TieBreak = "chunk_id",
+    most: int | None = None,
 ) -> list[ScoredChunk]:
     """Fuse the lists of one question as configured.
 
@@ -67,33 +69,32 @@ def fuse(
             score.
         words: For the method `learned`: the features of words of each candidate.
         tie_break: Order of equal scores.
+        most: How many chunks the caller needs; None: all.
 
     Returns:
-        The chunks of all lists used, best first, ties by `tie_break`.
+        The chunks of all lists used, or the best of them, best first, ties by `tie_break`.
     """
+    if tie_break != "chunk_id":  # The order below is another, and must not decide who is left out.
+        whole = fuse(rankings, config, retrievers, scores=scores, words=words)
+        return best_first(whole, tie_break)[:most]
     if config.looks_up_scores and rankings:
         narrowed = narrow(rankings)
         known = scores if scores is not None else [_held(ranking) for ranking in narrowed]
         if config.model:
             found = candidate_features(narrowed, known, words or {})
             terms = {key: [predict(config.model, own)] for key, own in found.items()}
-            return _with_ties(_collect(narrowed, terms), tie_break)
-        fused = scaled_combination(narrowed, known, weights=shared_weights(narrowed, retrievers))
-        return _with_ties(fused, tie_break)
+            return _collect(narrowed, terms, most)
+        weights = shared_weights(narrowed, retrievers)
+        return scaled_combination(narrowed, known, weights=weights, most=most)
     filled = [ranking for ranking in narrow(rankings) if ranking.candidates]
     if len(filled) < 2:
-        return _with_ties(_alone(filled), tie_break)
+        return _alone(filled, most)
     weights = shared_weights(filled, retrievers)
     if config.method == "weighted":
-        fused = convex_combination(filled, weights=weights)
-    else:
-        fused = reciprocal_rank_fusion(filled, weights=weights, rank_constant=config.rank_constant)
-    return _with_ties(fused, tie_break)
-
-
-def _with_ties(chunks: list[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
-    """Order the ties of chunks that come best first, ties by chunk id."""
-    return chunks if tie_break == "chunk_id" else best_first(chunks, tie_break)
+        return convex_combination(filled, weights=weights, most=most)
+    return reciprocal_rank_fusion(
+        filled, weights=weights, rank_constant=config.rank_constant, most=most
+    )
 
 
 def best_first(chunks: Iterable[ScoredChunk], tie_break: TieBreak) -> list[ScoredChunk]:
@@ -109,7 +110,11 @@ def best_first(chunks: Iterable[ScoredChunk], tie_break: TieBreak) -> list[Score
 
 
 def reciprocal_rank_fusion(
-    rankings: Sequence[Ranking], *, weights: Sequence[float], rank_constant: int = 60
+    rankings: Sequence[Ranking],
+    *,
+    weights: Sequence[float],
+    rank_constant: int = 60,
+    most: int | None = None,
 ) -> list[ScoredChunk]:
     """Fuse the rankings of one query by weighted reciprocal rank.
 
@@ -119,6 +124,7 @@ def reciprocal_rank_fusion(
         rankings: One per retriever, best first, no repeats; empty if it found nothing.
         weights: One per ranking, each in [0, 1], not all 0.
         rank_constant: Damping of the top ranks, >= 1; 60 in the paper.
+        most: How many chunks to return; None: all.
 
     Returns:
         Every chunk seen, best first, ties by chunk id. Scores are dimensionless, in [0, 1] while
@@ -136,11 +142,11 @@ def reciprocal_rank_fusion(
         [weight / (rank_constant + rank) for rank in range(1, len(ranking.candidates) + 1)]
         for ranking, weight in zip(rankings, weights, strict=True)
     ]
-    return _summed(rankings, parts)
+    return _summed(rankings, parts, most)
 
 
 def convex_combination(
-    rankings: Sequence[Ranking], *, weights: Sequence[float]
+    rankings: Sequence[Ranking], *, weights: Sequence[float], most: int | None = None
 ) -> list[ScoredChunk]:
     """Fuse by the weighted mean of the scores, after min-max normalisation of each ranking.
 
@@ -155,7 +161,7 @@ def convex_combination(
     for ranking, weight in zip(rankings, weights, strict=True):
         normalized = min_max([candidate.score for candidate in ranking.candidates])
         parts.append([weight / total * score for score in normalized])
-    return _summed(rankings, parts)
+    return _summed(rankings, parts, most)
 
 
 def scaled_combination(
@@ -163,6 +169,7 @@ def scaled_combination(
     scores: Sequence[Mapping[UUID, float]],
     *,
     weights: Sequence[float],
+    most: int | None = None,
 ) -> list[ScoredChunk]:
     """Fuse by the weighted sum of every candidate's scores, each on the fixed scale of its list.
 
@@ -176,6 +183,7 @@ def scaled_combination(
         rankings: The lists, best first, no repeats.
         scores: By list, in [0, 1]; a document without one scores 0.
         weights: One per list, each in [0, 1], not all 0.
+        most: How many chunks to return; None: all.
 
     Properties: 1, 3, 4, 61.
     """
@@ -184,18 +192,23 @@ def scaled_combination(
     for ranking, weight in zip(rankings, weights, strict=True):
         by_kind.setdefault(DOCUMENTS_OF[ranking.name], []).append(weight)
     total = max(map(math.fsum, by_kind.values()), default=0.0)
-    kinds: dict[UUID, set[Documents]] = {}
+    seen: dict[UUID, tuple[list[_Held], list[float]]] = {}
+    terms_of: dict[Documents, dict[UUID, list[float]]] = {kind: {} for kind in by_kind}
     for ranking in rankings:
+        of_kind = terms_of[DOCUMENTS_OF[ranking.name]]
         for candidate in ranking.candidates:
-            kinds.setdefault(candidate.chunk_id, set()).add(DOCUMENTS_OF[ranking.name])
-    terms: dict[UUID, list[float]] = {chunk_id: [] for chunk_id in kinds}
+            held, terms = seen.setdefault(candidate.chunk_id, ([], []))
+            held.append((candidate, ranking.name))
+            of_kind[candidate.chunk_id] = terms
     for ranking, known, weight in zip(rankings, scores, weights, strict=True):
-        held = {candidate.chunk_id for candidate in ranking.candidates}
-        for chunk_id, own in kinds.items():
-            counts = ranking.question == 0 or chunk_id in held
-            if counts and DOCUMENTS_OF[ranking.name] in own:
-                terms[chunk_id].append(weight / total * known.get(chunk_id, 0.0))
-    return _collect(rankings, terms)
+        share, of_kind = weight / total, terms_of[DOCUMENTS_OF[ranking.name]]
+        if ranking.question == 0:
+            for chunk_id, terms in of_kind.items():
+                terms.append(share * known.get(chunk_id, 0.0))
+        else:
+            for candidate in ranking.candidates:
+                of_kind[candidate.chunk_id].append(share * known.get(candidate.chunk_id, 0.0))
+    return _best(seen.items(), most)
 
 
 def on_scale(score: float, low: float, high: float) -> float:
@@ -225,80 +238,72 @@ def _held(ranking: Ranking) -> dict[UUID, float]:
     return {candidate.chunk_id: candidate.score for candidate in ranking.candidates}
 
 
-def _alone(rankings: Sequence[Ranking]) -> list[ScoredChunk]:
+def _alone(rankings: Sequence[Ranking], most: int | None) -> list[ScoredChunk]:
     """The scores of the only list, unchanged; empty if there is no list."""
     scores = [[candidate.score for candidate in ranking.candidates] for ranking in rankings]
-    return _summed(rankings, scores)
+    return _summed(rankings, scores, most)
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What the lists say of one chunk.
-
-    Attributes:
-        first: The candidate of the first list that holds it.
-        parts: What its final score is the sum of.
-    """
-
-    first: Candidate
-    lists: list[RankedList]
-    parts: list[float]
-    created_at: datetime | None
-    path: tuple[UUID, ...]
+_Held = tuple[Candidate, RankedList]
+"""A chunk in a list, and which list that is."""
 
 
-def _summed(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> list[ScoredChunk]:
-    """Return every chunk with the sum of its parts, best first.
+def _summed(
+    rankings: Sequence[Ranking], parts: Sequence[Sequence[float]], most: int | None
+) -> list[ScoredChunk]:
+    """Return the chunks with the sums of their parts, best first.
 
     Args:
         rankings: The lists.
         parts: For each list, what each of its candidates adds.
+        most: How many chunks to return; None: all.
     """
-    return _ordered(_merged(rankings, parts))
-
-
-def _collect(
-    rankings: Sequence[Ranking], terms: Mapping[UUID, Sequence[float]]
-) -> list[ScoredChunk]:
-    """Return every chunk with the sum of its terms, best first."""
-    seen = _merged(rankings, [[0.0] * len(ranking.candidates) for ranking in rankings])
-    for chunk_id, own in seen.items():
-        own.parts = list(terms[chunk_id])
-    return _ordered(seen)
-
-
-def _merged(rankings: Sequence[Ranking], parts: Sequence[Sequence[float]]) -> dict[UUID, _Seen]:
-    seen: dict[UUID, _Seen] = {}
+    seen: dict[UUID, tuple[list[_Held], list[float]]] = {}
     for ranking, own in zip(rankings, parts, strict=True):
         for candidate, part in zip(ranking.candidates, own, strict=True):
             # One look-up a candidate: hashing ids is most of what fusing costs.
-            known = seen.get(candidate.chunk_id)
-            if known is None:
-                seen[candidate.chunk_id] = _Seen(
-                    candidate, [ranking.name], [part], candidate.created_at, candidate.path
-                )
-                continue
-            known.lists.append(ranking.name)
-            known.parts.append(part)
-            known.created_at = known.created_at or candidate.created_at
-            known.path = known.path or candidate.path
-    return seen
+            held, terms = seen.setdefault(candidate.chunk_id, ([], []))
+            held.append((candidate, ranking.name))
+            terms.append(part)
+    return _best(seen.items(), most)
 
 
-def _ordered(seen: Mapping[UUID, _Seen]) -> list[ScoredChunk]:
-    fused = (
+def _collect(
+    rankings: Sequence[Ranking], terms: Mapping[UUID, Sequence[float]], most: int | None
+) -> list[ScoredChunk]:
+    """Return the chunks with the sums of their terms, best first."""
+    seen: dict[UUID, list[_Held]] = {}
+    for ranking in rankings:
+        for candidate in ranking.candidates:
+            seen.setdefault(candidate.chunk_id, []).append((candidate, ranking.name))
+    return _best(((key, (held, terms[key])) for key, held in seen.items()), most)
+
+
+def _best(
+    seen: Iterable[tuple[UUID, tuple[list[_Held], Sequence[float]]]], most: int | None
+) -> list[ScoredChunk]:
+    """Return the chunks with the highest sums of terms, ties by chunk id.
+
+    Args:
+        seen: By chunk id, where it was found and what its score is the sum of.
+        most: How many chunks to return; None: all.
+    """
+    scored = [
+        (-min(1.0, max(0.0, math.fsum(terms))), chunk_id, held) for chunk_id, (held, terms) in seen
+    ]
+    scored.sort(key=itemgetter(0, 1))
+    return [
         ScoredChunk(
             chunk_id=chunk_id,
-            note_id=own.first.note_id,
-            score=min(1.0, max(0.0, math.fsum(own.parts))),
-            lists=tuple(dict.fromkeys(own.lists)),
-            original_score=own.first.score,
-            created_at=own.created_at,
-            path=own.path,
+            note_id=held[0][0].note_id,
+            score=abs(negated),
+            lists=tuple(dict.fromkeys(name for _, name in held)),
+            original_score=held[0][0].score,
+            created_at=next((own.created_at for own, _ in held if own.created_at), None),
+            path=next((own.path for own, _ in held if own.path), ()),
         )
-        for chunk_id, own in seen.items()
-    )
-    return best_first(fused, "chunk_id")
+        for negated, chunk_id, held in scored[:most]
+    ]
 
 
 def shared_weights(

@@ -121,7 +121,8 @@ def _folded(text: str) -> str:
     letters = "".join(
         character
         for character in unicodedata.normalize("NFD", text)
-        if unicodedata.category(character) not in {"Mn", "Cf"}  # accents, soft hyphens
+        if character.isascii()
+        or unicodedata.category(character) not in {"Mn", "Cf"}  # accents, soft hyphens
     )
     return " ".join(letters.casefold().split())
 

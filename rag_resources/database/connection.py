@@ -53,7 +53,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     _session_limit_ms = 0
     _limit_ms = 0
 
-    def lend(self, limit_ms: int) -> None:
+    def lend(self, limit_ms: int, *, autocommit: bool = False) -> None:
         """Prepare an idle connection for its next user, in one round trip.
 
         This resets autocommit and the isolation level, which the previous user may have changed.
@@ -61,17 +61,22 @@ class LimitedConnection(psycopg.Connection[Any]):
 
         Args:
             limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
+            autocommit: Whether the user wants no transaction.
 
         Raises:
             psycopg.OperationalError: The connection is lost.
             DatabaseTimeoutError: No answer by the deadline.
         """
-        self.autocommit = True
+        # Each of these is an exchange of psycopg with itself, even if nothing changes.
+        if not self.autocommit:
+            self.autocommit = True
         # A limit shorter than the lag could cancel the statement that raises it again.
         self._limit_ms = self._session_limit_ms = max(limit_ms, LAG_MS)
         self._set_limit("limit_session")
-        self.autocommit = False
-        self.isolation_level = None
+        if not autocommit:
+            self.autocommit = False
+        if self.isolation_level is not None:
+            self.isolation_level = None
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:

@@ -193,8 +193,9 @@ class Database:
         """Return a block in which everything is read from one server, as it always is here."""
         return nullcontext()
 
-    @contextmanager
-    def transaction(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
+    def transaction(
+        self, deadline: Deadline | None = None
+    ) -> AbstractContextManager[LimitedConnection]:
         """Lend a connection in a transaction: committed at the end, rolled back on an error.
 
         Args:
@@ -210,8 +211,13 @@ class Database:
             DatabaseError: The disk of the database is full, or the database is read-only.
             psycopg.Error: PostgreSQL refused what was to be written.
         """
+        return self._lend(deadline, autocommit=False)
+
+    @contextmanager
+    def _lend(self, deadline: Deadline | None, *, autocommit: bool) -> Iterator[LimitedConnection]:
+        """Lend a connection; see `transaction`."""
         try:
-            connection = self._acquire(deadline)
+            connection = self._acquire(deadline, autocommit=autocommit)
             try:
                 # Checked after the wait for a connection: the server may have been down meanwhile.
                 self._guard()
@@ -265,8 +271,7 @@ class Database:
         Args:
             deadline: See `transaction`; None sets no limit, for `CREATE INDEX CONCURRENTLY`.
         """
-        with self.transaction(deadline) as connection:
-            connection.autocommit = True
+        with self._lend(deadline, autocommit=True) as connection:
             if deadline is None:
                 queries().set_session(connection, name="statement_timeout", value="0")
             yield connection
@@ -288,7 +293,7 @@ class Database:
             connections_lost=counts["returns_bad"],
         )
 
-    def _acquire(self, deadline: Deadline | None) -> LimitedConnection:
+    def _acquire(self, deadline: Deadline | None, *, autocommit: bool) -> LimitedConnection:
         """Take a connection that answers from the pool; dead ones are replaced."""
         limit = Deadline.after(ACQUIRE_TIMEOUT_S * 1000, time.monotonic)
         if deadline:
@@ -298,7 +303,7 @@ class Database:
         while True:
             connection = self._take(limit, deadline)
             with suppress(psycopg.OperationalError, DatabaseTimeoutError):
-                self._prepare(connection, limit, deadline)
+                self._prepare(connection, limit, deadline, autocommit=autocommit)
                 return connection
 
     def _take(self, limit: Deadline, deadline: Deadline | None) -> LimitedConnection:
@@ -315,14 +320,19 @@ class Database:
         return connection
 
     def _prepare(
-        self, connection: LimitedConnection, limit: Deadline, deadline: Deadline | None
+        self,
+        connection: LimitedConnection,
+        limit: Deadline,
+        deadline: Deadline | None,
+        *,
+        autocommit: bool,
     ) -> None:
         limit_ms = STATEMENT_TIMEOUT_MS
         if deadline:
             limit_ms = min(limit_ms, math.ceil(deadline.remaining_ms))
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
-            connection.lend(limit_ms)
+            connection.lend(limit_ms, autocommit=autocommit)
             # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
         except BaseException:

@@ -111,6 +111,16 @@ class MemoryCache(Cache[V]):
             self._misses += len(keys) - hits
         return found
 
+    def get_all(self, keys: Sequence[str]) -> dict[str, V] | None:
+        """Return the values of the keys if each has one; otherwise None, which counts nowhere."""
+        with self._lock:
+            found = {key: self._entries.get(key) for key in keys}
+            whole = {key: value for key, value in found.items() if value is not None}
+            if len(whole) < len(found):
+                return None
+            self._hits += len(keys)
+        return whole
+
     def put_many(self, values: Mapping[str, V]) -> None:
         """Store values; they replace those of the same keys."""
         with self._lock:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from rag_resources.providers.cache import Cache
+from rag_resources.providers.cache import Cache, MemoryCache
 from rag_resources.providers.protocols import Embedder, ModelInfo, Vectors
 
 _NORM_TOLERANCE = 1e-3
@@ -43,6 +43,18 @@ class CachedEmbedder(Embedder):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed questions. Same result and errors as `embed_passages`."""
         return self._embed("query", texts, self._embedder.embed_queries)
+
+    def at_hand(self, texts: Sequence[str]) -> Vectors | None:
+        """See `Remembering`. A cache outside this process may have to be waited for."""
+        # Without the model's details there are no keys; a server may have to be asked for them.
+        if not isinstance(self._cache, MemoryCache) or self._info is None or not texts:
+            return None
+        keys = [self._key("query", text) for text in texts]
+        vectors = self._cache.get_all(keys)
+        shape = (self._info.dimension,)
+        if vectors is None or any(vector.shape != shape for vector in vectors.values()):
+            return None
+        return np.stack([vectors[key] for key in keys])
 
     def _embed(
         self, kind: str, texts: Sequence[str], embed: Callable[[Sequence[str]], Vectors]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -15,6 +15,7 @@ __all__ = [
     "Ending",
     "LanguageModel",
     "ModelInfo",
+    "Remembering",
     "Reranker",
     "Sampling",
     "Vectors",
@@ -80,6 +81,18 @@ class Embedder(Protocol):
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed questions. Same result and errors as `embed_passages`."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """An embedder that has some vectors at hand."""
+
+    def at_hand(self, texts: Sequence[str]) -> Vectors | None:
+        """Return what `Embedder.embed_queries` would, if nothing has to be waited for; else None.
+
+        Never fails, and takes microseconds.
+        """
         ...
 
 

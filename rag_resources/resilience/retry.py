@@ -29,7 +29,23 @@ def retried(operation: Callable[[], _Result], *, deadline: Deadline) -> _Result:
     Raises:
         DatabaseUnavailableError: Of the last attempt.
     """
+    try:
+        return operation()
+    except DatabaseUnavailableError as error:
+        return _retried(operation, error, deadline)
+
+
+def _retried(
+    operation: Callable[[], _Result], first: DatabaseUnavailableError, deadline: Deadline
+) -> _Result:
+    """Retry an operation whose first attempt failed. Stamina costs more than a healthy call."""
     waits_s = iter(WAITS_S)
+    failed: list[DatabaseUnavailableError] = [first]
+
+    def attempt() -> _Result:
+        if failed:
+            raise failed.pop()
+        return operation()
 
     def pause(error: Exception) -> bool | float:
         if not isinstance(error, DatabaseUnavailableError):
@@ -37,4 +53,4 @@ def retried(operation: Callable[[], _Result], *, deadline: Deadline) -> _Result:
         wait_s = next(waits_s, None)
         return wait_s if wait_s and wait_s < deadline.remaining_s else False
 
-    return stamina.RetryingCaller(attempts=len(WAITS_S) + 1, timeout=None)(pause, operation)
+    return stamina.RetryingCaller(attempts=len(WAITS_S) + 1, timeout=None)(pause, attempt)

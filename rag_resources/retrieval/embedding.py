@@ -8,7 +8,7 @@ import numpy as np
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DependencyOpenError
 from rag_resources.core.types import Vectors
-from rag_resources.providers.protocols import Embedder
+from rag_resources.providers.protocols import Embedder, Remembering
 from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.deadlines import call_within
 from rag_resources.retrieval.limits import blames, share
@@ -80,9 +80,17 @@ class QuestionVectors:
         deadline = share(self.deadline, self.asked.time_share)
         try:
             with breaker.guard(blames(deadline), insist=insist):
-                return call_within(deadline, lambda: self._embed(model))
+                known = None if deadline.expired else self._at_hand(model)
+                return call_within(deadline, lambda: self._embed(model)) if known is None else known
         except Exception as error:  # noqa: BLE001 -- after any error the search by words still runs
             return error
+
+    def _at_hand(self, model: str) -> Vectors | None:
+        """Return vectors for which no model has to run, and so no thread has to wait."""
+        embedder = self.embedder(model)
+        if self.asked.hypothetical_answer is not None or not isinstance(embedder, Remembering):
+            return None
+        return embedder.at_hand(self.asked.queries)
 
     def _embed(self, model: str) -> Vectors:
         embedder = self.embedder(model)

@@ -26,8 +26,10 @@ def expanded_windows(
         The window of each chunk in its note; touching windows of one note are merged.
     """
     windows: dict[UUID, Span] = {}
-    for note_id in dict.fromkeys(passage.note.note_id for passage in passages):
-        own = [passage for passage in passages if passage.note.note_id == note_id]
+    by_note: dict[UUID, list[Passage]] = {}
+    for passage in passages:
+        by_note.setdefault(passage.note.note_id, []).append(passage)
+    for own in by_note.values():
         expanded = expand(
             own[0].note.content, [_span(passage) for passage in own], config, sentences=sentences
         )

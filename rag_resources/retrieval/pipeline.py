@@ -173,7 +173,7 @@ class RetrievalPipeline:
             cached=cached and self._caches is not None,
             language=language,
         )
-        stages = Stages(config_hash=config.config_hash, query=request.query)
+        stages = Stages(config_hash=lambda: config.config_hash, query=request.query)
         with span("retrieval", strategy=config.strategy.value, model=config.model):
             response = self._answer(request, stages)
         response = replace(
@@ -268,7 +268,7 @@ class RetrievalPipeline:
             deadline=Deadline.after(deadline_ms, time.monotonic),
             cached=False,
         )
-        stages = Stages(config_hash=config.config_hash, query=request.query)
+        stages = Stages(config_hash=lambda: config.config_hash, query=request.query)
         _, found, _ = self._candidates(request, stages)
         return found.looked_up, stages.degraded
 

@@ -198,7 +198,7 @@ class Search:
             return None
         looked_up = LookedUp()
         if made.scores is not None:
-            looked_up = LookedUp(made.rankings, _on_scales(lists, made.scores))
+            looked_up = LookedUp(made.rankings, made.scores)
         return self._found(connection, made.rankings, names, looked_up, made)
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
@@ -224,6 +224,13 @@ class Search:
         """How many chunks are needed to put the results in their final order."""
         config = self.request.config
         return config.top_k.reranking if config.reranks or config.diversity_weight > 0 else 0
+
+    @property
+    def _count_fused(self) -> int | None:
+        """How many fused chunks decide the results; None: nobody knows before."""
+        if self.request.distinct_notes or self.request.config.recency.weight:
+            return None
+        return max(self._count_considered, self.request.top_k)
 
     def fetch(
         self,
@@ -269,6 +276,7 @@ class Search:
                 scores=looked_up.scores,
                 words=looked_up.words,
                 tie_break=config.tie_break,
+                most=self._count_fused,
             )
             fused = weigh_recency(fused, config.recency, tie_break=config.tie_break)
             best = tuple(fused[: max(self._count_considered, self.request.count_needed(fused))])
@@ -412,10 +420,11 @@ def _on_scales(
     lists: Sequence[ListRequest], scores: Sequence[Mapping[UUID, float]]
 ) -> list[dict[UUID, float]]:
     """Map what every candidate scores in each list to that list's scale."""
-    return [
-        {key: on_scale(score, *_scale(item)) for key, score in own.items()}
-        for item, own in zip(lists, scores, strict=True)
-    ]
+    mapped = []
+    for item, own in zip(lists, scores, strict=True):
+        low, high = _scale(item)
+        mapped.append({key: on_scale(score, low, high) for key, score in own.items()})
+    return mapped
 
 
 def _ranking_of(item: ListRequest) -> Ranking:

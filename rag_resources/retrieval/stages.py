@@ -5,7 +5,7 @@ What the stages do is the pipeline's; percentiles over many retrievals are `retr
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -37,11 +37,11 @@ class Stages:
     """The stages of one retrieval; may be shared by its threads.
 
     Args:
-        config_hash: Of its configuration, for the log.
+        config_hash: Returns that of its configuration, for the log; called after a failure only.
         query: Its question, which is logged at level DEBUG only.
     """
 
-    def __init__(self, *, config_hash: str, query: str) -> None:
+    def __init__(self, *, config_hash: Callable[[], str], query: str) -> None:
         self._config_hash = config_hash
         self._query = query
         self._started = time.perf_counter()
@@ -125,7 +125,7 @@ class Stages:
         failure = {
             "component": component,
             "stage": stage,
-            "config_hash": self._config_hash,
+            "config_hash": self._config_hash(),
             "elapsed_ms": round(self.elapsed_ms, 1),
         }
         _log.warning("retrieval_degraded", error=type(error).__name__, **known, **failure)

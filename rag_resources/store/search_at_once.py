@@ -7,11 +7,14 @@ the scores add up to is decided by `core.fusion`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import sql
+from psycopg.rows import tuple_row
 
+from rag_resources.core.fusion import on_scale
 from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
 from rag_resources.core.text import Span
 from rag_resources.core.types import Candidate, Ranking
@@ -66,8 +69,8 @@ class AllAtOnce:
     Attributes:
         plan: What the search should have been based on.
         rankings: One per list, as `search` returns them.
-        scores: What every candidate scores in each list, as `look_up_scores` returns it; None if
-            that was not requested.
+        scores: What every candidate scores in each list, on the scale of that list; None if that
+            was not requested.
         passages: Those that probably lead, by chunk id.
         matched: The sentences of those that match best, if windows were searched, by chunk id.
     """
@@ -105,18 +108,10 @@ def search_at_once(
         name: own_value(lists[number], kind) for name, (kind, number) in sources.items()
     }
     parameters |= scope_parameters(scope)
-    parameters |= {
-        "models": list(models),
-        "weights": list(merging.weights),
-        "rank_constant": merging.rank_constant,
-    }
-    if merging.scales is not None:
-        parameters["lows"] = [low for low, _ in merging.scales]
-        parameters["highs"] = [high for _, high in merging.scales]
-    cursor = LimitedRawCursor(connection)
+    parameters["models"] = list(models)
+    cursor = LimitedRawCursor(connection, row_factory=tuple_row)
     cursor.execute(query, [parameters[name] for name in names], binary=True)
-    rows = cursor.fetchall()
-    return _read(connection, rows, lists, looked_up=merging.scales is not None)
+    return _read(connection, cursor.fetchall(), lists, merging.scales)
 
 
 def _kinds(lists: Sequence[ListRequest]) -> tuple[tuple[object, ...], ...]:
@@ -143,7 +138,7 @@ def _composed(
 ) -> _Composition:
     """Return a statement, its parameters, and which of which list each of the lists' is."""
     key = (
-        *(_kinds(lists), pool, merging.shown, merging.parts),
+        *(_kinds(lists), pool, merging),
         *(scope.selective, scope.unchunked_only, scope.any_unchunked, scope.any_hidden),
     )
     made = _composed_before.get(key)
@@ -166,7 +161,7 @@ def _compose(
         searches=searches,
         plan=compose_plan(scope),
         known=_all_scores(lists, own) if looked_up else statement("found_scores"),
-        score_parts=statement(merging.parts),
+        score_parts=statement(merging.parts, **_constants(merging)),
         looked_up=sql.Literal(looked_up),
         shown=sql.Literal(merging.shown),
         nearest=compose_nearest_windows(windows.embedded, own)
@@ -174,6 +169,18 @@ def _compose(
         else statement("no_windows"),
     )
     return *numbered(query), own.sources(lists)
+
+
+def _constants(merging: Merging) -> dict[str, sql.Literal]:
+    """Return what a configuration decides; as parameters these would be converted every time."""
+    constants = {
+        "weights": sql.Literal(list(merging.weights)),
+        "rank_constant": sql.Literal(merging.rank_constant),
+    }
+    if merging.scales is not None:
+        constants["lows"] = sql.Literal([low for low, _ in merging.scales])
+        constants["highs"] = sql.Literal([high for _, high in merging.scales])
+    return constants
 
 
 def _all_scores(lists: Sequence[ListRequest], own: OwnParameters) -> sql.Composed:
@@ -187,32 +194,58 @@ def _all_scores(lists: Sequence[ListRequest], own: OwnParameters) -> sql.Compose
     )
 
 
+class _Row(NamedTuple):
+    """The columns of the query, in order."""
+
+    facts: list[dict[str, Any]] | None
+    id: UUID | None
+    note_id: UUID
+    created_at: datetime
+    lists: list[int]
+    scores: list[float]
+    known_lists: list[int] | None
+    known_scores: list[float] | None
+    is_shown: bool
+    title: str
+    note_content: str | None
+    chunk_index: int | None
+    start_char: int | None
+    end_char: int | None
+    content: str | None
+    document_id: UUID | None
+    heading_path: list[str] | None
+    window_start: int | None
+    window_end: int | None
+
+
 def _read(
     connection: LimitedConnection,
-    rows: Sequence[Any],
+    rows: Sequence[tuple[Any, ...]],
     lists: Sequence[ListRequest],
-    *,
-    looked_up: bool,
+    scales: Sequence[tuple[float, float]] | None,
 ) -> AllAtOnce:
     held: list[list[Candidate]] = [[] for _ in lists]
     known: list[dict[UUID, float]] = [{} for _ in lists]
     shown, matched = [], {}
-    for row in rows:
-        if row.id is None:
+    # Of a hundred rows only those that are shown get names.
+    for values in rows:
+        _, chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[:8]
+        if chunk_id is None:
             continue
-        for number, score in zip(row.lists, row.scores, strict=True):
-            held[number].append(Candidate(row.id, row.note_id, score, row.created_at))
-        if looked_up and row.known_lists:
-            for number, score in zip(row.known_lists, row.known_scores, strict=True):
-                known[number][row.id] = score
-        if row.is_shown:
+        for number, score in zip(numbers, scores, strict=True):
+            held[number].append(Candidate(chunk_id, note_id, score, created_at))
+        if scales is not None and known_numbers:
+            for number, score in zip(known_numbers, known_scores, strict=True):
+                known[number][chunk_id] = on_scale(score, *scales[number])
+        row = _Row._make(values) if values[8] else None
+        if row:
             shown.append(row)
-            if row.window_start is not None:
-                matched[row.id] = Span(row.window_start, row.window_end)
+            if row.window_start is not None and row.window_end is not None:
+                matched[chunk_id] = Span(row.window_start, row.window_end)
     return AllAtOnce(
-        plan_of(rows[0].facts),
+        plan_of(_Row._make(rows[0]).facts or []),
         rankings_of(lists, held),
-        known if looked_up else None,
+        None if scales is None else known,
         passages_of(connection, shown),
         matched,
     )

@@ -124,34 +124,34 @@ SELECT f.list, f.chunk_id AS id, f.score FROM found AS f;
 
 -- name: parts_of_lists
 -- What each score adds if it is stretched over its list: the lowest counts 0, the highest its weight.
--- params:  weights float8[] (one for each list)
+-- params:  {weights} float8[] (one for each list)
 SELECT
     k.list, k.id, k.score,
-    (:weights::float8[])[k.list + 1]
+    ({weights}::float8[])[k.list + 1]
     * coalesce((k.score - min(k.score) OVER own) / nullif(max(k.score) OVER own - min(k.score) OVER own, 0), 1) AS part
 FROM known AS k
 WINDOW own AS (PARTITION BY k.list);
 
 -- name: parts_of_ranks
 -- What each place in a list adds by reciprocal rank fusion.
--- params:  weights float8[] (one for each list), rank_constant int
+-- params:  {weights} float8[] (one for each list), {rank_constant} int
 SELECT
     k.list, k.id, k.score,
-    (:weights::float8[])[k.list + 1]
-    / (:rank_constant + row_number() OVER (PARTITION BY k.list ORDER BY k.score DESC, k.id)) AS part
+    ({weights}::float8[])[k.list + 1]
+    / ({rank_constant} + row_number() OVER (PARTITION BY k.list ORDER BY k.score DESC, k.id)) AS part
 FROM known AS k;
 
 -- name: parts_on_scales
 -- What each score adds on the fixed scale of its list.
--- params:  weights float8[], lows float8[], highs float8[] (one for each list)
+-- params:  {weights} float8[], {lows} float8[], {highs} float8[] (one for each list)
 SELECT
     k.list, k.id, k.score,
-    (:weights::float8[])[k.list + 1] * greatest(
+    ({weights}::float8[])[k.list + 1] * greatest(
         0,
         least(
             1,
-            (k.score - (:lows::float8[])[k.list + 1])
-            / ((:highs::float8[])[k.list + 1] - (:lows::float8[])[k.list + 1])
+            (k.score - ({lows}::float8[])[k.list + 1])
+            / (({highs}::float8[])[k.list + 1] - ({lows}::float8[])[k.list + 1])
         )
     ) AS part
 FROM known AS k;

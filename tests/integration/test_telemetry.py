@@ -136,7 +136,7 @@ def test_the_stages_of_a_retrieval_are_children_of_its_span(
     environment: pytest.MonkeyPatch, collector: Collector
 ) -> None:
     environment.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    stages = Stages(config_hash="0123456789abcdef", query="¿?")
+    stages = Stages(config_hash=lambda: "0123456789abcdef", query="¿?")
     with span("retrieval", strategy="hybrid", top_k=5, contextual=True):
         with stages.run("embed", texts=2):
             pass

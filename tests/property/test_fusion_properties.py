@@ -46,7 +46,7 @@ def questioned_lists(draw: st.DrawFn) -> list[Ranking]:
 
     def dated(candidate: Candidate) -> Candidate:
         year = years[candidate.chunk_id.int - 1]
-        return replace(candidate, created_at=datetime(year, 1, 1, tzinfo=UTC) if year else None)
+        return candidate._replace(created_at=datetime(year, 1, 1, tzinfo=UTC) if year else None)
 
     return [
         replace(ranking, question=number, candidates=tuple(map(dated, ranking.candidates)))
@@ -131,6 +131,7 @@ def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
     fused = fuse(lists, config, weights, tie_break=tie_break)  # type: ignore[arg-type]
     scores = [chunk.score for chunk in fused]
     assert scores == sorted(scores, reverse=True)
+    assert fuse(lists, config, weights, tie_break=tie_break, most=3) == fused[:3]  # type: ignore[arg-type]
     counted = [
         (ranking.name, candidate.chunk_id)
         for ranking in lists

@@ -245,6 +245,20 @@ def test_a_kept_vector_of_another_dimension_is_made_anew() -> None:
     assert len(model.calls) == 2
 
 
+def test_what_is_at_hand_is_what_would_be_embedded_and_takes_no_model() -> None:
+    """Only if all of it is cached; what is not counts as no miss before it is asked for."""
+    model, cache = CountingEmbedder(), vector_cache()
+    cached = CachedEmbedder(model, cache)
+    assert cached.at_hand(["a"]) is None
+    expected = cached.embed_queries(["a", "b"])
+    misses = cache.statistics.misses
+    np.testing.assert_array_equal(cached.at_hand(["b", "a", "b"]), expected[[1, 0, 1]])
+    assert cached.at_hand(["a", "c"]) is None
+    assert cached.at_hand([]) is None
+    assert (model.calls, cache.statistics.misses) == ([("a", "b")], misses)
+    assert cache.statistics.hits == 3
+
+
 def test_a_model_that_fails_leaves_nothing_behind() -> None:
     model = CountingEmbedder()
     cache = vector_cache()

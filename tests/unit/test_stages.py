@@ -13,7 +13,7 @@ QUERY = "¿Dónde guardé el pasaporte?"
 
 @pytest.fixture
 def stages() -> Stages:
-    return Stages(config_hash="0123456789abcdef", query=QUERY)
+    return Stages(config_hash=lambda: "0123456789abcdef", query=QUERY)
 
 
 def test_times_of_a_repeated_stage_add_up_in_the_order_of_the_first_run(stages: Stages) -> None:
