@@ -10,10 +10,11 @@ import pytest
 from rag_resources.core.types import NoteRecord
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.ingestion.squad import SquadDataset, SquadQuestion
-from tests.benchmarks.peers.contender import OURS
+from tests.benchmarks.peers.contender import ALIKE, OURS, WINDOWED
 from tests.benchmarks.peers.peer_tables import Quality, Results, Speed, peer_tables
 from tests.benchmarks.peers.running import Killed
 from tests.benchmarks.peers.shuffled import save_shuffled
+from tests.benchmarks.peers.turns_targets import Measured, targets_table
 from tests.benchmarks.peers.workload import BenchNote, Passage, Question, load, save, vector_key
 from tests.embedders import HashEmbedder
 
@@ -119,6 +120,29 @@ def _speed(
 
 def _metrics(value: float, questions: int) -> dict[UUID, dict[str, float]]:
     return {UUID(int=number): dict.fromkeys(METRICS, value) for number in range(questions)}
+
+
+def test_targets_of_turns_are_ratios_to_the_best_peer_of_the_same_run() -> None:
+    """A target that was not measured is left out; the product's other commit is no peer."""
+    measured = {
+        ALIKE: Measured(p95_ms=6.0, rate=300.0, ingest_s=2.0),
+        WINDOWED: Measured(p95_ms=8.0, rate=120.0, ingest_s=None),
+        "before": Measured(p95_ms=1.0, rate=999.0, ingest_s=0.1),
+        CAREFUL: Measured(p95_ms=10.0, rate=100.0, ingest_s=4.0),
+        "llama_index_careful": Measured(p95_ms=16.0, rate=150.0, ingest_s=None),
+    }
+
+    small, large = (targets_table("2", size, measured).rows for size in (2_000, 100_000))
+
+    assert [(row[2], row[3]) for row in small] == [
+        ("0.60", "NO"),
+        ("2.00", "yes"),
+        ("2.00", "yes"),
+        ("0.80", "NO"),
+        ("0.80", "NO"),
+    ]
+    assert [row[3] for row in large] == ["yes", "yes", "yes", "yes", "NO"]
+    assert targets_table("2", 2_000, {ALIKE: measured[ALIKE]}).rows == ()
 
 
 def test_shuffled_notes_are_whole_sentences_near_their_paragraphs(tmp_path: Path) -> None:

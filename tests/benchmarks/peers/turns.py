@@ -34,6 +34,7 @@ from tests.benchmarks.homes import home_folder
 from tests.benchmarks.peers.contender import ALIKE, CONTENDERS, OUR_OWN, WINDOWED
 from tests.benchmarks.peers.running import REPOSITORY
 from tests.benchmarks.peers.shuffled import save_shuffled
+from tests.benchmarks.peers.turns_targets import Measured, targets_table
 from tests.benchmarks.peers.worker import CLIENTS, Request
 from tests.benchmarks.quality_tables import Table, markdown, show
 
@@ -57,6 +58,11 @@ class Costs:
     rate: float = 0.0
     rate_cpu_ms: float = 0.0
     failures: int = 0
+
+    @property
+    def figures(self) -> Measured:
+        """What targets are about."""
+        return Measured(percentiles(self.wall_ms).p95_ms, self.rate, self.ingest_s)
 
 
 class Player:
@@ -230,9 +236,11 @@ def playing(
             stack.callback(player.end)
             done = folder / "indexed"
             if not done.exists():
-                player.costs.ingest_s = player.do("ingest")["seconds"]
-                done.touch()
-                note(f"{database}: {player.costs.ingest_s:.1f} s")
+                seconds = player.do("ingest")["seconds"]
+                done.write_text(str(seconds), encoding="ascii")
+                note(f"{database}: {seconds:.1f} s")
+            told = done.read_text(encoding="ascii")
+            player.costs.ingest_s = float(told) if told else None
             players.append(player)
         yield players
 
@@ -282,6 +290,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                     measure(server, players, order, asked.rounds)
                     title = f"{count['passages']:,} passages of real sentences, real questions"
                     tables.append(table_of(title, players))
+                    figures = {player.name: player.costs.figures for player in players}
+                    tables.append(targets_table(title, count["passages"], figures))
                     if told := same_results(players):
                         note(told)
         finally:
