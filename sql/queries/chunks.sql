@@ -121,8 +121,8 @@ ON CONFLICT (lexeme) DO UPDATE
 
 -- name: compare_statistics
 -- Whether the stored statistics agree with the current chunks.
--- returns: chunk_count bigint; exactly boolean; roughly boolean (the count differs by at most 1 % and the average length
---          by at most 5 %, and the statistics are at most a day old)
+-- returns: chunk_count bigint; exactly boolean; roughly boolean (the count differs by at most 1 % and the average
+--          length by at most 5 %, and the statistics are at most a day old)
 WITH counted AS (
     SELECT
         count(*) AS chunk_count,
