@@ -1598,8 +1598,8 @@ CREATE TABLE answers (
     prompt_tokens integer,
     completion_tokens integer,
     -- answered; missed: nothing was found or said; withheld: something was found, but would probably be false;
-    -- failed: nothing could be searched, or the answer was cut off.
-    outcome text NOT NULL CHECK (outcome IN ('answered', 'missed', 'withheld', 'failed')),
+    -- asked_back: the question had no content; failed: nothing could be searched, or the answer was cut off.
+    outcome text NOT NULL CHECK (outcome IN ('answered', 'missed', 'withheld', 'asked_back', 'failed')),
     confidence jsonb,
     silence jsonb,
     -- Milliseconds by stage.
@@ -1701,3 +1701,27 @@ CREATE TABLE evaluation_requests (
 -- Without it each tick of the sensor reads all requests that ever were.
 CREATE INDEX evaluation_requests_open_idx ON evaluation_requests (requested_at, id)
 WHERE state IN ('queued', 'running');
+
+-- What a tenant's abbreviations stand for: a question with one is searched with both.
+CREATE TABLE glossary (
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    -- As people write it, in upper and lower case.
+    abbreviation text NOT NULL CHECK (abbreviation <> ''),
+    expansion text NOT NULL CHECK (expansion <> ''),
+    PRIMARY KEY (tenant_id, abbreviation)
+);
+
+-- What a file is called in a question: the last part of its address, without the ending of its kind, in small letters
+-- without accents and marks.
+CREATE FUNCTION file_key(t text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN btrim(
+    regexp_replace(
+        fold_accents(lower(regexp_replace(regexp_replace(t, '^.*/', ''), '\.[[:alnum:]]{1,5}$', ''))),
+        '[^[:alnum:]]+', ' ', 'g'
+    )
+);
+-- Prevent a scan of all documents and notes for a file that a question names.
+CREATE INDEX documents_file_key_idx ON documents (tenant_id, file_key(title));
+CREATE INDEX document_addresses_file_key_idx ON document_addresses (tenant_id, file_key(address));
+CREATE INDEX notes_file_key_idx ON notes (tenant_id, file_key(external_id)) WHERE document_id IS NULL;

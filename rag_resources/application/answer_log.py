@@ -226,7 +226,11 @@ def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedA
         sentences=tuple(storable(own.text) for own in answer.sentences)
         if kept is KeptText.ALL
         else None,
-        intent=response.transformed.intent.value if response.transformed else None,
+        searched=_searched_instead(asked, kept),
+        filters={"implied": [own.to_json() for own in asked.reading.implied]}
+        if asked.reading and asked.reading.implied and kept is not KeptText.NONE
+        else {},
+        intent=_intent(asked),
         config_hash=retrieved.config.config_hash if retrieved.config else None,
         language_model=metadata.model,
         prompt_tokens=metadata.prompt_tokens,
@@ -244,6 +248,20 @@ def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedA
             for own in response.results
         ),
     )
+
+
+def _searched_instead(asked: Asked, kept: KeptText) -> str | None:
+    reading = asked.reading
+    if reading is None or reading.searched == reading.question or kept is KeptText.NONE:
+        return None
+    return storable(reading.searched)
+
+
+def _intent(asked: Asked) -> str | None:
+    if asked.reading:
+        return asked.reading.intent
+    transformed = asked.retrieval.response.transformed
+    return transformed.intent.value if transformed else None
 
 
 def _without_words(judged: Confidence | Silence | None) -> dict[str, Any] | None:

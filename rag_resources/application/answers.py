@@ -1,11 +1,12 @@
 """Use cases of answers with citations."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from rag_resources.answers.answerers import (
     Answerer,
@@ -21,22 +22,24 @@ from rag_resources.answers.language_model import (
     AnswerOptions,
     StoredAnswer,
 )
+from rag_resources.answers.reading import QuestionReader
 from rag_resources.application.asked import AnswerMetadata, Asked
 from rag_resources.application.confidence import AnswerJudgement
+from rag_resources.application.searching import Searched, search_as_read
+from rag_resources.application.wiring import Answered
 from rag_resources.core.answers import NOT_FOUND, CitedSentence
 from rag_resources.core.citations import AnswerSentence, CitedAnswer
 from rag_resources.core.confidence import Confidence
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.messages import Message
-from rag_resources.core.types import RetrievalResponse
+from rag_resources.core.reading import Reading
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
 from rag_resources.providers.cache import Cache
 from rag_resources.providers.protocols import Embedder, LanguageModel
 from rag_resources.retrieval.pipeline import DEADLINE_MS
+from rag_resources.retrieval.request import check_query
 from rag_resources.settings import Settings
-
-if TYPE_CHECKING:
-    from rag_resources.application.wiring import Answered
 
 __all__ = ["AnswerMetadata", "Answers", "Asked"]
 
@@ -56,21 +59,28 @@ class Answers:
 
     database: Database
     settings: Settings
-    retrieve: "Callable[..., Answered]"
+    retrieve: Callable[..., Answered]
     language_model: LanguageModel | None
     embedder: Callable[[str], Embedder]
     stored: Cache[StoredAnswer]
     judge: Callable[..., AnswerJudgement]
     log: Callable[[Asked, str], None]
 
-    def ask(self, question: str, *, language: str | None = None, **search: Any) -> Asked:
+    def ask(self, question: str, *, language: str | None = None, **options: Any) -> Asked:
         """Answer a question with sentences that cite the notes. As `stream`, without the way."""
-        *_, asked = self.stream(question, language=language, **search)
+        *_, asked = self.stream(question, language=language, **options)
         assert isinstance(asked, Asked)
         return asked
 
     def stream(
-        self, question: str, *, language: str | None = None, **search: Any
+        self,
+        question: str,
+        *,
+        language: str | None = None,
+        conversation: Sequence[str] = (),
+        ignored: Collection[str] = (),
+        literal: bool = False,
+        **search: Any,
     ) -> Generator[AnswerSentence | Asked, None, None]:
         """Answer a question sentence by sentence; each is checked and cites the notes.
 
@@ -79,7 +89,11 @@ class Answers:
         Args:
             question: See `retrieve`.
             language: Of the question and of the answer; None uses the settings'.
-            search: The other arguments of `retrieve`.
+            conversation: The questions before, as they were searched, oldest first.
+            ignored: Conditions that the question implies and that were revoked, by their text.
+            literal: Whether the question is searched as it is: nothing is implied, expanded,
+                carried over or asked back.
+            search: The other arguments of `retrieve`; its filters always hold.
 
         Yields:
             Each sentence, in reading order, as soon as it is checked; then the whole.
@@ -88,41 +102,99 @@ class Answers:
             InvalidInputError: An argument is invalid; the message names it.
             DatabaseError: The notes cannot be read again, to check what is cited.
         """
+        check_query(question)
         told_in = self.settings.answer_language if language is None else language
-        retrieved = self.retrieve(question, language=language, **search)
-        response = retrieved.response
+        search = {**search, "language": language}
+        if literal:
+            found = Searched(None, self.retrieve(question, **search), search)
+            yield from self._answered(question, found, told_in)
+            return
+        reading = QuestionReader(self.database, self.language_model).read(
+            question,
+            language=told_in,
+            turns=conversation,
+            filters=search.get("filters"),
+            ignored=ignored,
+        )
+        if reading.asks_back:
+            asked = self._asked_back(reading, told_in)
+            self.log(asked, told_in)
+            yield asked
+            return
+        found = search_as_read(reading, self.retrieve, search)
+        yield from self._answered(question, found, told_in)
+
+    def _answered(
+        self, question: str, searched: Searched, language: str
+    ) -> Generator[AnswerSentence | Asked, None, None]:
+        """Answer from what was found; yields as `stream`."""
+        response = searched.retrieved.response
+        asks = searched.reading.searched if searched.reading else question
         started = time.monotonic()
-        judged = self._judged(question, retrieved, told_in, search)
+        judged = self._judged(asks, searched.retrieved, language, searched.search)
         is_silent = judged is not None and judged.silence.is_silent
         written, telling = write_answer(
-            question,
-            () if is_silent else passages_of(response.results, told_in),
-            self._answerer(told_in),
-            language=told_in,
+            asks,
+            () if is_silent else passages_of(response.results, language),
+            self._answerer(language),
+            language=language,
         )
         kept: list[AnswerSentence] = []
         waits_ms: list[float] = []
-        with closing(written):
-            for sentence in written:
-                for cited in self._cited(sentence, response):
-                    waits_ms.append(_ms_since(started))
-                    kept.append(cited)
-                    yield cited
+        with closing(self._said(asks, written, searched, language)) as said:
+            for cited in said:
+                waits_ms.append(_ms_since(started))
+                kept.append(cited)
+                yield cited
         stages = {"answer": _ms_since(started)} | (
             {"first_sentence": waits_ms[0]} if waits_ms else {}
         )
-        asked = self._finished(question, retrieved, kept, telling, stages)
+        asked = self._finished(question, searched.retrieved, kept, telling, stages)
+        asked = replace(asked, reading=searched.reading)
         if judged is not None:
             asked = replace(
                 asked,
-                confidence=_confidence(judged, response, telling, told_in, is_answered=bool(kept)),
+                confidence=_confidence(judged, response, telling, language, is_answered=bool(kept)),
                 silence=judged.silence,
             )
-        self.log(asked, told_in)
+        self.log(asked, language)
         yield asked
 
+    def _said(
+        self,
+        question: str,
+        written: Generator[CitedSentence, None, None],
+        searched: Searched,
+        language: str,
+    ) -> Generator[AnswerSentence, None, None]:
+        """Return what is said with its citations; of several files named, something from each."""
+        response, notes = searched.retrieved.response, set[UUID]()
+        with closing(written):
+            for sentence in written:
+                for cited in self._cited(sentence, response.results):
+                    notes |= {citation.note_id for citation in cited.citations}
+                    yield cited
+        for file in searched.files:
+            if notes & set(file.note_ids):
+                continue
+            found = ExtractiveAnswerer(language).answer(
+                question, passages_of(file.results, language)
+            )
+            for sentence in found.sentences[:1]:
+                yield from self._cited(sentence, file.results)
+
+    def _asked_back(self, reading: Reading, language: str) -> Asked:
+        """Return the question back: nothing says what it is about, so nothing is searched."""
+        response = RetrievalResponse((), reading.question, "", "", 0.0, {})
+        answerer = ExtractiveAnswerer(language).name
+        return Asked(
+            CitedAnswer(reading.question, (), answerer, Message.ASKED_BACK),
+            Answered("–", response),
+            reading=reading,
+        )
+
     def _judged(
-        self, question: str, retrieved: "Answered", language: str, search: dict[str, Any]
+        self, question: str, retrieved: Answered, language: str, search: dict[str, Any]
     ) -> AnswerJudgement | None:
         """Return whether to answer, and how sure that is; None if there is nothing to judge."""
         response, filters = retrieved.response, search.get("filters")
@@ -151,17 +223,19 @@ class Answers:
             stored=self.stored,
         )
 
-    def _cited(self, sentence: CitedSentence, response: RetrievalResponse) -> list[AnswerSentence]:
+    def _cited(
+        self, sentence: CitedSentence, results: Sequence[RetrievalResult]
+    ) -> list[AnswerSentence]:
         """Return the sentence with its citations; nothing if the notes no longer say it."""
         # It has its own time, since a language model may have taken a minute.
         deadline = Deadline.after(DEADLINE_MS, time.monotonic)
         with self.database.snapshot(deadline) as connection:
-            return cite(connection, [sentence], response.results)
+            return cite(connection, [sentence], results)
 
     def _finished(
         self,
         question: str,
-        retrieved: "Answered",
+        retrieved: Answered,
         sentences: list[AnswerSentence],
         telling: Telling,
         stages: dict[str, float],

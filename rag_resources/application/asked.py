@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from rag_resources.core.answer_log import Outcome
 from rag_resources.core.citations import CitedAnswer
 from rag_resources.core.confidence import Confidence, Silence
+from rag_resources.core.reading import Reading
 
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
@@ -60,6 +61,7 @@ class Asked:
         interruption: Why the answer ends early, and what was kept; None if it is complete.
         confidence: How sure it is; None if nothing was found to answer from.
         silence: Whether an answer was withheld; None likewise.
+        reading: How the question was read; None if it was searched as it is.
         answer_id: Names it in the log, and in what readers say of it.
     """
 
@@ -69,6 +71,7 @@ class Asked:
     interruption: str | None = None
     confidence: Confidence | None = None
     silence: Silence | None = None
+    reading: Reading | None = None
     answer_id: UUID = field(default_factory=uuid4)
 
     @property
@@ -76,6 +79,8 @@ class Asked:
         """What became of the question."""
         if self.error:
             return Outcome.FAILED
+        if self.reading and self.reading.asks_back:
+            return Outcome.ASKED_BACK
         if self.answer.found:
             return Outcome.ANSWERED
         is_withheld = self.silence is not None and self.silence.is_silent and self.silence.point
@@ -96,6 +101,7 @@ class Asked:
             interruption=None if self.interruption is None else render(self.interruption),
             confidence=self.confidence.reworded(render) if self.confidence else None,
             silence=self.silence.reworded(render) if self.silence else None,
+            reading=self.reading.reworded(render) if self.reading else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -115,6 +121,7 @@ class Asked:
                 },
                 "confidence": self.confidence.to_json() if self.confidence else None,
                 "silence": self.silence.to_json() if self.silence else None,
+                "reading": self.reading.to_json() if self.reading else None,
                 "error": self.error,
             }
         )

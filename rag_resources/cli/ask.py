@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,10 +27,12 @@ from rag_resources.cli.search_options import (
     search_of,
 )
 from rag_resources.cli.session import application
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
+    from rag_resources.application import Application
     from rag_resources.application.answers import Answers, Asked
     from rag_resources.cli.search_options import Search
     from rag_resources.core.citations import AnswerSentence, Citation
@@ -52,6 +54,13 @@ def ask(
     until: UntilOption = None,
     metadata: MetadataOption = None,
     language: LanguageOption = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="RESPUESTA", help=Message.HELP_ASK_AFTER)
+    ] = None,
+    ignored: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="TEXTO", help=Message.HELP_ASK_IGNORE)
+    ] = None,
+    literal: Annotated[bool, typer.Option("--literal", help=Message.HELP_ASK_LITERAL)] = False,
     as_json: JsonOption = False,
     stream: Annotated[
         bool | None, typer.Option("--stream/--no-stream", help=Message.HELP_STREAM)
@@ -76,18 +85,35 @@ def ask(
     at_once = sys.stdout.isatty() if stream is None else stream
     with application() as app:
         page = _Page(at_once and not as_json)
-        asked = page.fill(app.answers, search).reworded(told)
+        reading = {
+            "conversation": _turns(app, after),
+            "ignored": tuple(ignored or ()),
+            "literal": literal,
+        }
+        asked = page.fill(app.answers, search, reading).reworded(told)
     response = asked.retrieval.response
     if as_json:
         write_json(asked.to_json())
     else:
         warn_of(response)
+        _say_reading(asked)
         if not response.error:
             page.finish(asked)
     if asked.error:
         if not as_json and asked.interruption:
             fail(Message.CLI_ERROR.format(message=asked.interruption))
         raise typer.Exit(1)
+
+
+def _turns(app: "Application", after: str | None) -> tuple[str, ...]:
+    """Return what was searched for the answer before, if this one goes on from it."""
+    if after is None:
+        return ()
+    answer = app.answer_log.show(after).answer
+    turn = answer.searched or answer.question
+    if turn is None:
+        raise InvalidParameterError(Message.ASK_AFTER_UNKNOWN.format(answer_id=after))
+    return (turn,)
 
 
 class _Page:
@@ -101,13 +127,13 @@ class _Page:
         self._at_once = at_once
         self._numbers: dict[Citation, int] = {}
 
-    def fill(self, answers: "Answers", search: "Search") -> "Asked":
+    def fill(self, answers: "Answers", search: "Search", reading: dict[str, Any]) -> "Asked":
         """Ask, and return the whole answer."""
         from rag_resources.core.citations import AnswerSentence
 
         with ExitStack() as waiting:
             waiting.enter_context(working(Message.CLI_LOADING))
-            events = answers.stream(search.question, **search.arguments)
+            events = answers.stream(search.question, **search.arguments, **reading)
             with closing(events):
                 for event in events:
                     if not isinstance(event, AnswerSentence):
@@ -152,6 +178,19 @@ def _say_how_sure(asked: "Asked") -> None:
 
     for sentence in answer_in_words(asked.confidence, asked.silence):
         say(sentence)
+
+
+def _say_reading(asked: "Asked") -> None:
+    """Say what was searched besides or instead of the question, on stderr."""
+    reading = asked.reading
+    if reading is None:
+        return
+    if reading.searched != reading.question:
+        note(Message.ASKED_CARRIED.format(searched=clean(reading.searched)))
+    for own in reading.implied:
+        note(Message.ASKED_IMPLIED.format(value=clean(own.shown), text=clean(own.text)))
+    for message in reading.notes:
+        note(message)
 
 
 def _say_id(asked: "Asked") -> None:

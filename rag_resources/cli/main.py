@@ -24,6 +24,7 @@ from rag_resources.cli import (
     experiment,
     feedback,
     fusion,
+    glossary,
     golden,
     graph,
     ingest,
@@ -95,6 +96,7 @@ app.add_typer(documents.app)
 app.add_typer(golden.app)
 app.add_typer(feedback.app)
 app.add_typer(graph.app)
+app.add_typer(glossary.app)
 app.add_typer(key.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)

@@ -26,6 +26,9 @@ class Outcome(StrEnum):
     WITHHELD = "withheld"
     """Something was found, but an answer would probably have been false."""
 
+    ASKED_BACK = "asked_back"
+    """Nothing said what the question was about."""
+
     FAILED = "failed"
     """Nothing could be searched, or the answer was cut off."""
 
@@ -237,7 +240,7 @@ class AnswerFigures:
 def figures_of(asked: Sequence[AskedQuestion]) -> AnswerFigures:
     """Return the figures of logged questions."""
     counts = {outcome: sum(own.outcome is outcome for own in asked) for outcome in Outcome}
-    searched = len(asked) - counts[Outcome.FAILED]
+    searched = len(asked) - counts[Outcome.FAILED] - counts[Outcome.ASKED_BACK]
     silent = counts[Outcome.MISSED] + counts[Outcome.WITHHELD]
     measured = [own.false_answers for own in asked if own.false_answers is not None]
     latencies = [own.latency_ms for own in asked]

@@ -79,6 +79,12 @@ class Message:
     ANSWER_COST: Template
     ANSWER_TOKENS: Template
     ANSWER_ID: Template
+    ASKED_BACK: Template
+    ASKED_OPINION: Template
+    ASKED_FILE_MISSING: Template
+    ASKED_DROPPED: Template
+    ASKED_IMPLIED: Template
+    ASKED_CARRIED: Template
     ANSWER_ID_UNKNOWN: Template
     ANSWER_ID_AMBIGUOUS: Template
     FEEDBACK_VERDICT: Template
@@ -130,6 +136,8 @@ class Message:
     INTENT_TEMPORAL: Template
     INTENT_COMPARATIVE: Template
     INTENT_ABSTRACT: Template
+    INTENT_OPINION: Template
+    INTENT_CLARIFICATION: Template
     RETRIEVED_CONFIG_PROMOTED: Template
     RETRIEVED_CONFIG_DEFAULTS: Template
     TABLE_RESULTS: Template
@@ -1399,6 +1407,15 @@ class Message:
     HELP_SOURCE_NAME: Template
     HELP_PARAGRAPHS: Template
     HELP_ASK: Template
+    HELP_ASK_AFTER: Template
+    HELP_ASK_IGNORE: Template
+    HELP_ASK_LITERAL: Template
+    HELP_GLOSSARY: Template
+    HELP_GLOSSARY_LIST: Template
+    HELP_GLOSSARY_ADD: Template
+    HELP_GLOSSARY_REMOVE: Template
+    HELP_ABBREVIATION: Template
+    HELP_EXPANSION: Template
     HELP_FEEDBACK: Template
     HELP_ANSWER_ID: Template
     HELP_VERDICT: Template
@@ -1570,6 +1587,14 @@ class Message:
     ANSWER_DISMISSED: Template
     ANSWER_GIVEN: Template
     ASKED_SEARCHED: Template
+    COLUMN_ABBREVIATION: Template
+    COLUMN_EXPANSION: Template
+    GLOSSARY_WRITTEN: Template
+    GLOSSARY_REMOVED: Template
+    GLOSSARY_UNKNOWN: Template
+    GLOSSARY_INVALID: Template
+    ASK_AFTER_UNKNOWN: Template
+    OUTCOME_ASKED_BACK: Template
     OUTCOME_ANSWERED: Template
     OUTCOME_MISSED: Template
     OUTCOME_WITHHELD: Template

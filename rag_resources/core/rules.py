@@ -65,6 +65,7 @@ class QuestionRules:
             empty in a language without rules for it.
         kinds: Regular expressions by the kind of answer asked for, in the order in which they are
             tried.
+        reading: What a question says besides; see `core.question_reading`.
     """
 
     idioms: list[str]
@@ -73,6 +74,7 @@ class QuestionRules:
     intents: dict[str, list[str]]
     kinds: dict[str, list[str]]
     coordinated: dict[str, list[str]] = field(default_factory=dict)
+    reading: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

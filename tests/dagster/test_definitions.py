@@ -139,6 +139,7 @@ def test_months_are_the_partitions_of_what_is_indexed(graph: AssetGraph) -> None
         "mentions",
         "causal_statements",
         *(f"embeddings/{model}" for model in MODELS),
+        "answer_log",
     }
     assert partitioned == dict.fromkeys(indexed, 6)
 

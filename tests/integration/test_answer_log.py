@@ -228,7 +228,7 @@ def test_the_asset_tells_the_figures_of_a_month(
     assert (told["questions"], told["miss_rate"], told["thumbs_up"]) == (2, 0.5, 1)
     assert told["far_from_golden_share"] == 0.5
     assert "| ¿xilófono? |" in told["far_questions"]
-    assert "| 1 | 1 | 0 | 0 |" in told["outcomes"]
+    assert "| 1 | 1 | 0 | 0 | 0 |" in told["outcomes"]
 
 
 def logged(days: int = 0) -> LoggedAnswer:

@@ -168,6 +168,7 @@ def test_a_language_model_is_not_asked_what_is_not_answered(
         embedder=lambda _: corpus.embedder,
         stored=stored,
         judge=Confidences(corpus.database, settings, pipeline=lambda: pipeline).judge_answer,
+        log=lambda _asked, _language: None,
     )
     (silent,) = answers.stream("¿Qué dice hoy de tema40?")
     assert isinstance(silent, Asked)

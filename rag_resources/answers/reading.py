@@ -1,0 +1,230 @@
+"""Reads a question before it is searched: the conversation, abbreviations and implied conditions.
+
+The rules are in `core.question_reading` and `core.conversation`; this module looks up what exists.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import psycopg
+import structlog
+from pydantic import BaseModel
+
+from rag_resources.core.conversation import MAX_TURNS, Carried, carry_over
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DeadlineExceededError, ProviderError, RagError
+from rag_resources.core.filters import RetrievalFilters, narrowed
+from rag_resources.core.messages import Message
+from rag_resources.core.query import MAX_QUERY_CHARS
+from rag_resources.core.question_reading import (
+    OPINION,
+    QuestionSigns,
+    period_filter,
+    read_question,
+    says_nothing,
+)
+from rag_resources.core.reading import Implied, ImpliedKind, Reading
+from rag_resources.core.text import is_blank
+from rag_resources.core.wording import fold
+from rag_resources.database.pool import Connection, Database
+from rag_resources.languages.prompts import prompt
+from rag_resources.providers.inputs import as_data
+from rag_resources.providers.protocols import LanguageModel
+from rag_resources.store.questions import (
+    MOST_NOTES,
+    NamedFile,
+    expand_abbreviations,
+    find_named_files,
+    find_named_values,
+    find_titled,
+)
+
+READ_MS = 500.0
+"""Longest time for looking up what a question names."""
+REWRITE_MS = 5_000.0
+"""Longest time of a language model that makes a question stand alone."""
+_TURN_CHARS = 500
+
+_log = structlog.get_logger()
+
+
+class StandaloneQuestion(BaseModel):
+    """A question that needs no conversation."""
+
+    question: str
+
+
+class QuestionReader:
+    """Reads questions; thread-safe.
+
+    Args:
+        database: Where files, names and abbreviations are looked up. If it cannot be read, nothing
+            is implied.
+        language_model: Makes a question of a conversation stand alone; None uses rules.
+    """
+
+    def __init__(self, database: Database, language_model: LanguageModel | None) -> None:
+        self._database = database
+        self._model = language_model
+
+    def read(
+        self,
+        question: str,
+        *,
+        language: str,
+        turns: Sequence[str] = (),
+        filters: RetrievalFilters | None = None,
+        ignored: Collection[str] = (),
+    ) -> Reading:
+        """Read a question.
+
+        Args:
+            question: As it was asked.
+            language: Of the question.
+            turns: The questions before, oldest first.
+            filters: The caller's conditions, which always hold.
+            ignored: Implied conditions that were revoked, by their text.
+        """
+        carried = self._carried(question, turns, language)
+        signs = read_question(carried.searched, language)
+        reading = Reading(
+            question,
+            carried.searched,
+            signs.intent,
+            signs.complexity,
+            filters,
+            carried=carried.words,
+            notes=(Message.ASKED_OPINION,) if signs.intent == OPINION else (),
+        )
+        if reading.asks_back:
+            return reading
+        revoked = {fold(text.strip()) for text in ignored}
+        try:
+            deadline = Deadline.after(READ_MS, time.monotonic)
+            with self._database.transaction(deadline) as connection:
+                return _looked_up(connection, reading, signs, revoked)
+        except (RagError, psycopg.Error) as error:
+            _log.warning("question_not_looked_up", error=type(error).__name__)
+            return reading
+
+    def _carried(self, question: str, turns: Sequence[str], language: str) -> Carried:
+        by_rules = carry_over(question, turns, language)
+        if len(by_rules.searched) > MAX_QUERY_CHARS:
+            return Carried(question)
+        if self._model is None or not turns or by_rules.searched == question:
+            return by_rules
+        try:
+            written = self._model.answer(
+                _conversation(question, turns, language),
+                StandaloneQuestion,
+                system=prompt("conversation", language).system,
+                deadline=Deadline.after(REWRITE_MS, time.monotonic),
+            ).question
+        except (ProviderError, DeadlineExceededError) as error:
+            _log.warning("question_not_rewritten", error=type(error).__name__)
+            return by_rules
+        line = " ".join(written.split())
+        if is_blank(line) or len(line) > MAX_QUERY_CHARS or says_nothing(line, language):
+            return by_rules
+        return Carried(line, by_rules.words)
+
+
+def _conversation(question: str, turns: Sequence[str], language: str) -> str:
+    shown = "\n".join(as_data(" ".join(turn.split())[:_TURN_CHARS]) for turn in turns[-MAX_TURNS:])
+    asked = as_data(" ".join(question.split()))
+    return (
+        f"<conversacion>\n{shown}\n</conversacion>\n<pregunta>\n{asked}\n</pregunta>\n"
+        f"{prompt('conversation', language).task}"
+    )
+
+
+def _looked_up(
+    connection: Connection, reading: Reading, signs: QuestionSigns, revoked: Collection[str]
+) -> Reading:
+    """Return a reading with what exists of what its question names."""
+    found = expand_abbreviations(connection, signs.abbreviations)
+    expansions = {own.abbreviation: own.expansion for own in found}
+    files = _files(connection, signs, revoked)
+    implied = [own for own in _implied(connection, signs, files) if fold(own.text) not in revoked]
+    reading = replace(
+        reading,
+        searched=_expanded(reading.searched, expansions),
+        expansions=expansions,
+        notes=(*reading.notes, *_missing(signs, files, revoked)),
+    )
+    filters = reading.filters or RetrievalFilters()
+    kept: list[Implied] = []
+    for own in implied:
+        both = narrowed(filters, own.filters)
+        if both is not None:  # Otherwise no note could meet it: the caller's condition stands.
+            filters = both
+            kept.append(own)
+    several = [own.note_ids for own in files] if len(files) > 1 else []
+    return replace(
+        reading,
+        filters=None if filters.is_empty else filters,
+        implied=tuple(kept),
+        files=tuple(several),
+    )
+
+
+def _files(
+    connection: Connection, signs: QuestionSigns, revoked: Collection[str]
+) -> list[NamedFile]:
+    """Return the files that a question names, but those that were revoked."""
+    found = find_named_files(connection, (*signs.file_names, *signs.phrases))
+    return [
+        own
+        for own in found
+        if len(own.note_ids) <= MOST_NOTES and not {fold(own.text), fold(own.name)} & set(revoked)
+    ]
+
+
+def _implied(
+    connection: Connection, signs: QuestionSigns, files: Sequence[NamedFile]
+) -> Iterator[Implied]:
+    if files:
+        notes = tuple(dict.fromkeys(note for own in files for note in own.note_ids))[:MOST_NOTES]
+        for own in files:
+            # Several files are searched one by one; together they are one condition.
+            yield Implied(ImpliedKind.FILE, own.text, own.name, RetrievalFilters(note_ids=notes))
+        return
+    for titled in signs.titled:
+        ids = find_titled(connection, titled)
+        if 0 < len(ids) <= MOST_NOTES:
+            shown = f"{titled.word}, {titled.month:02}" + (f"/{titled.year}" if titled.year else "")
+            condition = RetrievalFilters(note_ids=tuple(ids))
+            yield Implied(ImpliedKind.TITLE, titled.text, shown, condition)
+    values = find_named_values(connection, signs.names)
+    for value in values:
+        if sum(other.text == value.text for other in values) == 1:
+            condition = RetrievalFilters(metadata={value.key: value.value})
+            shown = f"{value.key} = {value.value}"
+            yield Implied(ImpliedKind.NAME, value.text, shown, condition)
+    if signs.periods:
+        start, end = period_filter(signs.periods)
+        text = ", ".join(own.text for own in signs.periods)
+        shown = f"{start:%Y-%m-%d} – {end:%Y-%m-%d}"
+        condition = RetrievalFilters(created_from=start, created_until=end)
+        yield Implied(ImpliedKind.PERIOD, text, shown, condition)
+
+
+def _missing(
+    signs: QuestionSigns, files: Sequence[NamedFile], revoked: Collection[str]
+) -> list[str]:
+    """Say which files a question names that are not there."""
+    there = {fold(text) for own in files for text in (own.text, own.name)} | set(revoked)
+    stems = {text.rpartition(".")[0] or text for text in there}
+    return [
+        Message.ASKED_FILE_MISSING.format(name=name)
+        for name in signs.file_names
+        if fold(name) not in there and fold(name).rpartition(".")[0] not in stems
+    ]
+
+
+def _expanded(question: str, expansions: dict[str, str]) -> str:
+    """Return a question with what its abbreviations stand for behind it."""
+    said = fold(question)
+    added = [own for own in expansions.values() if fold(own) not in said]
+    return f"{question.rstrip()} ({', '.join(added)})"[:MAX_QUERY_CHARS] if added else question

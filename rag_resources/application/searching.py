@@ -1,0 +1,117 @@
+"""Searches a question as it was read: with its implied conditions, and each file that it names."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rag_resources.core.filters import RetrievalFilters, narrowed
+from rag_resources.core.messages import Message
+from rag_resources.core.reading import Reading
+from rag_resources.core.texts import joined
+from rag_resources.core.types import RetrievalResponse, RetrievalResult
+
+if TYPE_CHECKING:
+    from rag_resources.application.wiring import Answered
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """What was found in one of several files that a question names."""
+
+    results: tuple[RetrievalResult, ...]
+
+    @property
+    def note_ids(self) -> Collection[UUID]:
+        """The notes of its passages."""
+        return {own.note_id for own in self.results}
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A question with what was found for it.
+
+    Attributes:
+        reading: As it was searched in the end; None if it was searched as it is.
+        files: What was found in each of the files that the question names, if it names several.
+        search: The arguments of the retrieval.
+    """
+
+    reading: Reading | None
+    retrieved: "Answered"
+    search: dict[str, Any]
+    files: tuple[FoundFile, ...] = ()
+
+
+def search_as_read(
+    reading: Reading, retrieve: "Callable[..., Answered]", search: dict[str, Any]
+) -> Searched:
+    """Search a question as it was read.
+
+    If nothing meets the implied conditions, everything is searched, and a note says so.
+
+    Args:
+        reading: Of the question.
+        retrieve: As `Application.retrieve`.
+        search: The caller's arguments of it.
+    """
+    if reading.files:
+        return _each_file(reading, retrieve, search)
+    given = {**search, "filters": reading.filters}
+    retrieved = retrieve(reading.searched, **given)
+    if retrieved.response.results or retrieved.response.error or not reading.implied:
+        return Searched(reading, retrieved, given)
+    named = joined(", ", [f"«{own.text}»" for own in reading.implied])
+    note = Message.ASKED_DROPPED.format(conditions=named)
+    reading = reading.without_implied(search.get("filters"), note)
+    return Searched(reading, retrieve(reading.searched, **search), search)
+
+
+def _each_file(
+    reading: Reading, retrieve: "Callable[..., Answered]", search: dict[str, Any]
+) -> Searched:
+    """Search each file by itself, so that each is among the passages, and merge what was found."""
+    given = {**search, "filters": reading.filters}
+    every = []
+    for note_ids in reading.files:
+        condition = narrowed(
+            reading.filters or RetrievalFilters(), RetrievalFilters(note_ids=note_ids)
+        )
+        if condition is not None:
+            every.append(retrieve(reading.searched, **{**search, "filters": condition}))
+    if not every:  # The caller's conditions exclude all of them.
+        return Searched(reading, retrieve(reading.searched, **given), given)
+    shares = _shares([own.response.results for own in every])
+    response = _merged([own.response for own in every], shares)
+    return Searched(
+        reading, replace(every[0], response=response), given, tuple(map(FoundFile, shares))
+    )
+
+
+def _shares(found: Sequence[tuple[RetrievalResult, ...]]) -> list[tuple[RetrievalResult, ...]]:
+    """Return about as many of the best results of each as a single search would return."""
+    most = max(len(own) for own in found)
+    return [own[: max(1, -(-most // len(found)))] for own in found]
+
+
+def _merged(
+    responses: Sequence[RetrievalResponse], shares: Sequence[tuple[RetrievalResult, ...]]
+) -> RetrievalResponse:
+    results = sorted(
+        (own for share in shares for own in share), key=lambda own: (-own.score, own.chunk_id)
+    )
+    stages: dict[str, float] = {}
+    for response in responses:
+        for name, elapsed in response.stages.items():
+            stages[name] = stages.get(name, 0.0) + elapsed
+    errors = [own.error for own in responses]
+    return replace(
+        responses[0],
+        results=tuple(results),
+        latency_ms=sum(own.latency_ms for own in responses),
+        stages=stages,
+        degraded=tuple(dict.fromkeys(each for own in responses for each in own.degraded)),
+        messages=tuple(dict.fromkeys(each for own in responses for each in own.messages)),
+        error=errors[0] if all(errors) else None,
+        confidence=None,
+    )

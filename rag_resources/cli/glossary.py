@@ -1,0 +1,48 @@
+"""`rag glossary …`: what the abbreviations of questions stand for."""
+
+from typing import Annotated
+
+import typer
+
+from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.messages import Message
+
+app = group("glossary", Message.HELP_GLOSSARY)
+
+AbbreviationArgument = Annotated[
+    str, typer.Argument(metavar="ABREVIATURA", help=Message.HELP_ABBREVIATION)
+]
+
+
+@command(app, "list", Message.HELP_GLOSSARY_LIST)
+def list_entries(as_json: JsonOption = False) -> None:
+    """List the abbreviations."""
+    with application() as opened:
+        entries = opened.glossary.entries()
+    if as_json:
+        rows = [{"abbreviation": e.abbreviation, "expansion": e.expansion} for e in entries]
+        write_json({"glossary": rows})
+        return
+    columns = (Message.COLUMN_ABBREVIATION, Message.COLUMN_EXPANSION)
+    console().print(table(columns, [(e.abbreviation, e.expansion) for e in entries], prose=True))
+
+
+@command(app, "add", Message.HELP_GLOSSARY_ADD)
+def add(
+    abbreviation: AbbreviationArgument,
+    expansion: Annotated[str, typer.Argument(metavar="SIGNIFICADO", help=Message.HELP_EXPANSION)],
+) -> None:
+    """Say what an abbreviation stands for."""
+    with application() as opened:
+        entry = opened.glossary.add(abbreviation, expansion)
+    say(Message.GLOSSARY_WRITTEN.format(abbreviation=entry.abbreviation, expansion=entry.expansion))
+
+
+@command(app, "remove", Message.HELP_GLOSSARY_REMOVE)
+def remove(abbreviation: AbbreviationArgument) -> None:
+    """Remove an abbreviation."""
+    with application() as opened:
+        opened.glossary.remove(abbreviation)
+    say(Message.GLOSSARY_REMOVED.format(abbreviation=abbreviation))

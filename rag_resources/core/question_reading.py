@@ -1,0 +1,282 @@
+"""Reads what a question says besides its words: intent, complexity, periods, files and names.
+
+By rules, without a model and without looking anything up: whether a file or a name exists is found
+out in `answers.reading`. What turns of a conversation carry over is in `core.conversation`. The
+rules are in `languages/*/rules/questions.toml`, under `reading`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from rag_resources.core.query import Intent, classify, decompose
+from rag_resources.core.rules import question_rules, word_rules
+from rag_resources.core.wording import content, fold, names, word_set
+
+OPINION = "opinion"
+CLARIFICATION = "clarification"
+"""Two intents of people besides those of `core.query.Intent`, which decide what is searched."""
+
+_MANY_WORDS = 8
+_MAX_PHRASES = 60
+_LONGEST_NAME = 4
+
+_FILE = re.compile(r"[\w][\w.\-]*\.(?:pdf|docx|xlsx|ods|csv|html?|md|txt|jsonl?)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"«([^«»]{2,100})»|“([^“”]{2,100})”|\"([^\"]{2,100})\"")
+_TOKEN = re.compile(r"[\w][\w\-]*")
+_CAPITALISED = re.compile(
+    r"[^\W\d_a-zà-ÿ][\w’'\-]+(?:\s+(?:(?:de|del|la|las|los|y|i)\s+)?[^\W\d_a-zà-ÿ][\w’'\-]+)*"
+)
+
+
+class Complexity(StrEnum):
+    """How much a question asks for."""
+
+    SIMPLE = "simple"
+    """One thing."""
+
+    COMPOUND = "compound"
+    """Several questions in one."""
+
+    COMPLEX = "complex"
+    """One question that needs several things to be put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time that a question names.
+
+    Attributes:
+        text: As the question names it, in small letters without accents.
+        start: Inclusive, UTC; likewise `end`, exclusive.
+    """
+
+    text: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A kind of note of a month that a question names, as in "the minutes of March".
+
+    Attributes:
+        year: None if the question names none.
+    """
+
+    text: str
+    word: str
+    month: int
+    year: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSigns:
+    """What a question says of itself.
+
+    Attributes:
+        intent: One of `Intent`, or `OPINION`, or `CLARIFICATION`: nothing says what it is about.
+        periods: In the order in which they are named.
+        titled: Likewise.
+        file_names: Words that look like the name of a file, such as "plan.pdf".
+        phrases: What else may be the name of a file: quoted, or with a figure.
+        names: Capitalised words inside the question, adjacent ones together.
+        abbreviations: Words that may be one.
+    """
+
+    intent: str
+    complexity: Complexity
+    periods: tuple[Period, ...] = ()
+    titled: tuple[Titled, ...] = ()
+    file_names: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    abbreviations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    opinion: re.Pattern[str]
+    pronouns: re.Pattern[str]
+    not_pronouns: re.Pattern[str]
+    months: tuple[str, ...]
+    year: tuple[re.Pattern[str], ...]
+    month: tuple[re.Pattern[str], ...]
+    titled: tuple[re.Pattern[str], ...]
+    empty: frozenset[str]
+
+
+@cache
+def _patterns(language: str) -> _Patterns:
+    found: dict[str, Any] = question_rules(language).reading
+    months = "|".join(found["months"])
+
+    def whole(expressions: Sequence[str]) -> re.Pattern[str]:
+        return re.compile(rf"\b(?:{'|'.join(expressions)})\b")
+
+    def each(expressions: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(rf"\b{own.replace('{months}', months)}\b") for own in expressions)
+
+    return _Patterns(
+        whole(found["opinion"]),
+        whole(found["pronouns"]),
+        re.compile("|".join(rf"\b(?:{own})" for own in found["not_pronouns"])),
+        tuple(found["months"]),
+        each(found["year"]),
+        each(found["month"]),
+        each(found["titled"]),
+        frozenset(found["empty"]),
+    )
+
+
+def read_question(question: str, language: str = "es") -> QuestionSigns:
+    """Read a question by the rules of its language.
+
+    Args:
+        question: As it was asked, or with what a conversation carries over.
+        language: Of the question.
+    """
+    line = " ".join(fold(question).split())
+    periods, titled = _periods(line, language), _titled(line, language)
+    file_names = tuple(dict.fromkeys(match[0] for match in _FILE.finditer(question)))
+    intent = _intent(question, language)
+    return QuestionSigns(
+        intent,
+        _complexity(question, intent, len(file_names), language),
+        tuple(own for own in periods if not any(own.text in kind.text for kind in titled)),
+        titled,
+        file_names,
+        _phrases(question),
+        inner_names(question),
+        tuple(dict.fromkeys(match[0] for match in _TOKEN.finditer(question))),
+    )
+
+
+def says_nothing(question: str, language: str = "es") -> bool:
+    """Whether no word of a question says what it is about."""
+    ignored = _patterns(language).empty | frozenset(word_rules(language).stop.split())
+    return not (word_set(question) - ignored or re.search(r"\d", question))
+
+
+def asks_of_a_time_only(question: str, language: str = "es") -> bool:
+    """Whether a question goes on with another time, as in "and in 2025?"."""
+    first, *_ = [*re.findall(r"\w+", fold(question)), ""]
+    if first not in question_rules(language).joiners["and"]:
+        return False
+    line = " ".join(fold(question).split())
+    texts = [own.text for own in _titled(line, language)]
+    texts += [own.text for own in _periods(line, language)]
+    for text in texts:
+        line = line.replace(text, " ")
+    return says_nothing(line, language)
+
+
+def empty_words(language: str = "es") -> frozenset[str]:
+    """Return the folded words that do not say what a question is about, besides stop words."""
+    return _patterns(language).empty
+
+
+def refers_back(question: str, language: str = "es") -> bool:
+    """Whether a question has a word that stands for something named before."""
+    patterns = _patterns(language)
+    line = " ".join(fold(question).split())
+    # "él" is a pronoun, "el" an article: folding makes them one.
+    accented = re.search(r"\bél\b", question.casefold()) is not None
+    rest = patterns.not_pronouns.sub(" · ", line)
+    return accented or patterns.pronouns.search(rest) is not None
+
+
+def inner_names(question: str) -> tuple[str, ...]:
+    """Return the capitalised words of a question, adjacent ones together, but its first word."""
+    known = names(question)
+    found = []
+    for match in _CAPITALISED.finditer(question):
+        words = match[0].split()
+        while words and fold(words[0]).strip("’'-") not in known:
+            words = words[1:]
+        if words:
+            found.append(" ".join(words))
+    return tuple(dict.fromkeys(found))
+
+
+def period_filter(periods: Sequence[Period]) -> tuple[datetime, datetime]:
+    """Return the time from the first of some periods to the end of the last."""
+    return min(own.start for own in periods), max(own.end for own in periods)
+
+
+def _intent(question: str, language: str) -> str:
+    if says_nothing(question, language):
+        return CLARIFICATION
+    line = " ".join(fold(question).split())
+    if _patterns(language).opinion.search(line):
+        return OPINION
+    return classify(question, language).value
+
+
+def _complexity(question: str, intent: str, files: int, language: str) -> Complexity:
+    if decompose(question, language):
+        return Complexity.COMPOUND
+    words = len(content(question, language))
+    if (
+        intent == Intent.COMPARATIVE
+        or files > 1
+        or (intent == Intent.CAUSAL and words > _MANY_WORDS)
+    ):
+        return Complexity.COMPLEX
+    return Complexity.SIMPLE
+
+
+def _periods(line: str, language: str) -> tuple[Period, ...]:
+    patterns = _patterns(language)
+    found: dict[int, Period] = {}
+    for pattern in patterns.month:
+        for match in pattern.finditer(line):
+            month = patterns.months.index(match["month"]) + 1
+            found[match.start()] = Period(match[0], *_month(int(match["year"]), month))
+    for pattern in patterns.year:
+        for match in pattern.finditer(line):
+            year = int(match["year"])
+            period = Period(
+                match[0], datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+            )
+            found.setdefault(match.start(), period)
+    return tuple(found[at] for at in sorted(found))
+
+
+def _month(year: int, month: int) -> tuple[datetime, datetime]:
+    later, last = divmod(month, 12)
+    return datetime(year, month, 1, tzinfo=UTC), datetime(year + later, last + 1, 1, tzinfo=UTC)
+
+
+def _titled(line: str, language: str) -> tuple[Titled, ...]:
+    patterns = _patterns(language)
+    found: dict[int, Titled] = {}
+    for pattern in patterns.titled:
+        for match in pattern.finditer(line):
+            month = patterns.months.index(match["month"]) + 1
+            year = int(match["year"]) if match["year"] else None
+            found.setdefault(match.start(), Titled(match[0], match["word"], month, year))
+    return tuple(found[at] for at in sorted(found))
+
+
+def _phrases(question: str) -> tuple[str, ...]:
+    quoted = [next(filter(None, match.groups())) for match in _QUOTED.finditer(question)]
+    tokens = [match[0] for match in _TOKEN.finditer(question)]
+    figured = [
+        " ".join(run)
+        for size in range(1, _LONGEST_NAME + 1)
+        for start in range(len(tokens) - size + 1)
+        if _names_a_file(run := tokens[start : start + size])
+    ]
+    return tuple(dict.fromkeys((*quoted, *figured)))[:_MAX_PHRASES]
+
+
+def _names_a_file(tokens: Sequence[str]) -> bool:
+    """Whether some words may be the name of a file: they have a figure and a letter."""
+    text = " ".join(tokens)
+    has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return has_both if len(tokens) > 1 else "_" in text or (has_both and "-" in text)

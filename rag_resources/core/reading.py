@@ -1,0 +1,95 @@
+"""A question as it is searched: what it implies, what it carries over, and what it stands for.
+
+The rules are in `core.question_reading` and `core.conversation`; `answers.reading` applies them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.question_reading import CLARIFICATION, Complexity
+
+
+class ImpliedKind(StrEnum):
+    """Why a condition is implied."""
+
+    PERIOD = "period"
+    TITLE = "title"
+    FILE = "file"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """A condition that a question names itself.
+
+    Attributes:
+        text: As the question names it; who passes it in `ignored` revokes it.
+        shown: What it stands for, for people: a name, a month, a period.
+        filters: The condition.
+    """
+
+    kind: ImpliedKind
+    text: str
+    shown: str
+    filters: RetrievalFilters
+
+    def to_json(self) -> dict[str, str]:
+        """Return the camelCase form."""
+        return {"kind": self.kind.value, "text": self.text, "value": self.shown}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question as it is searched.
+
+    Attributes:
+        question: As it was asked.
+        searched: What is searched.
+        intent: See `core.question_reading.QuestionSigns`.
+        filters: The caller's conditions with the implied ones.
+        implied: The conditions that the question names; not those that were revoked.
+        files: The notes of each file that it names, if it names several; each is searched.
+        carried: What the turns before carried over.
+        expansions: What its abbreviations stand for.
+        notes: What people are told of it.
+    """
+
+    question: str
+    searched: str
+    intent: str
+    complexity: Complexity
+    filters: RetrievalFilters | None = None
+    implied: tuple[Implied, ...] = ()
+    files: tuple[tuple[UUID, ...], ...] = ()
+    carried: tuple[str, ...] = ()
+    expansions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def asks_back(self) -> bool:
+        """Whether nothing says what the question is about, so that it is asked back."""
+        return self.intent == CLARIFICATION
+
+    def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
+        """Return it with the caller's conditions only, and a note that says why."""
+        return replace(self, filters=filters, implied=(), files=(), notes=(*self.notes, note))
+
+    def reworded(self, render: Callable[[str], str]) -> "Reading":
+        """Return it with its notes in other words."""
+        return replace(self, notes=tuple(map(render, self.notes)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the camelCase form."""
+        return {
+            "searched": self.searched,
+            "intent": self.intent,
+            "complexity": self.complexity.value,
+            "implied": [own.to_json() for own in self.implied],
+            "carried": list(self.carried),
+            "expansions": dict(self.expansions),
+            "notes": list(self.notes),
+        }

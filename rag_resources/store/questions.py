@@ -1,0 +1,96 @@
+"""What exists of what a question names: files, values of metadata, titles; and the glossary."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_resources.core.question_reading import Titled
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+
+MOST_NOTES = 1_000
+"""Most notes that a filter can name."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that a question names.
+
+    Attributes:
+        text: As the question names it.
+        name: Its name.
+        note_ids: Its notes, at most `MOST_NOTES` and one.
+    """
+
+    text: str
+    name: str
+    note_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValue:
+    """A value of a document's metadata that a question names."""
+
+    text: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """An abbreviation and what it stands for."""
+
+    abbreviation: str
+    expansion: str
+
+
+def find_named_files(connection: Connection, phrases: Sequence[str]) -> list[NamedFile]:
+    """Return the files that some phrases name, by name; none that has no notes."""
+    if not phrases:
+        return []
+    rows = queries().named_files(connection, phrases=list(phrases), most=MOST_NOTES)
+    return [NamedFile(row.phrase, row.name, tuple(row.note_ids)) for row in rows]
+
+
+def find_named_values(connection: Connection, names: Sequence[str]) -> list[NamedValue]:
+    """Return the values of the metadata of documents that are one of some names."""
+    if not names:
+        return []
+    rows = queries().named_values(connection, names=list(names))
+    return [NamedValue(row.name, row.key, row.value) for row in rows]
+
+
+def find_titled(connection: Connection, titled: Titled) -> list[UUID]:
+    """Return the notes of a month whose title has a word, at most `MOST_NOTES` and one."""
+    rows = queries().titled_in_month(
+        connection,
+        word=titled.word,
+        month=titled.month,
+        year=titled.year,
+        most=MOST_NOTES + 1,
+    )
+    return [row.id for row in rows]
+
+
+def expand_abbreviations(connection: Connection, words: Sequence[str]) -> list[Abbreviation]:
+    """Return those of some words that the glossary has."""
+    rows = queries().expand_abbreviations(connection, words=list(words))
+    return [Abbreviation(row.abbreviation, row.expansion) for row in rows]
+
+
+def list_glossary(connection: Connection) -> list[Abbreviation]:
+    """Return the glossary of the tenant, by abbreviation."""
+    rows = queries().list_glossary(connection)
+    return [Abbreviation(row.abbreviation, row.expansion) for row in rows]
+
+
+def write_abbreviation(connection: Connection, entry: Abbreviation) -> None:
+    """Write what an abbreviation stands for; it replaces what it stood for before."""
+    queries().write_abbreviation(
+        connection, abbreviation=entry.abbreviation, expansion=entry.expansion
+    )
+
+
+def delete_abbreviation(connection: Connection, abbreviation: str) -> bool:
+    """Delete an abbreviation; return whether it was there."""
+    return bool(list(queries().delete_abbreviation(connection, abbreviation=abbreviation)))

@@ -1,0 +1,80 @@
+-- name: named_files
+-- The files that a question may name, each with its notes.
+-- params:  phrases text[] (of the question), most int (notes of a file; one more says that there are more)
+-- returns: key text, phrase text, name text, note_ids uuid[]
+-- index:   documents_file_key_idx, document_addresses_file_key_idx, notes_file_key_idx
+WITH asked AS (
+    SELECT file_key(p.phrase) AS key, min(p.phrase) AS phrase FROM unnest(:phrases::text[]) AS p (phrase)
+    WHERE file_key(p.phrase) <> '' GROUP BY file_key(p.phrase)
+),
+
+found AS (
+    SELECT q.key, q.phrase, d.title AS name, n.id
+    FROM asked AS q
+    INNER JOIN documents AS d ON d.tenant_id = current_tenant() AND file_key(d.title) = q.key
+    INNER JOIN notes AS n ON n.document_id = d.id AND n.tenant_id = current_tenant()
+    UNION
+    SELECT q.key, q.phrase, regexp_replace(a.address, '^.*/', '') AS name, n.id
+    FROM asked AS q
+    INNER JOIN document_addresses AS a ON a.tenant_id = current_tenant() AND file_key(a.address) = q.key
+    INNER JOIN notes AS n ON n.document_id = a.document_id AND n.tenant_id = current_tenant()
+    UNION
+    SELECT q.key, q.phrase, regexp_replace(n.external_id, '^.*/', '') AS name, n.id
+    FROM asked AS q
+    INNER JOIN notes AS n
+        ON n.tenant_id = current_tenant() AND n.document_id IS NULL AND file_key(n.external_id) = q.key
+)
+
+SELECT
+    f.key, min(f.phrase) AS phrase, max(f.name) AS name,
+    (array_agg(DISTINCT f.id))[:(:most::integer + 1)] AS note_ids
+FROM found AS f GROUP BY f.key ORDER BY f.key;
+
+-- name: named_values
+-- The names of a question that are values of the metadata of documents, such as an author.
+-- params:  names text[]
+-- returns: name text, key text, value text
+SELECT DISTINCT q.name, m.key, m.value #>> '{}' AS value
+FROM documents AS d
+CROSS JOIN LATERAL jsonb_each(d.metadata) AS m
+INNER JOIN unnest(:names::text[]) AS q (name)
+    ON fold_accents(lower(m.value #>> '{}')) = fold_accents(lower(q.name))
+WHERE d.tenant_id = current_tenant() AND jsonb_typeof(m.value) = 'string'
+ORDER BY q.name, m.key, value;
+
+-- name: titled_in_month
+-- Notes whose title has a word, of a month of any year or of one.
+-- params:  word text, month int (1 to 12), year int or null, most int
+-- returns: id uuid
+SELECT n.id FROM notes AS n
+WHERE
+    n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now())
+    AND extract(MONTH FROM n.created_at AT TIME ZONE 'UTC') = :month
+    AND (:year::integer IS NULL OR extract(YEAR FROM n.created_at AT TIME ZONE 'UTC') = :year)
+    AND fold_accents(lower(n.title)) ~ ('\m' || :word || '\M')
+ORDER BY n.id LIMIT :most;
+
+-- name: expand_abbreviations
+-- params:  words text[]
+-- returns: abbreviation text, expansion text
+-- index:   glossary_pkey
+SELECT g.abbreviation, g.expansion FROM glossary AS g
+WHERE g.tenant_id = current_tenant() AND g.abbreviation = ANY(:words) ORDER BY g.abbreviation;
+
+-- name: list_glossary
+-- returns: abbreviation text, expansion text
+-- index:   glossary_pkey
+SELECT g.abbreviation, g.expansion FROM glossary AS g
+WHERE g.tenant_id = current_tenant() ORDER BY g.abbreviation;
+
+-- name: write_abbreviation!
+-- params:  abbreviation text, expansion text
+INSERT INTO glossary (abbreviation, expansion) VALUES (:abbreviation, :expansion)
+ON CONFLICT (tenant_id, abbreviation) DO UPDATE SET expansion = excluded.expansion;
+
+-- name: delete_abbreviation
+-- params:  abbreviation text
+-- returns: abbreviation text (none if it was not there)
+-- index:   glossary_pkey
+DELETE FROM glossary AS g WHERE g.tenant_id = current_tenant() AND g.abbreviation = :abbreviation
+RETURNING g.abbreviation;

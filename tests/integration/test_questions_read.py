@@ -1,0 +1,183 @@
+"""Questions are read before they are searched: what they name, and what turns carry over."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from rag_resources.application import Application, open_application
+from rag_resources.application.asked import Asked
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.types import NoteRecord
+from rag_resources.database.pool import Database
+from rag_resources.settings import load_settings
+from rag_resources.store.notes import note_id, upsert_notes
+from tests.command_line import call_rag, isolate
+
+WORDS = {"configuration": "fulltext", "overrides": {"retrievers": {"semantic": {"weight": 0}}}}
+NOTES = {
+    "2024/plan_2024.md": ("Plan", "El tejado cuesta 900 euros. Lo pinta Andreu.", 2024, 3),
+    "2025/plan_2025.md": ("Plan", "El tejado cuesta 1200 euros. Lo pinta Pilar.", 2025, 3),
+    "acta.md": ("Acta de la junta", "Se decide cambiar el tejado en la junta.", 2025, 6),
+    "zbe.md": ("Coche", "La zona de bajas emisiones empieza en la ronda.", 2025, 7),
+}
+
+
+@pytest.fixture
+def app(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database_url: str, database: Database
+) -> Iterator[Application]:
+    """An application over a few notes."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url)
+    records = [
+        NoteRecord(name, title, content, datetime(year, month, 5, tzinfo=UTC))
+        for name, (title, content, year, month) in NOTES.items()
+    ]
+    with database.transaction() as connection:
+        upsert_notes(connection, records, tenant="default", source="notes")
+    with open_application(load_settings()) as opened:
+        yield opened
+
+
+def of(*names: str) -> set[UUID]:
+    return {note_id("default", "notes", name) for name in names}
+
+
+def cited(asked: Asked) -> set[UUID]:
+    return {own.note_id for sentence in asked.answer.sentences for own in sentence.citations}
+
+
+def found(asked: Asked) -> set[UUID]:
+    return {own.note_id for own in asked.retrieval.response.results}
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "notes"),
+    [
+        ("¿Cuánto cuesta el tejado en 2024?", "2024-01-01 – 2025-01-01", ["2024/plan_2024.md"]),
+        (
+            "¿Cuánto cuesta el tejado en marzo de 2025?",
+            "2025-03-01 – 2025-04-01",
+            ["2025/plan_2025.md"],
+        ),
+        ("¿Cuánto cuesta el tejado en plan_2024.md?", "plan_2024.md", ["2024/plan_2024.md"]),
+        ("¿Cuánto cuesta el tejado en el plan 2025?", "plan_2025.md", ["2025/plan_2025.md"]),
+        ("¿Qué se decide del tejado en el acta de junio?", "acta, 06", ["acta.md"]),
+    ],
+)
+def test_what_a_question_names_filters_is_told_and_can_be_revoked(
+    app: Application, question: str, value: str, notes: list[str]
+) -> None:
+    asked = app.answers.ask(question, **WORDS)
+    assert found(asked) == of(*notes)
+    assert asked.reading
+    (implied,) = asked.reading.implied
+    assert implied.shown == value
+    shown = app.answer_log.show(asked.answer_id).answer
+    assert shown.filters["implied"][0]["value"] == value
+    for options in ({"ignored": [implied.text.upper()]}, {"literal": True}):
+        assert len(found(app.answers.ask(question, **options, **WORDS))) > 1
+
+
+def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> None:
+    asked = app.answers.ask("¿Cuánto cuesta el tejado en plan_2024.md y plan_2025.md?", **WORDS)
+    plans = of("2024/plan_2024.md", "2025/plan_2025.md")
+    assert cited(asked) == found(asked) == plans
+    scores = [own.score for own in asked.retrieval.response.results]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told(
+    app: Application,
+) -> None:
+    allowed = RetrievalFilters(note_ids=tuple(of("acta.md")))
+    for question in ("¿Qué cuesta el tejado en plan_2024.md?", "¿Qué cuesta el tejado en 2024?"):
+        assert found(app.answers.ask(question, filters=allowed, **WORDS)) <= of("acta.md")
+    asked = app.answers.ask("¿Cuánto cuesta el tejado en 1999?", **WORDS)
+    assert len(found(asked)) == 3
+    assert asked.reading
+    assert asked.reading.implied == ()
+    assert asked.reading.notes == (Message.ASKED_DROPPED.format(conditions="«en 1999»"),)
+    missing = app.answers.ask("¿Cuánto cuesta el tejado en informe.pdf?", **WORDS)
+    assert missing.reading
+    assert missing.reading.notes == (Message.ASKED_FILE_MISSING.format(name="informe.pdf"),)
+
+
+def test_a_question_without_content_is_asked_back_and_is_no_miss(app: Application) -> None:
+    asked = app.answers.ask("¿y por qué?", **WORDS)
+    assert (asked.answer.notice, asked.outcome) == (Message.ASKED_BACK, "asked_back")
+    assert app.answer_log.show(asked.answer_id).answer.outcome == "asked_back"
+    assert app.golden.suggest(limit=9) == []
+
+
+def test_turns_carry_over_and_what_was_searched_is_stored(app: Application) -> None:
+    turns = ["¿Cuánto cuesta el tejado en 2024?"]
+    asked = app.answers.ask("¿Y quién lo pinta?", conversation=turns, **WORDS)
+    assert found(asked) == of("2024/plan_2024.md")
+    stored = app.answer_log.show(asked.answer_id).answer
+    assert (stored.question, stored.searched) == (
+        "¿Y quién lo pinta?",
+        "¿Y quién lo pinta? (en 2024)",
+    )
+
+
+def test_an_abbreviation_is_searched_as_what_it_stands_for(app: Application) -> None:
+    question = "¿Dónde empieza la ZBE?"
+    app.glossary.add(" ZBE", "zona de bajas emisiones")
+    asked = app.answers.ask(question, **WORDS)
+    assert asked.reading
+    assert asked.reading.searched == f"{question} (zona de bajas emisiones)"
+    assert cited(asked) == of("zbe.md")
+    app.glossary.remove("ZBE")
+    assert app.glossary.entries() == []
+    for call in (
+        lambda: app.glossary.remove("ZBE"),
+        lambda: app.glossary.add("dos palabras", "x"),
+        lambda: app.glossary.add("A", " "),
+    ):
+        with pytest.raises(InvalidParameterError):
+            call()
+
+
+def test_a_value_of_a_documents_metadata_is_a_name(app: Application, database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO documents (source, metadata) VALUES ('d', '{\"autora\": \"Pilar Gómez\"}')"
+        )
+        connection.execute(
+            'UPDATE notes SET metadata = \'{"autora": "Pilar Gómez"}\''
+            " WHERE external_id = '2025/plan_2025.md'"
+        )
+    asked = app.answers.ask("¿Cuánto cuesta el tejado según Pilar Gomez?", **WORDS)
+    assert found(asked) == of("2025/plan_2025.md")
+    assert asked.reading
+    assert asked.reading.implied[0].shown == "autora = Pilar Gómez"
+
+
+def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
+    app: Application, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rag(*arguments: str) -> tuple[str, str]:
+        options = ("--config", "fulltext", "--set", "retrievers.semantic.weight=0")
+        called = call_rag(
+            monkeypatch, capsys, *arguments, *(options if arguments[0] == "ask" else ())
+        )
+        assert called.code == 0, called.err
+        return called.out, called.err
+
+    _, told = rag("ask", "¿Cuánto cuesta el tejado en 2024?")
+    assert (
+        'Solo 2024-01-01 – 2025-01-01 (por «en 2024»; sin esta condición: --ignore "en 2024")'
+        in told
+    )
+    answer_id = told.partition("rag feedback ")[2][:8]
+    out, told = rag("ask", "¿Y quién lo pinta?", "--after", answer_id)
+    assert "Se ha buscado: «¿Y quién lo pinta? (en 2024)»" in told
+    assert "Lo pinta Andreu." in out
+    rag("glossary", "add", "ZBE", "zona de bajas emisiones")
+    assert "zona de bajas emisiones" in rag("glossary", "list")[0]
+    rag("glossary", "remove", "ZBE")

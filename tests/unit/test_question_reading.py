@@ -1,0 +1,126 @@
+"""What a question says of itself by the rules of its language, and what turns carry over."""
+
+import pytest
+
+from rag_resources.core.conversation import carry_over
+from rag_resources.core.question_reading import (
+    CLARIFICATION,
+    OPINION,
+    Complexity,
+    read_question,
+    refers_back,
+)
+
+BEFORE = "¿Qué pasó con la insulina durante el apagón en Teruel en abril de 2025?"
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "intent"),
+    [
+        ("¿Qué pasó en 2025?", "es", "factual"),
+        ("¿Qué opinas de la obra?", "es", OPINION),
+        ("¿y por qué?", "es", CLARIFICATION),
+        ("¿qué pasó?", "es", CLARIFICATION),
+        ("hola", "es", CLARIFICATION),
+        ("el taller", "es", "abstract"),
+        ("¿Por qué cambiamos de coche?", "es", "causal"),
+        ("Pourquoi ?", "fr", CLARIFICATION),
+        ("Que penses-tu du projet ?", "fr", OPINION),
+        ("what happened then?", "en", CLARIFICATION),
+        ("should I sell the car?", "en", OPINION),
+    ],
+)
+def test_a_question_without_content_and_one_for_an_opinion_are_told(
+    question: str, language: str, intent: str
+) -> None:
+    assert read_question(question, language).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "first", "last"),
+    [
+        ("¿Qué pasó en 2025?", "es", "2025-01-01", "2026-01-01"),
+        ("¿Qué dijo en marzo de 2025?", "es", "2025-03-01", "2025-04-01"),
+        ("¿Y durante diciembre de 2024?", "es", "2024-12-01", "2025-01-01"),
+        ("Que s'est-il passé en mars 2025 ?", "fr", "2025-03-01", "2025-04-01"),
+        ("What happened in March 2025?", "en", "2025-03-01", "2025-04-01"),
+        ("¿Qué cuesta el plan 2025?", "es", "", ""),
+        ("¿Qué pasó en 2025-03-14?", "es", "", ""),
+    ],
+)
+def test_a_year_or_a_month_of_a_year_is_a_period(
+    question: str, language: str, first: str, last: str
+) -> None:
+    periods = read_question(question, language).periods
+    assert [(f"{own.start:%Y-%m-%d}", f"{own.end:%Y-%m-%d}") for own in periods] == (
+        [(first, last)] if first else []
+    )
+
+
+def test_files_names_and_minutes_of_a_month_are_told() -> None:
+    signs = read_question(
+        "¿Qué cuesta según plan_2025.pdf y el acta de marzo de 2025 a Marta Ruiz?"
+    )
+    assert signs.file_names == ("plan_2025.pdf",)
+    assert signs.names == ("Marta Ruiz",)
+    assert [
+        (own.word, own.month, own.year)
+        for own in read_question("¿Qué se decidió en el acta de marzo?").titled
+    ] == [("acta", 3, None)]
+    assert "plan 2025" in read_question("¿Qué dice el plan 2025?").phrases
+    assert "La mudanza" in read_question("¿Qué dice «La mudanza»?").phrases
+
+
+@pytest.mark.parametrize(
+    ("question", "complexity"),
+    [
+        ("¿Cuánto pide el taller?", Complexity.SIMPLE),
+        ("¿Cuánto pide el taller y también cuándo abre?", Complexity.COMPOUND),
+        ("¿Qué diferencia hay entre el taller y la tienda?", Complexity.COMPLEX),
+        ("¿Qué cuesta según a_1.pdf y b_2.pdf?", Complexity.COMPLEX),
+    ],
+)
+def test_how_much_a_question_asks_for(question: str, complexity: Complexity) -> None:
+    assert read_question(question).complexity is complexity
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "is_back"),
+    [
+        ("¿Quién lo trajo?", "es", True),
+        ("¿Qué dijo él?", "es", True),
+        ("¿Y qué pasó ese día?", "es", True),
+        ("¿Qué dijo el médico?", "es", False),
+        ("¿Qué es lo que dijo la doctora?", "es", False),
+        ("Qu'a-t-elle dit ?", "fr", True),
+        ("What did he say?", "en", True),
+        ("Is there a car?", "en", False),
+    ],
+)
+def test_a_pronoun_refers_back(question: str, language: str, is_back: bool) -> None:
+    assert refers_back(question, language) is is_back
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("¿Quién lo trajo?", ("Teruel", "en abril de 2025")),
+        ("¿Y por qué?", ("Teruel", "en abril de 2025", "insulina", "apagón", "2025")),
+        ("¿Y en mayo de 2025?", ("Teruel", "insulina", "apagón")),
+        ("¿Cuánto pide el taller?", ()),
+        ("¿Quién lo trajo a Teruel en mayo de 2025?", ()),
+    ],
+)
+def test_names_and_dates_are_carried_over_and_words_if_there_are_none(
+    question: str, words: tuple[str, ...]
+) -> None:
+    carried = carry_over(question, ["¿Quién es Ana?", BEFORE])
+    assert [word for word in carried.words if word != "2025"] == [w for w in words if w != "2025"]
+    assert carried.searched.startswith(question)
+    assert (carried.searched == question) is (words == ())
+
+
+def test_the_last_turn_that_names_something_is_taken() -> None:
+    turns = ["¿Qué dijo Marta en Teruel?", "¿y por qué?"]
+    assert carry_over("¿Quién lo trajo?", turns).words == ("Marta", "Teruel")
+    assert carry_over("¿Quién lo trajo?", []).words == ()
