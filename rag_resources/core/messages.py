@@ -136,8 +136,6 @@ class Message:
     INTENT_TEMPORAL: Template
     INTENT_COMPARATIVE: Template
     INTENT_ABSTRACT: Template
-    INTENT_OPINION: Template
-    INTENT_CLARIFICATION: Template
     RETRIEVED_CONFIG_PROMOTED: Template
     RETRIEVED_CONFIG_DEFAULTS: Template
     TABLE_RESULTS: Template

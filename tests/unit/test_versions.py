@@ -116,7 +116,12 @@ def test_a_version_shows_a_change_of_its_data() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
 def test_prompts_about_a_question_are_in_every_language(language: str) -> None:
-    assert names(language, "prompts") == ("answer.toml", "hypothetical.toml", "intent.toml")
+    assert names(language, "prompts") == (
+        "answer.toml",
+        "conversation.toml",
+        "hypothetical.toml",
+        "intent.toml",
+    )
     assert prompt("intent", language).version != prompt("intent").version
 
 
