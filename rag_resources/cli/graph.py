@@ -102,7 +102,7 @@ def review(limit: Limit = REVIEWED, as_json: JsonOption = False) -> None:
             if answer is None:
                 break
             if answer:
-                opened.graph.record_review(item, is_right=answer == "s")
+                opened.graph.record_review(item, is_right=answer in Message.WORDS_YES.split())
         say(precision_in_words(opened.graph.precision()))
 
 
@@ -203,7 +203,7 @@ def _fields(found: Any) -> dict[str, Any]:
 
 
 def _answer() -> str | None:
-    """Ask a person: `s` right, `n` wrong, empty to skip; None at the end."""
+    """Ask a person: a letter for right (`WORDS_YES`) or wrong, empty to skip; None at the end."""
     typer.echo(Message.GRAPH_ASK, nl=False)
     line = sys.stdin.readline()
     return line.strip().lower()[:1] if line else None
