@@ -60,8 +60,9 @@ def _quiet(*parts: str) -> list[str]:
     Args:
         parts: Prefixes of further levels that the program has.
     """
-    named = ["log-level", "code-server-log-level", *(f"{part}-log-level" for part in parts)]
-    return [word for name in named for word in (f"--{name}", "warning")]
+    levels = {"log-level": "warning", **{f"{part}-log-level": "warning" for part in parts}}
+    levels["code-server-log-level"] = "error"  # On a busy machine it warns of missed heartbeats.
+    return [word for name, level in levels.items() for word in (f"--{name}", level)]
 
 
 def stop(processes: list["subprocess.Popen[bytes]"]) -> None:
