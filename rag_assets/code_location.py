@@ -88,6 +88,8 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
     """
     # Migration in batches relies on backfill policies; their beta status is accepted.
     warnings.filterwarnings("ignore", message=".*backfill_policy", category=dg.BetaWarning)
+    # Dagster itself sets this one when it copies a sensor.
+    warnings.filterwarnings("ignore", message=".*`owners` of initializer `SensorDefinition")
     configured = read_configured(settings)
     return dg.Definitions(
         assets=_assets(configured),
