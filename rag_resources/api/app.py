@@ -38,6 +38,8 @@ from rag_resources.settings import Settings, load_settings
 
 _log = structlog.get_logger()
 UPLOADS_AT_ONCE = 2
+WARM_UP = "notas"
+"""A question with a word to search for; one without is refused before any model is loaded."""
 FORM_KB = 256
 """What a form holds besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -131,7 +133,7 @@ def _start_warming(application: Application, warm: Event) -> None:
 
     def load() -> None:
         try:
-            application.retrieve("¿?")
+            application.retrieve(WARM_UP)
         except RagError as error:  # The first question that needs it says so.
             _log.warning("not_warm", error=type(error).__name__)
         warm.set()

@@ -333,6 +333,7 @@ def test_readers_judge_answers_and_citations(api: ApiServer) -> None:
 
 def test_health_numbers_and_documentation(api: ApiServer) -> None:
     assert api.client.get("/healthz").json() == {"status": "ok"}
+    assert "not_warm" not in api.log.read_text("utf-8")
     api.client.post("/v1/retrieve", json=SEARCH)
     numbers = api.client.get("/metrics").text
     assert 'rag_http_requests_total{method="POST",route="/v1/retrieve",status="200"}' in numbers
