@@ -168,7 +168,7 @@ def test_notes_are_named_by_external_id_too_and_counted_once() -> None:
         ),
         ({"difficulty": "3"}, 'difficulty: "3" no es un entero de 1 a 5'),
         ({"difficulty": 6}, "difficulty: 6 no es un entero de 1 a 5"),
-        ({"difficulty": True}, "difficulty: True no es un entero de 1 a 5"),
+        ({"difficulty": True}, "difficulty: true no es un entero de 1 a 5"),
         ({"tags": "una"}, "tags: valor no válido («una»)"),
         (
             {"tags": ["viaje", " Candidata"]},

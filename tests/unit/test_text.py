@@ -56,7 +56,7 @@ def test_blank_is_nothing_but_white_space(text: str, blank: bool) -> None:
         (date(2024, 5, 1), "2024-05-01"),
         ([1] * 11, "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...]"),
         pytest.param(10**5_000, "…", id="a number of 5,001 digits"),
-        (None, "None"),
+        (None, "null"),
     ],
 )
 def test_a_value_is_shown_on_one_line_of_eighty_characters(value: object, expected: str) -> None:
