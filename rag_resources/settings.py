@@ -373,6 +373,18 @@ class Settings(BaseSettings):
         """Every model in use, without repeats."""
         return tuple(dict.fromkeys((*self.embedding_models, self.note_embedding_model)))
 
+    def check_home(self) -> None:
+        """Check that the state folder could be one; creates nothing.
+
+        Raises:
+            InvalidParameterError: It is a file, or in one.
+        """
+        there = next(path for path in (self.rag_home, *self.rag_home.parents) if path.exists())
+        if not there.is_dir():
+            raise InvalidParameterError(
+                Message.HOME_NOT_WRITABLE.format(path=self.rag_home), path=self.rag_home
+            )
+
     def ensure_home(self) -> Path:
         """Create the state folder.
 

@@ -18,7 +18,12 @@ DAGSTER_DATABASE = "dagster"
 
 
 def embedded_server(settings: Settings) -> EmbeddedServer:
-    """Return the embedded server of a home, whether it runs or not; nothing is created."""
+    """Return the embedded server of a home, whether it runs or not; nothing is created.
+
+    Raises:
+        InvalidParameterError: The home cannot be a folder.
+    """
+    settings.check_home()
     return _server(settings)
 
 
@@ -29,7 +34,7 @@ def require_database(settings: Settings) -> None:
         DatabaseNotReadyError: There is no database; the message says where the product looks, and
             what creates one.
     """
-    if settings.database_url is None and not _server(settings).exists:
+    if settings.database_url is None and not embedded_server(settings).exists:
         raise DatabaseNotReadyError(
             Message.DATABASE_NOWHERE.format(home=settings.rag_home), home=str(settings.rag_home)
         )
