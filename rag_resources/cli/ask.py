@@ -75,6 +75,7 @@ def ask(
         changed=changed,
         top_k=top_k,
         language=language,
+        has_words=literal,
         source=source,
         tag=tag,
         note_id=note_id,

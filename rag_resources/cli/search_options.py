@@ -76,6 +76,7 @@ def search_of(
     changed: list[str] | None,
     top_k: int | None,
     language: str | None,
+    has_words: bool = True,
     **filters: Any,
 ) -> Search:
     """Validate the options of a search, and speak to the reader in the language of its question.
@@ -90,6 +91,8 @@ def search_of(
         changed: `--set`, repeated.
         top_k: `--top-k`.
         language: `--language`; None uses the settings'.
+        has_words: Whether the question must have a word to search; `rag ask` asks back, or goes on
+            from an answer.
         filters: See `filters_of`.
 
     Raises:
@@ -104,7 +107,8 @@ def search_of(
     wanted = filters_of(**filters)
     query = clean(question)
     check_query(query)
-    check_words(query, spoken)
+    if has_words:
+        check_words(query, spoken)
     if top_k is not None:
         check_top_k(top_k)
     arguments = {

@@ -1,5 +1,6 @@
 """What the turns before carry over to a question that cannot stand alone, by rules."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ def _carried(question: str, turn: str, language: str, *, is_empty: bool) -> tupl
         kept += [period.text for period in before.periods]
     if is_empty:
         times = [*(own.text for own in before.titled), *(own.text for own in before.periods)]
-        said = word_set(" ".join((*kept, *times))) | own_words
+        said = own_words.union(re.findall(r"\w+", fold(" ".join((*kept, *times)))))
         kept += [word for word in _content_words(turn, language) if fold(word) not in said]
     return tuple(dict.fromkeys(kept))
 

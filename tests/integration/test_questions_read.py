@@ -178,6 +178,9 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
     out, told = rag("ask", "¿Y quién lo pinta?", "--after", answer_id)
     assert "Se ha buscado: «¿Y quién lo pinta? (en 2024)»" in told
     assert "Lo pinta Andreu." in out
+    assert rag("ask", "¿y por qué?")[0].splitlines()[0] == Message.ASKED_BACK
+    out, told = rag("ask", "¿y por qué?", "--after", answer_id)
+    assert "Se ha buscado: «¿y por qué? (en 2024 cuesta tejado)»" in told
     rag("glossary", "add", "ZBE", "zona de bajas emisiones")
     assert "zona de bajas emisiones" in rag("glossary", "list")[0]
     rag("glossary", "remove", "ZBE")

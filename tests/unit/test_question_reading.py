@@ -105,7 +105,7 @@ def test_a_pronoun_refers_back(question: str, language: str, is_back: bool) -> N
     ("question", "words"),
     [
         ("¿Quién lo trajo?", ("Teruel", "en abril de 2025")),
-        ("¿Y por qué?", ("Teruel", "en abril de 2025", "insulina", "apagón", "2025")),
+        ("¿Y por qué?", ("Teruel", "en abril de 2025", "insulina", "apagón")),
         ("¿Y en mayo de 2025?", ("Teruel", "insulina", "apagón")),
         ("¿Cuánto pide el taller?", ()),
         ("¿Quién lo trajo a Teruel en mayo de 2025?", ()),
@@ -115,7 +115,7 @@ def test_names_and_dates_are_carried_over_and_words_if_there_are_none(
     question: str, words: tuple[str, ...]
 ) -> None:
     carried = carry_over(question, ["¿Quién es Ana?", BEFORE])
-    assert [word for word in carried.words if word != "2025"] == [w for w in words if w != "2025"]
+    assert carried.words == words
     assert carried.searched.startswith(question)
     assert (carried.searched == question) is (words == ())
 
