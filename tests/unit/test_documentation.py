@@ -121,8 +121,8 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
                 assert heading in slugs, (page.name, link)
 
 
-LATER = {49, 50, 51, 52}
-"""Properties of what is not built: documents, answers, tenants."""
+LATER = {50, 51, 52}
+"""Properties of what is not built: tenants."""
 
 
 def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
