@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters, narrowed
@@ -13,6 +13,8 @@ from rag_resources.core.types import RetrievalResponse, RetrievalResult
 
 if TYPE_CHECKING:
     from rag_resources.application.wiring import Answered
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +83,24 @@ def _each_file(
             every.append(retrieve(reading.searched, **{**search, "filters": condition}))
     if not every:  # The caller's conditions exclude all of them.
         return Searched(reading, retrieve(reading.searched, **given), given)
-    shares = _shares([own.response.results for own in every])
+    config = every[0].config
+    wanted = search.get("top_k") or (config.top_k.final if config else 0)
+    shares = shares_of([own.response.results for own in every], wanted)
     response = _merged([own.response for own in every], shares)
     return Searched(
         reading, replace(every[0], response=response), given, tuple(map(FoundFile, shares))
     )
 
 
-def _shares(found: Sequence[tuple[RetrievalResult, ...]]) -> list[tuple[RetrievalResult, ...]]:
-    """Return about as many of the best results of each as a single search would return."""
-    most = max(len(own) for own in found)
-    return [own[: max(1, -(-most // len(found)))] for own in found]
+def shares_of(found: Sequence[tuple[ResultT, ...]], wanted: int) -> list[tuple[ResultT, ...]]:
+    """Return the best results of each file: together about as many as one search returns.
+
+    Args:
+        found: Of each file, best first; at least one file.
+        wanted: How many results one search returns.
+    """
+    each = max(1, -(-wanted // len(found)))
+    return [own[:each] for own in found]
 
 
 def _merged(
