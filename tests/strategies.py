@@ -4,7 +4,7 @@ They generate valid values unless the name says otherwise; each test corrupts th
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
@@ -427,9 +427,9 @@ def weighted_rankings(draw: Draw, max_lists: int = 6) -> tuple[list[Ranking], li
 
 
 @st.composite
-def retrieved_lists(draw: Draw) -> list[Ranking]:
-    """The lists of one question: each at most once, in any order."""
-    names = draw(st.lists(st.sampled_from(RankedList), unique=True))
+def retrieved_lists(draw: Draw, *, of: Collection[RankedList] = RankedList) -> list[Ranking]:
+    """The lists of one question: each of these at most once, in any order."""
+    names = draw(st.lists(st.sampled_from(list(of)), unique=True))
     return [draw(rankings(name=name)) for name in names]
 
 

@@ -58,7 +58,7 @@ def build_requested_evaluations_sensor(settings: Settings) -> dg.SensorDefinitio
     """Build the sensor that has requested evaluations made."""
 
     @dg.sensor(
-        name="requested_evaluations_sensor",
+        name="requested_evaluations",
         job=requested_evaluations_job,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,

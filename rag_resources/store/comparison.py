@@ -137,5 +137,7 @@ def statistics_since(connection: Connection, since: datetime) -> WordStatistics:
 
 def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:
     """Return the names of the given notes, by id; deleted notes have none."""
+    if not note_ids:  # Nothing found must not wait for what could not be searched.
+        return {}
     rows = queries().name_notes(connection, note_ids=list(note_ids))
     return {row.id: NoteName(row.name, row.title, row.month) for row in rows}

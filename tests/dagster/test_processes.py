@@ -153,8 +153,9 @@ def use(ui: Ui, home: Home) -> None:
     nodes = eventually(ui.repositories)
     assert {"path": ["promoted_config"]} in [node["assetKey"] for node in nodes[0]["assetNodes"]]
     states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in nodes[0]["sensors"]}
-    names = ("new_notes", "new_documents", "uploaded_documents", "failed_runs", "stop_backfills")
-    assert states == dict.fromkeys((*names, "dead_runs", "automation"), "RUNNING")
+    notes = ("new_notes", "new_documents", "uploaded_documents", "requested_evaluations")
+    runs = ("failed_runs", "stop_backfills", "dead_runs", "automation")
+    assert states == dict.fromkeys((*notes, *runs), "RUNNING")
 
     backfill = ui.launch_backfill(ASSETS, MONTHS[:2])
     eventually(lambda: daemon_is_healthy(ui))

@@ -137,15 +137,26 @@ def test_changed_tags_or_metadata_alone_do_not_cause_chunking(
     )
 
 
-def test_note_keeps_its_first_creation_time(database: Database) -> None:
-    """A source that moves a record to another day does not move the note to another month."""
-    load(database, RECORD)
-    moved = replace(RECORD, created_at=RECORD.created_at + timedelta(days=90))
+def test_a_file_that_is_changed_keeps_its_note_in_its_month(database: Database) -> None:
+    """The date of a file counts once, for a note that states none."""
+    undated = replace(RECORD, metadata={"createdAtOrigin": "file_modified"})
+    load(database, undated)
+    touched = replace(undated, created_at=undated.created_at + timedelta(days=90))
 
-    assert load(database, moved).count(Upsert.UNCHANGED) == 1
-    load(database, replace(moved, content="Cambiada."))
+    assert load(database, touched).count(Upsert.UNCHANGED) == 1
+    load(database, replace(touched, content="Cambiada."))
 
     assert [row.created_at for row in rows(database)] == [RECORD.created_at]
+
+
+def test_a_date_that_a_person_corrects_moves_the_note(database: Database) -> None:
+    load(database, RECORD)
+    corrected = replace(RECORD, created_at=RECORD.created_at + timedelta(days=90))
+
+    assert load(database, corrected).count(Upsert.UPDATED) == 1
+    assert load(database, corrected).count(Upsert.UNCHANGED) == 1
+
+    assert [row.created_at for row in rows(database)] == [corrected.created_at]
 
 
 def test_record_repeated_in_one_batch_leaves_its_last_version(database: Database) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -277,7 +277,7 @@ def test_a_question_in_flight_over_the_promotion_is_answered_as_it_was_asked(
     embed_chunks(application.database, EMBEDDERS[NEW], ALWAYS)
     assess(application, NEW)
     slow = PausingEmbedder(EMBEDDERS[OLD])
-    served = Migrated(application.settings, application.database, {**EMBEDDERS, OLD: slow})
+    served = replace(application, embedders={**EMBEDDERS, OLD: slow})
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(served.ask, WORDS[0])
         assert slow.reached.wait(PATIENCE_S)

@@ -34,14 +34,26 @@ from tests.strategies import (
 )
 
 Weighted = tuple[list[Ranking], list[float]]
+Asked = tuple[list[Ranking], FusionConfig]
+WITHOUT_GRAPH = [name for name, of in RETRIEVER_OF.items() if of is not RetrieverName.GRAPH]
 ROUNDING = Fraction(1, 2**50)
 UNDERFLOW = Fraction(1, 10**300)
 
 
 @st.composite
-def questioned_lists(draw: st.DrawFn) -> list[Ranking]:
-    """The lists of a question and of up to two inside it; a chunk has one date everywhere."""
-    questions = draw(st.lists(retrieved_lists(), min_size=1, max_size=3))
+def questioned_lists(draw: st.DrawFn) -> tuple[list[Ranking], FusionConfig]:
+    """The lists of a question and of up to two inside it; a chunk has one date everywhere.
+
+    And how they are fused: with a learned model there are no lists of the graph.
+    """
+    config = draw(fusion_configs())
+    questions = draw(
+        st.lists(
+            retrieved_lists(of=WITHOUT_GRAPH if config.model else RankedList),
+            min_size=1,
+            max_size=3,
+        )
+    )
     years = draw(st.lists(st.sampled_from([None, 2020, 2021]), min_size=12, max_size=12))
 
     def dated(candidate: Candidate) -> Candidate:
@@ -52,7 +64,7 @@ def questioned_lists(draw: st.DrawFn) -> list[Ranking]:
         replace(ranking, question=number, candidates=tuple(map(dated, ranking.candidates)))
         for number, lists in enumerate(questions)
         for ranking in lists
-    ]
+    ], config
 
 
 def exact_scores(
@@ -73,18 +85,17 @@ def order_of(chunks: list[ScoredChunk]) -> list[tuple[UUID, float]]:
 
 @given(
     questioned_lists(),
-    fusion_configs(),
     weighed_retrievers(),
     weighted_rankings(),
     st.integers(1, 100),
 )
 def test_property_01_every_fused_score_is_finite_and_between_0_and_1(
-    lists: list[Ranking],
-    config: FusionConfig,
+    asked: Asked,
     weights: Retrievers,
     weighted: Weighted,
     constant: int,
 ) -> None:
+    lists, config = asked
     rankings, listed = weighted
     for chunk in (
         *fuse(lists, config, weights),
@@ -121,13 +132,13 @@ def test_property_02_a_fused_score_is_the_sum_of_weighted_reciprocal_ranks(
 
 @given(
     questioned_lists(),
-    fusion_configs(),
     weighed_retrievers(),
     st.sampled_from(["chunk_id", "recency"]),
 )
 def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
-    lists: list[Ranking], config: FusionConfig, weights: Retrievers, tie_break: str
+    asked: Asked, weights: Retrievers, tie_break: str
 ) -> None:
+    lists, config = asked
     fused = fuse(lists, config, weights, tie_break=tie_break)  # type: ignore[arg-type]
     scores = [chunk.score for chunk in fused]
     assert scores == sorted(scores, reverse=True)
@@ -145,19 +156,18 @@ def test_property_03_scores_never_increase_and_nothing_that_counts_is_lost(
 
 @given(
     questioned_lists(),
-    fusion_configs(),
     weighed_retrievers(),
     recency_configs(),
     st.integers(-4_000, 4_000),
 )
 def test_property_43_recency_scores_are_the_same_on_any_day_and_never_rise(
-    lists: list[Ranking],
-    config: FusionConfig,
+    asked: Asked,
     weights: Retrievers,
     recency: RecencyConfig,
     days: int,
 ) -> None:
     """All notes older by as many days score alike; nothing gets lost, or out of order or range."""
+    lists, config = asked
     fused = fuse(lists, config, weights)
     weighed = weigh_recency(fused, recency)
     scores = [chunk.score for chunk in weighed]
@@ -174,10 +184,11 @@ def test_property_43_recency_scores_are_the_same_on_any_day_and_never_rise(
     assert order_of(weigh_recency(shifted, recency)) == order_of(weighed)
 
 
-@given(questioned_lists(), fusion_configs(), weighed_retrievers(), st.randoms())
+@given(questioned_lists(), weighed_retrievers(), st.randoms())
 def test_property_02_the_order_of_the_lists_changes_nothing_where_recency_breaks_ties(
-    lists: list[Ranking], config: FusionConfig, weights: Retrievers, random: object
+    asked: Asked, weights: Retrievers, random: object
 ) -> None:
+    lists, config = asked
     fused = fuse(lists, config, weights, tie_break="recency")
     random.shuffle(lists)  # type: ignore[attr-defined]
     assert order_of(fuse(lists, config, weights, tie_break="recency")) == order_of(fused)
@@ -198,9 +209,6 @@ LOOKING_UP = st.one_of(
     st.just(FusionConfig(method="scaled")),
     learned_models().map(lambda model: FusionConfig(method="learned", learned=model)),
 )
-LISTS = tuple(RankedList)
-
-
 @st.composite
 def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranking]]]:
     """What documents score in every list, and two ways in which lists may have found them all."""
@@ -212,7 +220,7 @@ def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranki
             for key, kind in documents.items()
             if DOCUMENTS_OF[name] == kind
         }
-        for name in LISTS
+        for name in WITHOUT_GRAPH
     ]
     ways = []
     for _ in range(2):
@@ -221,7 +229,7 @@ def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranki
         ]
         for key, kind in documents.items():
             if not any(key in keys for keys in held):
-                able = [i for i, name in enumerate(LISTS) if DOCUMENTS_OF[name] == kind]
+                able = [i for i, name in enumerate(WITHOUT_GRAPH) if DOCUMENTS_OF[name] == kind]
                 held[draw(st.sampled_from(able))].add(key)
         ways.append(
             [
@@ -232,7 +240,7 @@ def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranki
                         for key in sorted(keys, key=lambda key: (-known[key], key))
                     ),
                 )
-                for name, known, keys in zip(LISTS, scores, held, strict=True)
+                for name, known, keys in zip(WITHOUT_GRAPH, scores, held, strict=True)
             ]
         )
     return scores, ways
@@ -256,7 +264,7 @@ def test_property_61_scores_looked_up_do_not_depend_on_which_list_found_a_docume
 
 
 @given(
-    st.dictionaries(st.sampled_from(list(RetrieverName)), st.floats(0, 1), min_size=3),
+    st.fixed_dictionaries({RETRIEVER_OF[name]: st.floats(0, 1) for name in WITHOUT_GRAPH}),
     LOOKING_UP,
     retriever_weights,
 )
@@ -267,13 +275,13 @@ def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
 ) -> None:
     """Whatever lists of its kind there are: a retriever counts for either as much."""
     chunk, note = UUID(int=1), UUID(int=2)
-    of = {name: RETRIEVER_OF[name] for name in LISTS}
+    of = {name: RETRIEVER_OF[name] for name in WITHOUT_GRAPH}
     known = [
-        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]} for name in LISTS
+        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]} for name in WITHOUT_GRAPH
     ]
     lists = [
         Ranking(name, tuple(Candidate(key, key, score) for key, score in held.items()))
-        for name, held in zip(LISTS, known, strict=True)
+        for name, held in zip(WITHOUT_GRAPH, known, strict=True)
     ]
     by_id = dict(order_of(fuse(lists, config, weights, scores=known)))
     assert math.isclose(by_id[chunk], by_id[note], abs_tol=1e-12)
