@@ -209,6 +209,8 @@ LOOKING_UP = st.one_of(
     st.just(FusionConfig(method="scaled")),
     learned_models().map(lambda model: FusionConfig(method="learned", learned=model)),
 )
+
+
 @st.composite
 def looked_up(draw: st.DrawFn) -> tuple[list[dict[UUID, float]], list[list[Ranking]]]:
     """What documents score in every list, and two ways in which lists may have found them all."""
@@ -277,7 +279,8 @@ def test_property_61_a_chunk_and_a_note_of_the_same_scores_are_equal(
     chunk, note = UUID(int=1), UUID(int=2)
     of = {name: RETRIEVER_OF[name] for name in WITHOUT_GRAPH}
     known = [
-        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]} for name in WITHOUT_GRAPH
+        {(chunk if DOCUMENTS_OF[name] == "chunks" else note): scores[of[name]]}
+        for name in WITHOUT_GRAPH
     ]
     lists = [
         Ranking(name, tuple(Candidate(key, key, score) for key, score in held.items()))
