@@ -30,7 +30,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
 from rag_resources.settings import SAMPLE
-from tests.command_line import OF_DOCUMENTS, documented_commands
+from tests.command_line import OF_DOCUMENTS, call_rag, documented_commands, isolate
 
 ROOT = Path(__file__).parents[2]
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
@@ -38,10 +38,15 @@ ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 
 @dataclass(frozen=True)
 class Home:
-    """A RAG_HOME, as the environment of a command names it."""
+    """A RAG_HOME, as the environment of a command names it by the product's variables."""
 
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
     first_run: subprocess.CompletedProcess[str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of this process, with them."""
+        return {**os.environ, **self.variables}
 
     def count(self, table: str) -> int:
         """Count the rows of a table."""
@@ -74,8 +79,8 @@ def home(
         short = corpus.copy(folder)
         short.shorten(2_800)
         own = variables(folder, server.dsn(database), server.dsn(dagster), short)
-        environment = {**os.environ, **own, "FIRST_MONTH": "2025-01", "COLUMNS": "80"}
-        yield Home(environment, command(environment, "run"))
+        own = {**own, "FIRST_MONTH": "2025-01", "COLUMNS": "80"}
+        yield Home(own, command({**os.environ, **own}, "run"))
 
 
 def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) -> None:
@@ -193,7 +198,11 @@ PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {OF_DOCUMEN
     "page", [page for page in PAGES if documented_commands(page)], ids=lambda page: page.stem
 )
 def test_the_commands_of_the_docs_do_what_the_page_shows(
-    home: Home, page: Path, tmp_path: Path
+    home: Home,
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In the order of the page, with files of questions and a folder of notes at hand."""
     assert home.first_run.returncode == 0
@@ -201,15 +210,9 @@ def test_the_commands_of_the_docs_do_what_the_page_shows(
     shutil.copyfile(SAMPLE / "unanswerable.json", tmp_path / "sin_respuesta.json")
     (tmp_path / "notas").mkdir()
     (tmp_path / "notas" / "tejado.md").write_text("Se aprueba la obra del tejado.", "utf-8")
+    isolate(monkeypatch, tmp_path, **home.variables)
     for arguments, shown in documented_commands(page):
-        result = subprocess.run(
-            [sys.executable, "-m", "rag_resources.cli", *arguments],
-            env={**home.environment, "PYTHONPATH": str(ROOT)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, (arguments, result.stdout, result.stderr)
-        missing = [word for word in re.findall(r"[^\W\d_]{3,}", shown) if word not in result.stdout]
-        assert missing == [], (arguments, result.stdout)
+        done = call_rag(monkeypatch, capsys, *arguments)
+        assert done.code == 0, (arguments, done.out, done.err)
+        missing = [word for word in re.findall(r"[^\W\d_]{3,}", shown) if word not in done.out]
+        assert missing == [], (arguments, done.out)
