@@ -44,6 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "test_filters_restrict_the_next_question": NO_BROWSER,
     "test_what_was_left_out_is_said_in_the_readers_language": NO_BROWSER,
     "test_thumbs_are_stored": NO_BROWSER,
+    "test_a_question_may_leave_out_what_the_one_before_named": NO_BROWSER,
     "test_an_answer_becomes_a_golden_question_for_those_who_may": NO_BROWSER,
     "test_nothing_that_notes_or_file_names_say_is_run": NO_BROWSER,
     "test_the_page_fits_and_can_be_read": NO_BROWSER,

@@ -16,6 +16,8 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, frozen=True)
 
 
+MOST_TURNS = 20
+"""Turns before a question that are looked at."""
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
@@ -49,9 +51,28 @@ class Search(Body):
 
 
 class AnswerRequest(Search):
-    """A question to answer; with `stream` sentence by sentence, as server-sent events."""
+    """A question to answer; with `stream` sentence by sentence, as server-sent events.
+
+    Attributes:
+        conversation: The questions before, as they were searched, oldest first.
+        ignored: Conditions that the question implies and that were revoked, by their text.
+        literal: Whether the question is searched as it is, without what it implies.
+    """
 
     stream: StrictBool = False
+    conversation: tuple[Question, ...] = Field((), max_length=MOST_TURNS)
+    ignored: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(
+        (), max_length=50
+    )
+    literal: StrictBool = False
+
+    def reading(self) -> dict[str, Any]:
+        """Return how the question is to be read, as `Answers.stream` takes it."""
+        return {
+            "conversation": self.conversation,
+            "ignored": self.ignored,
+            "literal": self.literal,
+        }
 
 
 class QueryRequest(Body):

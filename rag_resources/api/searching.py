@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import closing
 from http import HTTPStatus
 from threading import Event
@@ -115,6 +115,8 @@ def _explanations(asked: Asked, language: str) -> list[str]:
     told: list[str] = [*response.messages]
     if asked.interruption:
         told.append(asked.interruption)
+    if asked.reading:
+        told += asked.reading.notes
     told += left_out_in_words(response.degraded)
     if asked.metadata.dropped:
         told.append(Message.LEFT_OUT_SENTENCES.format(count=asked.metadata.dropped))
@@ -123,9 +125,11 @@ def _explanations(asked: Asked, language: str) -> list[str]:
 
 
 async def streamed(
-    request: Request, caller: Caller, body: Search
+    request: Request, caller: Caller, body: Search, reading: Mapping[str, Any]
 ) -> AsyncGenerator[AnswerSentence | Asked, None]:
     """Begin an answer, and return its sentences, each as soon as it is checked, then the whole.
+
+    `reading` says how the question is read; see `Answers.stream`.
 
     The first of them is there when this returns, so that what goes wrong before can still be told
     by a status. When the caller leaves, the work ends with the sentence that is being written.
@@ -138,7 +142,7 @@ async def streamed(
     ready: asyncio.Queue[AnswerSentence | Asked | Exception] = asyncio.Queue()
 
     def write(app: Application, arguments: dict[str, Any]) -> None:
-        with closing(app.answers.stream(body.query, **arguments)) as sentences:
+        with closing(app.answers.stream(body.query, **arguments, **reading)) as sentences:
             for each in sentences:
                 loop.call_soon_threadsafe(ready.put_nowait, each)
                 if left.is_set():

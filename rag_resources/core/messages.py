@@ -1213,6 +1213,8 @@ class Message:
     PAGE_OFFLINE: Template
     PAGE_AGAIN: Template
     PAGE_ABOUT: Template
+    PAGE_IMPLIED: Template
+    PAGE_REVOKE: Template
     PAGE_COST: Template
     PAGE_SOURCE: Template
     PAGE_UNTITLED: Template

@@ -338,6 +338,23 @@ def test_thumbs_are_stored(browser: Browser, api: ApiServer, keys: dict[str, str
         assert (kept["citation"], kept["verdict"]) == (1, "down")
 
 
+def test_a_question_may_leave_out_what_the_one_before_named(
+    browser: Browser, api: ApiServer, keys: dict[str, str]
+) -> None:
+    """What was searched is shown, and a condition that the question names can be revoked."""
+    with visit(browser, api, keys["reader"]) as page:
+        turn = ask(page, "¿Taller en 2024?")
+        expect(turn.locator(".implied")).to_contain_text("2024")
+        turn.locator(".revoke").click()
+        again = page.locator(".turn").last
+        expect(again.locator(".sentence").first).to_contain_text("415")
+        expect(again.locator(".implied")).to_have_count(0)
+        page.locator("#new").click()
+        ask(page, "¿Taller de la furgoneta de Andreu?")
+        turn = ask(page, "¿y cuándo lo paga?")
+        expect(turn.locator(".read")).to_contain_text("Andreu")
+
+
 def test_an_answer_becomes_a_golden_question_for_those_who_may(
     browser: Browser, api: ApiServer, keys: dict[str, str]
 ) -> None:

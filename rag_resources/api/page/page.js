@@ -9,8 +9,12 @@ import { byId } from "./words.js";
 
 const box = byId("question");
 
+const TURNS = 5; // that a question may refer to
+let turns = [];
+
 function ask(question, chosen) {
-  const turn = new Turn(question, chosen, ask);
+  const turn = new Turn(question, chosen, turns.slice(-TURNS).map((each) => each.searched), ask);
+  turns.push(turn);
   byId("lead").hidden = true;
   byId("new").hidden = false;
   turn.show();
@@ -41,6 +45,7 @@ box.addEventListener("keydown", (event) => {
 
 byId("new").addEventListener("click", () => {
   byId("turns").replaceChildren();
+  turns = [];
   byId("lead").hidden = false;
   byId("new").hidden = true;
   box.focus();

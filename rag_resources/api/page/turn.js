@@ -21,10 +21,14 @@ function thumb() {
 }
 
 export class Turn {
-  constructor(question, { filters, words }, ask) {
+  constructor(question, { filters, words, ignored = [] }, conversation, ask) {
     this.question = question;
     this.filters = filters;
-    this.again = () => ask(question, { filters, words });
+    this.ignored = ignored;
+    this.conversation = conversation;
+    this.searched = question; // what the next question may leave out
+    this.again = () => ask(question, { filters, words, ignored });
+    this.without = (condition) => ask(question, { filters, words, ignored: [...ignored, condition] });
     this.numbers = new Map(); // the place of each citation, in the order of reading
     this.citations = [];
     this.sentences = [];
@@ -49,7 +53,7 @@ export class Turn {
 
   async run() {
     announce(t("PAGE_SEARCHING"));
-    const body = { query: this.question, language };
+    const body = { query: this.question, language, conversation: this.conversation, ignored: this.ignored };
     if (this.filters) body.filters = this.filters;
     try {
       await stream(body, this.controller.signal, (name, data) => this.receive(name, data));
@@ -94,10 +98,26 @@ export class Turn {
 
   done(answer) {
     if (!answer.found) this.answer.append(make("span", { className: "nothing" }, answer.notice));
+    this.read(answer.reading);
     this.sources(answer.answerId);
     this.actions(answer);
     this.told(answer);
     announce(answer.found ? t("PAGE_DONE", { count: this.citations.length }) : answer.notice);
+  }
+
+  /** Show what was really searched, with the conditions that the question named; they can be revoked. */
+  read(reading) {
+    if (!reading) return;
+    this.searched = reading.searched;
+    const told = make("p", { className: "aside read" });
+    if (reading.searched !== this.question) told.append(t("ASKED_CARRIED", { searched: reading.searched }), " ");
+    for (const { text, value } of reading.implied) {
+      const label = t("PAGE_REVOKE", { condition: text });
+      const revoke = make("button", { type: "button", className: "plain revoke", title: label, "aria-label": label }, "×");
+      revoke.addEventListener("click", () => this.without(text));
+      told.append(make("span", { className: "implied" }, t("PAGE_IMPLIED", { condition: value }), " ", revoke), " ");
+    }
+    if (told.childNodes.length) this.answer.before(told);
   }
 
   sources(answerId) {

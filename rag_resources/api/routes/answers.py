@@ -31,13 +31,15 @@ async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Res
     """
     language = body.language or request.app.state.settings.answer_language
     if body.stream:
-        sentences = await streamed(request, caller, body)
+        sentences = await streamed(request, caller, body, body.reading())
         return StreamingResponse(_events(sentences, language), media_type="text/event-stream")
     written = await searched(
         request,
         caller,
         body,
-        lambda app, arguments: asked_as_json(app.answers.ask(body.query, **arguments), language),
+        lambda app, arguments: asked_as_json(
+            app.answers.ask(body.query, **arguments, **body.reading()), language
+        ),
     )
     return JSONResponse(written)
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from rag_resources.api.bodies import ChatRequest, Search
+from rag_resources.api.bodies import MOST_TURNS, ChatMessage, ChatRequest, Search
 from rag_resources.api.identity import Searcher
 from rag_resources.api.problems import ProblemError
 from rag_resources.api.routes.answers import EVENTS, event
@@ -17,6 +17,7 @@ from rag_resources.api.searching import asked_as_json, now, searched, streamed
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, CitedAnswer, numbered
 from rag_resources.core.messages import Message
+from rag_resources.core.query import MAX_QUERY_CHARS
 from rag_resources.core.quoting import shown
 from rag_resources.languages.messages import render
 
@@ -53,11 +54,12 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
         )
     named = None if body.model == SERVING else body.model
     search = Search.model_validate({"query": last.text, "configuration": named})
+    reading: dict[str, Any] = {"conversation": _turns(body.messages[:-1])}
     language = request.app.state.settings.answer_language
 
     head = {"id": f"chatcmpl-{uuid4().hex}", "created": now(), "model": body.model}
     if body.stream:
-        sentences = await streamed(request, caller, search)
+        sentences = await streamed(request, caller, search, reading)
         chunks = _chunks(sentences, head, language)
         return StreamingResponse(chunks, media_type="text/event-stream")
 
@@ -69,7 +71,7 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
         request,
         caller,
         search,
-        lambda app, arguments: work(app.answers.ask(search.query, **arguments)),
+        lambda app, arguments: work(app.answers.ask(search.query, **arguments, **reading)),
     )
     citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
     message = {"role": "assistant", "content": "".join(_pieces(asked, language)), "refusal": None}
@@ -84,6 +86,12 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
             "citations": citations,
         }
     )
+
+
+def _turns(before: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """Return the questions before the last one, oldest first."""
+    asked = [each.text for each in before if each.role == "user" and each.text.strip()]
+    return tuple(text[:MAX_QUERY_CHARS] for text in asked[-MOST_TURNS:])
 
 
 async def _chunks(

@@ -64,7 +64,7 @@ _CATEGORY_NAMES = {
     "comparative": "CATEGORY_COMPARATIVE",
     "multi-part": "CATEGORY_MULTI_PART",
 }
-_OF_SCRIPTS = ("PAGE_", "PLACE_", "ANSWER_SOURCES", "ANSWER_UNSUPPORTED_MARK")
+_OF_SCRIPTS = ("PAGE_", "PLACE_", "ANSWER_SOURCES", "ANSWER_UNSUPPORTED_MARK", "ASKED_CARRIED")
 """Beginnings of the codes that the scripts are given the wording of."""
 
 
