@@ -343,8 +343,8 @@ def test_a_question_may_leave_out_what_the_one_before_named(
 ) -> None:
     """What was searched is shown, and a condition that the question names can be revoked."""
     with visit(browser, api, keys["reader"]) as page:
-        turn = ask(page, "¿Taller en 2024?")
-        expect(turn.locator(".implied")).to_contain_text("2024")
+        turn = ask(page, "¿Taller en 2025?")
+        expect(turn.locator(".implied")).to_contain_text("2025")
         turn.locator(".revoke").click()
         again = page.locator(".turn").last
         expect(again.locator(".sentence").first).to_contain_text("415")
