@@ -1,11 +1,10 @@
 """Reads workbooks: XLSX and ODS by their XML; XLS and XLSB by calamine.
 
-calamine gives values without their number formats, which is why the first two are not left to it:
-see `documents.workbook_xml` and `documents.workbook_ods`.
+calamine gives values without their number formats. The first two are not left to it for that: see
+`documents.workbook_xml` and `documents.workbook_ods`; those of XLS are read beside it.
 """
 
 import io
-import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -27,11 +26,12 @@ from python_calamine import (
 from rag_resources.core.documents import Page, PageFailure
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
-from rag_resources.core.number_formats import day_text, plain_number
+from rag_resources.core.number_formats import day_text, formatted
 from rag_resources.core.sheets import Merge, Row, sheet_page, truth
 from rag_resources.documents.archives import archive_of, check_parts, damaged, parse_xml
 from rag_resources.documents.reader_versions import identity_of
 from rag_resources.documents.workbook_ods import is_ods, read_ods
+from rag_resources.documents.workbook_xls import CellFormats, formats_by_sheet, general
 from rag_resources.documents.workbook_xml import KIND, is_xlsx, read_xlsx
 
 _OLD_KIND = "XLS/XLSB/ODS"
@@ -47,7 +47,7 @@ class WorkbookReader:
     """
 
     name = "workbook"
-    reader_hash = identity_of(name, 2, "python-calamine")
+    reader_hash = identity_of(name, 3, "python-calamine", "xlrd")
 
     def read(self, file: BinaryIO) -> Iterator[Page | PageFailure]:
         """Yield the sheets in order.
@@ -85,12 +85,14 @@ def _read_by_calamine(file: BinaryIO) -> Iterator[Page | PageFailure]:
     if content.startswith(_OLE) and _ENCRYPTED in content:
         raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
     workbook = _opened(content)
+    formats = formats_by_sheet(content) if content.startswith(_OLE) else {}
     sheets = [each for each in workbook.sheets_metadata if each.typ is SheetTypeEnum.WorkSheet]
     for number, about in enumerate(sheets, start=1):
         try:
             sheet = workbook.get_sheet_by_name(about.name)
             hidden = about.visible is not SheetVisibleEnum.Visible
-            yield sheet_page(number, about.name, _rows(sheet), _merges(sheet), hidden=hidden)
+            rows = _rows(sheet, formats.get(about.name, general))
+            yield sheet_page(number, about.name, rows, _merges(sheet), hidden=hidden)
         except (CalamineError, ZipError, OSError, ValueError) as error:
             reason = damaged(_OLD_KIND, error)
             yield PageFailure(number, str(reason.code), dict(reason.values))
@@ -123,15 +125,15 @@ def _opened_as_xls(content: bytes) -> CalamineWorkbook:
         return CalamineWorkbook.from_path(link)
 
 
-def _rows(sheet: CalamineSheet) -> Iterator[Row]:
+def _rows(sheet: CalamineSheet, formats: CellFormats) -> Iterator[Row]:
     first_row, first_column = sheet.start or (0, 0)
-    for number, values in enumerate(sheet.to_python(skip_empty_area=True), start=first_row + 1):
+    for row, values in enumerate(sheet.to_python(skip_empty_area=True), start=first_row):
         cells = {
-            column: _text(value)
-            for column, value in enumerate(values, start=first_column + 1)
+            column + 1: _text(value, formats(row, column))
+            for column, value in enumerate(values, start=first_column)
             if value != ""
         }
-        yield Row(number, cells)
+        yield Row(row + 1, cells)
 
 
 def _merges(sheet: CalamineSheet) -> list[Merge]:
@@ -141,11 +143,11 @@ def _merges(sheet: CalamineSheet) -> list[Merge]:
     ]
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, code: str) -> str:
     if isinstance(value, bool):
         return truth(value)
     if isinstance(value, int | float):
-        return plain_number(value) if math.isfinite(value) else str(value)
+        return formatted(value, code)
     if isinstance(value, date | datetime | time | timedelta):
         return day_text(value)
     return str(value)

@@ -134,7 +134,7 @@ def test_property_51_no_stored_answer_keeps_the_text_of_a_deleted_note(
     app.answer_log.record(after, "es")
     shown = [app.answer_log.show(own.answer_id) for own in (before, after)]
     stored = everything(database)
-    assert (COST in stored, "415" in stored) == (False, False)
+    assert (COST in stored, "Pone 415" in stored) == (False, False)
     assert [own.answer.question for own in shown] == [QUESTION, QUESTION]
     assert [own.citations[0].state for own in shown] == ["gone", "gone"]
     assert [given.verdict for given in shown[0].feedback] == [Verdict.DOWN]

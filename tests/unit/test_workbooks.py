@@ -2,6 +2,7 @@
 
 import io
 from datetime import date, datetime, time, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from rag_resources.documents.csv_table import CsvReader
 from rag_resources.documents.workbook import WorkbookReader
 from tests.office_files import archive, ods, rows, xlsx_parts
 
+DATA = Path(__file__).parents[1] / "data"
 STYLES = (
     '<numFmts><numFmt numFmtId="164" formatCode="#,##0.00 &quot;€&quot;"/></numFmts>'
     '<cellStyleXfs><xf numFmtId="9"/></cellStyleXfs>'
@@ -74,6 +76,34 @@ def test_days_and_times_are_written_in_iso_8601() -> None:
     assert day_text(datetime(2024, 3, 1)) == day_text(date(2024, 3, 1)) == "2024-03-01"  # noqa: DTZ001
     assert day_text(time(9, 5)) == "09:05"
     assert day_text(timedelta(hours=-30, seconds=-5)) == "-30:00:05"
+
+
+def test_numbers_of_an_old_workbook_have_their_formats_too() -> None:
+    """Of each sheet, wherever its cells begin."""
+    with (DATA / "formats.xls").open("rb") as file:
+        costs, other = WorkbookReader().read(file)
+    assert isinstance(costs, Page)
+    assert isinstance(other, Page)
+    assert cells(costs)[4:] == [
+        ("A2", "2024-01-01"),
+        ("B2", "1234,50 €"),
+        ("C2", "12,5 %"),
+        ("D2", "08001"),
+        ("A3", "2024-02-01"),
+        ("B3", "1300,00 €"),
+        ("C3", "5,3 %"),
+        ("D3", "12"),
+    ]
+    assert cells(other) == [("B3", "a"), ("C3", "b"), ("B4", "50 %"), ("C4", "7")]
+
+
+def test_an_old_workbook_whose_formats_are_damaged_keeps_its_numbers() -> None:
+    content = bytearray((DATA / "formats.xls").read_bytes())
+    style = content.index(b"\x93\x02\x04\x00")  # A record of a named style, of four bytes.
+    content[style + 6] = 0xFF
+    costs, *_ = WorkbookReader().read(io.BytesIO(content))
+    assert isinstance(costs, Page)
+    assert ("B2", "1234,5") in cells(costs)
 
 
 def test_columns_are_named_by_letters() -> None:
