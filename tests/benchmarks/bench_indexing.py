@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def main() -> None:
         Path(home).chmod(0o755)  # or a root's server keeps its data elsewhere
         settings = load_settings(rag_home=Path(home))
         migrate(database_url(settings))
-        with open_database(settings) as database:
+        with closing(open_database(settings)) as database:
             for model in settings.embedding_models:
                 embedder = TimedEmbedder(build_embedder(model))
                 embedder.embed_queries(["carga del modelo"])
