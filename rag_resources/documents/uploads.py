@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
@@ -17,6 +17,7 @@ from uuid import UUID, uuid4, uuid5
 
 import structlog
 
+from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import ConflictError, InvalidParameterError
 from rag_resources.core.messages import Message
@@ -72,6 +73,12 @@ class Upload:
         """Where its source has it."""
         return f"{self.upload_id}/{self.name}"
 
+    @property
+    def body(self) -> str:
+        """The hash of all that the client sent: an idempotency key stands for one body."""
+        sent = {"name": self.name, "title": self.title, "metadata": dict(self.metadata)}
+        return canonical_hash({**sent, "file": self.file_sha256.hex()})
+
 
 def check_upload(
     content: bytes,
@@ -106,11 +113,11 @@ def keep(files: Files, upload: Upload, content: bytes) -> None:
     """Keep the file of an upload, with a note that it is to be registered.
 
     Raises:
-        ConflictError: Another file was uploaded under the same idempotency key.
+        ConflictError: Something else was uploaded under the same idempotency key.
         InvalidParameterError: Files cannot be written.
     """
     kept = find_kept(files, upload.upload_id)
-    if kept is not None and kept.file_sha256 != upload.file_sha256:
+    if kept is not None and kept.body != upload.body:
         raise _conflict()
     files.write(_note_name(upload.upload_id), _to_bytes(upload))
     files.write(file_name(upload.tenant, upload.file_sha256), content)
@@ -120,8 +127,8 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
     """Register a kept upload as a document, once; return the document's id.
 
     Raises:
-        ConflictError: Another file was uploaded under the same idempotency key, or a person deleted
-            the document.
+        ConflictError: Something else was uploaded under the same idempotency key, or a person
+            deleted the document.
         DatabaseError: The database does not answer; the upload stays kept.
     """
     arrived = ArrivedFile(
@@ -132,19 +139,20 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
         file_sha256=upload.file_sha256,
         file_url=file_name(upload.tenant, upload.file_sha256),
         file_bytes=upload.file_bytes,
-        etag=upload.file_sha256.hex(),
+        etag=upload.body,
     )
     own = {"tenant": upload.tenant, "source": SOURCE}
     with database.transaction(Deadline.after(_REGISTER_MS, time.monotonic)) as connection:
         lock_documents(connection, tenant=upload.tenant)
         before = find_upload(connection, upload.upload_id, **own)
-        if before is None or before.file_sha256 == upload.file_sha256:
+        if before is None or before.body == upload.body:
             registered = register_file(connection, arrived, **own)
             is_needed = not isinstance(registered, DeletedDocument)
         else:
             registered = None
             is_needed = is_known_file(connection, upload.file_sha256, tenant=upload.tenant)
-        if not is_needed:  # Before the commit: nobody else can register the same file meanwhile.
+        if not is_needed and not _is_kept_by_another(files, upload):
+            # Before the commit: nobody else can register the same file meanwhile.
             files.delete(file_name(upload.tenant, upload.file_sha256))
     files.delete(_note_name(upload.upload_id))
     if registered is None:
@@ -157,16 +165,13 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
 def register_kept(database: Database, files: Files) -> int:
     """Register the uploads that were kept while the database was down; return how many."""
     registered = 0
-    for name in files.names(_KEPT):
-        upload = _read(files, name)
-        if upload is None:
-            continue
+    for upload in _kept(files):
         try:
             files.read(file_name(upload.tenant, upload.file_sha256))
         except InvalidParameterError:
             # It is being written, or was cut off before the client had an answer.
             if datetime.now(UTC) - upload.received_at > _INCOMPLETE:
-                files.delete(name)
+                files.delete(_note_name(upload.upload_id))
             continue
         try:
             register(database, files, upload)
@@ -180,6 +185,21 @@ def register_kept(database: Database, files: Files) -> int:
 def find_kept(files: Files, upload_id: UUID) -> Upload | None:
     """Return an upload that is not registered yet."""
     return _read(files, _note_name(upload_id))
+
+
+def _kept(files: Files) -> Iterator[Upload]:
+    """Yield the uploads that are not registered yet."""
+    notes = (_read(files, name) for name in files.names(_KEPT))
+    return (upload for upload in notes if upload is not None)
+
+
+def _is_kept_by_another(files: Files, upload: Upload) -> bool:
+    """Whether an upload that is not registered yet has the same file."""
+    file = (upload.tenant, upload.file_sha256)
+    return any(
+        (other.tenant, other.file_sha256) == file and other.upload_id != upload.upload_id
+        for other in _kept(files)
+    )
 
 
 def _conflict() -> ConflictError:

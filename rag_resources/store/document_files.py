@@ -87,10 +87,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The document that an upload was registered as, and the hash of its file."""
+    """The document that an upload was registered as, and the hash of what was sent."""
 
     document_id: UUID
-    file_sha256: bytes
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def find_upload(
 ) -> Uploaded | None:
     """Return what was registered of an upload; None if nothing was."""
     row = queries().find_upload(connection, tenant=tenant, source=source, upload_id=str(upload_id))
-    return Uploaded(row.document_id, bytes(row.file_sha256)) if row else None
+    return Uploaded(row.document_id, row.etag) if row else None
 
 
 def is_known_file(connection: Connection, file_sha256: bytes, *, tenant: str) -> bool:

@@ -40,11 +40,12 @@ WHERE a.tenant_id = :tenant AND a.source = :source AND (:address::text IS NULL O
 ORDER BY a.address;
 
 -- name: find_upload^
--- What was registered of an upload; the address of an upload is its id and the name of its file.
+-- What was registered of an upload; the address of an upload is its id and the name of its file, its ETag the hash of
+-- what was sent.
 -- params:  tenant text, source text, upload_id text
--- returns: document_id uuid, file_sha256 bytea; or nothing
+-- returns: document_id uuid, etag text; or nothing
 -- index:   document_addresses_pkey
-SELECT a.document_id, a.file_sha256 FROM document_addresses AS a
+SELECT a.document_id, a.etag FROM document_addresses AS a
 WHERE a.tenant_id = :tenant AND a.source = :source AND starts_with(a.address, :upload_id || '/')
 ORDER BY a.address LIMIT 1;
 

@@ -165,6 +165,8 @@ def test_a_repeated_request_changes_nothing(api: ApiServer, keys: dict[str, str]
     other = post(api, keys["writer"], ACTA + b"Fin.\n", "acta.txt", idempotency_key="a-1")
     assert other.status_code == HTTPStatus.CONFLICT
     assert other.json()["error"] == Message.UPLOAD_KEY_REUSED
+    renamed = post(api, keys["writer"], ACTA, "otra.txt", idempotency_key="a-1")
+    assert renamed.status_code == HTTPStatus.CONFLICT
     headers = {"authorization": f"Bearer {keys['reader']}"}
     listed = api.client.get(DOCUMENTS, headers=headers, params={"limit": 1}).json()
     assert len(listed["documents"]) == 1 <= listed["total"]
