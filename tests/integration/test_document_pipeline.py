@@ -35,6 +35,7 @@ from rag_resources.store.document_list import (
 from rag_resources.store.notes import note_id
 from tests.corpus import ALWAYS, SMALL, Corpus
 from tests.pdf_files import PROSE, draw_lines, pdf_of, wrapped
+from tests.waiting import wait_until
 
 HOUSING = "El plan promete construir cien mil viviendas públicas de alquiler en cuatro años."
 TRANSPORT = "Otra cosa es el transporte: habrá trenes cada media hora entre las dos ciudades."
@@ -341,8 +342,7 @@ def test_a_deletion_waits_for_a_file_of_its_document_that_is_being_registered(
             "SELECT FROM pg_locks AS l INNER JOIN pg_database AS d ON d.oid = l.database "
             "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted"
         )
-        while not deletion.done() and not stand.corpus.fetch(waiting):
-            pass
+        wait_until(lambda: deletion.done() or stand.corpus.fetch(waiting))
         assert not deletion.done()
         assert len(stand.copies()) == 1
     assert deletion.result() == 1

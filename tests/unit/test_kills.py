@@ -53,12 +53,14 @@ def test_kills_go_on_after_those_in_the_log(tmp_path: Path) -> None:
 
 STOPPED = """
 import sys
+import time
 from tests.crash.disk import end_orderly_when_stopped, small_disk
 end_orderly_when_stopped()
 with small_disk(1) as disk:
     print(disk.folder, flush=True)
     try:
-        sys.stdin.readline()
+        while True:  # A read could miss a signal that comes just before it.
+            time.sleep(0.01)
     finally:
         print(flush=True)
         sys.stdin.readline()
