@@ -11,6 +11,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.retrievers import RetrieverName
 
 MAX_QUESTIONS = 50
 """Most lost questions that are asked again."""
@@ -151,6 +152,7 @@ def plan_counterfactuals(
     after: RetrievalConfig,
     *,
     models: AbstractSet[str],
+    windowed: AbstractSet[str] = frozenset(),
     golden_changed: bool,
     new_notes: Mapping[str, frozenset[UUID]],
     statistics_differ: bool,
@@ -161,6 +163,7 @@ def plan_counterfactuals(
         before: The configuration of the first evaluation; None if it cannot be used any more.
         after: That of the second.
         models: The models with vectors.
+        windowed: Those of them with windows.
         golden_changed: Whether a lost question was edited, or its relevant notes.
         new_notes: Notes that are new or changed since the first evaluation, by month.
         statistics_differ: Whether the word statistics differ from those of the present notes.
@@ -169,14 +172,14 @@ def plan_counterfactuals(
     together: dict[str, object] = {}
     usable = after
     if before is not None:
-        searched = _with_model_of(after, before)
-        if searched != after:
+        searched, embedded = _with_model_of(after, before), _with_model_of(before, after)
+        if searched != after and _has_windows(searched, windowed):
             single.append(Counterfactual(Change.CONFIGURATION, searched))
         if before.model in models:
             usable = before
-            if before.model != after.model:
-                single.append(Counterfactual(Change.MODEL, _with_model_of(before, after)))
-        else:
+            if before.model != after.model and _has_windows(embedded, windowed):
+                single.append(Counterfactual(Change.MODEL, embedded))
+        elif _has_windows(searched, windowed):
             usable = searched
     if golden_changed:
         single.append(Counterfactual(Change.GOLDEN, after, golden=True))
@@ -199,7 +202,7 @@ def plan_counterfactuals(
             if len(new_notes) > 1
         ),
         Counterfactual(Change.TOGETHER, usable, **together)  # type: ignore[arg-type]
-        if len(single) > 1
+        if len(single) > 1 or usable not in (after, *(item.config for item in single))
         else None,
     )
 
@@ -253,6 +256,11 @@ def _with_model_of(model_of: RetrievalConfig, config: RetrievalConfig) -> Retrie
     if config.model == model_of.model:
         return config
     return config.model_copy(update={name: getattr(model_of, name) for name in _OF_THE_MODEL})
+
+
+def _has_windows(config: RetrievalConfig, windowed: AbstractSet[str]) -> bool:
+    """Whether the model of a configuration has the windows that it searches, if it does."""
+    return RetrieverName.WINDOWS not in config.searched or config.model in windowed
 
 
 def _found(ask: Ask, item: Counterfactual, queries: frozenset[UUID]) -> frozenset[UUID]:

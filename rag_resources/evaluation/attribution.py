@@ -47,6 +47,7 @@ from rag_resources.store.comparison import (
     statistics_since,
 )
 from rag_resources.store.versions import read_present
+from rag_resources.store.windows import has_windows
 
 Pair = Flip | ChangedAnswer
 """A question in both evaluations."""
@@ -60,6 +61,7 @@ class _Facts:
         before: The configuration of the first; None if it cannot be used any more.
         after: That of the second; None likewise.
         models: Those of the two that can still be used.
+        windowed: Those of them with windows.
         changed: Notes that are new or changed since the first evaluation, by month; the relevant
             ones of lost questions are among them.
         suspects: See `find_causes`.
@@ -69,6 +71,7 @@ class _Facts:
     before: RetrievalConfig | None
     after: RetrievalConfig | None
     models: frozenset[str]
+    windowed: frozenset[str]
     changed: Mapping[str, frozenset[UUID]]
     statistics_differ: bool
     suspects: Mapping[tuple[Suspicion, str], frozenset[UUID]]
@@ -82,6 +85,7 @@ class _Facts:
             self.before,
             self.after,
             models=self.models,
+            windowed=self.windowed,
             golden_changed=any(map(_is_edited, self.lost.values())),
             new_notes={
                 month: notes - relevant for month, notes in self.changed.items() if notes - relevant
@@ -312,6 +316,7 @@ def _read_facts(
         lost,
         *configs,
         models,
+        frozenset(name for name in models if has_windows(connection, name)),
         changed if is_hidden else {},
         statistics.differ,
         {

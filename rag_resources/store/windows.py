@@ -85,6 +85,11 @@ def register_windows(connection: Connection, model: str, *, windows_hash: str) -
         with_brief_locks(connection, lambda: _register(connection, model, windows_hash))
 
 
+def has_windows(connection: Connection, model: str) -> bool:
+    """Whether a model has windows, or is being given some."""
+    return queries().fetch_windows_hash(connection, name=model) is not None
+
+
 def _register(connection: Connection, model: str, windows_hash: str) -> None:
     queries().lock_for_partitions(connection)
     # Another run may have registered them since the first look.

@@ -21,6 +21,8 @@ from rag_resources.core.counterfactuals import (
     find_causes,
     plan_counterfactuals,
 )
+from rag_resources.core.fusion_config import RetrieverConfig
+from rag_resources.core.retrievers import RetrieverName
 from tests.strategies import uuid_number
 
 OLD, NEW = RetrievalConfig(model="e5_small"), RetrievalConfig(model="e5_small", contextual=False)
@@ -86,6 +88,24 @@ def test_model_and_configuration_are_undone_apart() -> None:
     gone = plan(before, after=after, models={"use_multilingual"})
     assert [item.undone for item in gone.single] == [Change.CONFIGURATION]
     assert plan(None, after=after).single == ()
+
+
+def test_windows_that_a_model_has_not_are_not_searched() -> None:
+    """What changed can then only be undone as a whole."""
+    before = OLD.model_copy(update={"model": "use_multilingual"})
+    after = RetrievalConfig(
+        model="e5_small", retrievers={RetrieverName.WINDOWS: RetrieverConfig(weight=1)}
+    )
+    planned = plan(before, after=after, windowed={"e5_small"})
+    assert [item.undone for item in planned.single] == [Change.CONFIGURATION]
+    assert planned.together == Counterfactual(Change.TOGETHER, before)
+    back = plan(after, after=before, windowed={"e5_small"})
+    assert [item.undone for item in back.single] == [Change.MODEL]
+    assert back.together == Counterfactual(Change.TOGETHER, after)
+    both = plan(before, after=after, windowed={"e5_small", "use_multilingual"})
+    assert [item.undone for item in both.single] == [Change.CONFIGURATION, Change.MODEL]
+    gone = plan(after, after=before, models={"use_multilingual"})
+    assert (gone.single, gone.together) == ((), None)
 
 
 def test_new_notes_are_hidden_together_then_by_month() -> None:

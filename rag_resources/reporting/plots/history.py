@@ -154,11 +154,12 @@ def _day(moment: datetime) -> float:
 
 
 def _date(axes: "Axes", moments: Sequence[datetime]) -> None:
-    """Label an axis of days; around a single moment it is two hours."""
+    """Label an axis of days; it is two hours at least."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    if min(moments) == max(moments):
-        axes.set_xlim(_day(moments[0]) - _HOUR, _day(moments[0]) + _HOUR)
+    first, last = _day(min(moments)), _day(max(moments))
+    if last - first < 2 * _HOUR:  # Of minutes matplotlib knows too few steps, and says so.
+        axes.set_xlim((first + last) / 2 - _HOUR, (first + last) / 2 + _HOUR)
     locator = AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(
