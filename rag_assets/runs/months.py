@@ -205,7 +205,11 @@ def _unforeseen(error: Exception) -> str:
 def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) -> None:
     """Log how a month ended."""
     if outcome.is_good:
-        counts = ", ".join(f"{name}: {count}" for name, count in outcome.counts.items())
+        counts = ", ".join(
+            f"{name}: {count:g}"
+            for name, count in outcome.counts.items()
+            if isinstance(count, int | float)
+        )
         context.log.info(
             Message.MONTH_DONE.format(month=key[:7], seconds=outcome.seconds, counts=counts)
         )

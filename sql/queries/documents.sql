@@ -301,12 +301,12 @@ GROUP BY d.status ORDER BY d.status;
 -- name: list_month_documents
 -- The documents of a month, those first that could not be read, or not whole.
 -- params:  tenant text, first timestamptz, after_last timestamptz, row_limit int
--- returns: address text or null, status text, page_count int or null, pages bigint (read), code text or null, details
---          jsonb or null (of one of its failures)
+-- returns: address text or null, status text, page_count int or null, pages bigint (read, also if they wait), code text
+--          or null, details jsonb or null (of one of its failures)
 -- index:   documents_arrival_idx
 SELECT
     a.address, d.status, d.page_count, f.code, f.details,
-    (SELECT count(*) FROM document_pages AS p WHERE p.document_id = d.id) AS pages
+    greatest((SELECT count(*) FROM document_pages AS p WHERE p.document_id = d.id), e.page_count) AS pages
 FROM documents AS d
 LEFT JOIN LATERAL (
     SELECT x.address FROM document_addresses AS x WHERE x.document_id = d.id ORDER BY x.address LIMIT 1
@@ -316,6 +316,11 @@ LEFT JOIN LATERAL (
     WHERE x.document_id = d.id
     ORDER BY x.page_number NULLS FIRST LIMIT 1
 ) AS f ON TRUE
+LEFT JOIN LATERAL (
+    SELECT x.page_count FROM document_extractions AS x
+    WHERE x.document_id = d.id AND x.state = 'read'
+    ORDER BY x.id DESC LIMIT 1
+) AS e ON TRUE
 WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
 ORDER BY d.status = 'failed' DESC, d.status = 'partial' DESC, d.arrived_at DESC, d.id
 LIMIT :row_limit;
