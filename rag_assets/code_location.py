@@ -72,7 +72,6 @@ from rag_assets.serving.assets import build_promotion_asset
 from rag_assets.serving.retrieval_log import retrieval_log
 from rag_assets.serving.retrieve import retrieve_job
 from rag_resources.core.graph_version import GraphPart
-from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -132,19 +131,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         ],
         resources={"rag": RagResource(settings=settings), **overrides},
         executor=locked_executor(settings),
-        loggers={"console": _console},
     )
-
-
-_console = dg.LoggerDefinition(
-    dg.colored_console_logger.logger_fn,
-    config_schema={
-        "name": dg.Field(str, default_value="dagster"),
-        "log_level": dg.Field(str, default_value="WARNING"),
-    },
-    description=Message.LOGGER_CONSOLE,
-)
-"""What a run writes to the terminal; the UI has all of it, so one that serves stays quiet."""
 
 
 def _assets(configured: Configured) -> list[dg.AssetsDefinition]:

@@ -1,9 +1,13 @@
 """Runs Dagster's webserver and daemon together until one of them ends."""
 
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from threading import Thread
 
 from rich.console import Console
 
@@ -16,6 +20,12 @@ from rag_resources.settings import Settings
 STOP_TIMEOUT_S = 30
 POLL_S = 0.5
 DEFAULT_PORT = 3000
+_COLOUR = rb"(?:\x1b\[\d*m)*"
+_MESSAGE = re.compile(
+    rb"%(c)s\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}%(c)s - \S+ - %(c)s(?P<level>[A-Z]+)%(c)s - "
+    % {b"c": _COLOUR}
+)
+_NEWS = (b"DEBUG", b"INFO")
 
 
 def serve(settings: Settings) -> int:
@@ -43,7 +53,9 @@ def serve(settings: Settings) -> int:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for command in commands:
-            processes.append(subprocess.Popen(command))  # noqa: PERF401, S603 - ended one by one; our own arguments
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own arguments
+            processes.append(process)
+            Thread(target=_tell, args=(process.stdout,), daemon=True).start()
         console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
         while all(process.poll() is None for process in processes):
             time.sleep(POLL_S)
@@ -52,6 +64,26 @@ def serve(settings: Settings) -> int:
         return 0
     finally:
         stop(processes)
+
+
+def _tell(lines: Iterable[bytes]) -> None:
+    for line in without_news(lines):
+        os.write(
+            sys.stdout.fileno(), line
+        )  # Without a buffer, whose lock could outlive this thread.
+
+
+def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Leave out what runs tell of their progress, which the UI shows; no option does that.
+
+    A message goes on until the next line with a time.
+    """
+    is_news = False
+    for line in lines:
+        found = _MESSAGE.match(line)
+        is_news = found["level"] in _NEWS if found else is_news
+        if not is_news:
+            yield line
 
 
 def _quiet(*parts: str) -> list[str]:

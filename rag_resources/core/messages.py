@@ -492,7 +492,6 @@ class Message:
     MONTHS_UNFINISHED: Template
     MONTHS_FAILED: Template
     MONTH_DONE: Template
-    LOGGER_CONSOLE: Template
     MONTH_NOTES_FAILED: Template
     MONTH_PROGRESS: Template
     TABLE_FAILED_NOTES: Template
