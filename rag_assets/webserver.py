@@ -68,9 +68,8 @@ def serve(settings: Settings) -> int:
 
 def _tell(lines: Iterable[bytes]) -> None:
     for line in without_news(lines):
-        os.write(
-            sys.stdout.fileno(), line
-        )  # Without a buffer, whose lock could outlive this thread.
+        # Without a buffer, whose lock could outlive this thread.
+        os.write(sys.stdout.fileno(), line)
 
 
 def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
