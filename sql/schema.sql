@@ -88,7 +88,8 @@ CREATE TABLE documents (
     ),
     -- Decides the partition.
     arrived_at timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now()
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT documents_tenant_key UNIQUE (tenant_id, id)
 );
 -- Prevents a scan of all documents for one month's partition.
 CREATE INDEX documents_arrival_idx ON documents (arrived_at DESC, id);
@@ -101,7 +102,7 @@ CREATE TABLE document_addresses (
     source text NOT NULL,
     -- A URL, or a path inside the source's folder.
     address text NOT NULL,
-    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     etag text,
     last_modified text,
     checked_at timestamptz NOT NULL DEFAULT now(),
@@ -109,7 +110,9 @@ CREATE TABLE document_addresses (
     file_sha256 bytea,
     -- Since when the source lacks it; its document stays.
     missing_since timestamptz,
-    PRIMARY KEY (tenant_id, source, address)
+    PRIMARY KEY (tenant_id, source, address),
+    CONSTRAINT document_addresses_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 -- Prevents a scan of all addresses for the document of a file.
 CREATE INDEX document_addresses_file_idx ON document_addresses (tenant_id, file_sha256);
@@ -118,7 +121,7 @@ CREATE INDEX document_addresses_document_idx ON document_addresses (document_id)
 
 -- What a reader made of a page, or of a sheet of a workbook.
 CREATE TABLE document_pages (
-    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     page_number integer NOT NULL CHECK (page_number >= 1),
     -- Of a workbook's page; null in other documents.
     sheet text,
@@ -150,26 +153,32 @@ CREATE TABLE document_pages (
     metadata jsonb NOT NULL DEFAULT '{}',
     -- What a person decided about a page of low quality.
     review text CHECK (review IN ('accepted', 'dropped')),
-    PRIMARY KEY (document_id, page_number)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (document_id, page_number),
+    CONSTRAINT document_pages_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- What could not be done; a success removes the row. The sentence is made from code and details where it is shown.
 CREATE TABLE document_failures (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     -- Null if the whole document failed.
     page_number integer CHECK (page_number >= 1),
     stage text NOT NULL CHECK (stage IN ('downloading', 'extracting', 'chunking', 'embedding')),
     code text NOT NULL,
     details jsonb NOT NULL DEFAULT '{}',
     occurred_at timestamptz NOT NULL DEFAULT now(),
-    UNIQUE NULLS NOT DISTINCT (document_id, page_number, stage)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    UNIQUE NULLS NOT DISTINCT (document_id, page_number, stage),
+    CONSTRAINT document_failures_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Every reading of a file by a reader, good or not.
 CREATE TABLE document_extractions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    document_id uuid NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    document_id uuid NOT NULL,
     file_sha256 bytea NOT NULL,
     reader text NOT NULL,
     reader_hash text NOT NULL,
@@ -185,19 +194,26 @@ CREATE TABLE document_extractions (
     -- Under which limits: a failed reading is tried again under others.
     limits jsonb NOT NULL,
     seconds double precision NOT NULL DEFAULT 0,
-    extracted_at timestamptz NOT NULL DEFAULT now()
+    extracted_at timestamptz NOT NULL DEFAULT now(),
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    CONSTRAINT document_extractions_tenant_key UNIQUE (tenant_id, id),
+    CONSTRAINT document_extractions_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 -- What a document's readings are looked up by, the latest first.
 CREATE INDEX document_extractions_document_idx ON document_extractions (document_id, id DESC);
 
 -- Pages of readings that have not replaced others yet.
 CREATE TABLE extracted_pages (
-    extraction_id bigint NOT NULL REFERENCES document_extractions (id) ON DELETE CASCADE,
+    extraction_id bigint NOT NULL,
     page_number integer NOT NULL CHECK (page_number >= 1),
     -- A page or the failure of one, as core.page_json writes them, without the words.
     content jsonb NOT NULL,
     words bytea,
-    PRIMARY KEY (extraction_id, page_number)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (extraction_id, page_number),
+    CONSTRAINT extracted_pages_extraction_id_fkey FOREIGN KEY (tenant_id, extraction_id)
+    REFERENCES document_extractions (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Documents that a person deleted: their sources do not bring them back. Nothing of their text is kept.
@@ -231,10 +247,13 @@ CREATE TABLE notes (
     chunked_at timestamptz,
     chunking_hash text,
     -- Of a note that is a section of a document: which one, and under which headings, outermost first.
-    document_id uuid REFERENCES documents (id) ON DELETE CASCADE,
+    document_id uuid,
     section_index integer CHECK (section_index >= 0),
     heading_path text[] NOT NULL DEFAULT '{}',
-    CONSTRAINT notes_section_check CHECK ((document_id IS NULL) = (section_index IS NULL))
+    CONSTRAINT notes_section_check CHECK ((document_id IS NULL) = (section_index IS NULL)),
+    CONSTRAINT notes_tenant_key UNIQUE (tenant_id, id),
+    CONSTRAINT notes_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Prevents two rows for one record of a source; legacy rows have no external id and never collide.
@@ -284,7 +303,7 @@ EXECUTE FUNCTION note_completed();
 -- Runs of a note's characters that stand in a page: the same characters, from page_start on. White space that joins two
 -- runs belongs to none.
 CREATE TABLE note_spans (
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
     start_char integer NOT NULL CHECK (start_char >= 0),
     end_char integer NOT NULL,
     document_id uuid NOT NULL,
@@ -295,9 +314,15 @@ CREATE TABLE note_spans (
     box real[] CHECK (cardinality(box) = 4),
     -- As B2 or B2:D2; null in a page.
     cells text,
+    tenant_id text NOT NULL DEFAULT current_tenant(),
     PRIMARY KEY (note_id, start_char),
     FOREIGN KEY (document_id, page_number) REFERENCES document_pages (document_id, page_number) ON DELETE CASCADE,
-    CONSTRAINT note_spans_bounds_check CHECK (end_char > start_char)
+    CONSTRAINT note_spans_bounds_check CHECK (end_char > start_char),
+    CONSTRAINT note_spans_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
+    CONSTRAINT note_spans_document_id_fkey FOREIGN KEY (tenant_id, document_id)
+    REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+    DEFERRABLE INITIALLY DEFERRED
 );
 -- What a page's runs are deleted by.
 CREATE INDEX note_spans_page_idx ON note_spans (document_id, page_number);
@@ -319,9 +344,12 @@ EXECUTE FUNCTION drop_note_spans();
 -- The words of notes. Not a column of theirs: a note is updated whenever it is chunked, and every update of a row
 -- enters it into all indexes of its table anew.
 CREATE TABLE note_words (
-    note_id uuid PRIMARY KEY REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid PRIMARY KEY,
     -- A tsvector holds 1 MB at most: the first 200,000 characters of a note always fit. Chunks have no such limit.
-    tsv tsvector NOT NULL
+    tsv tsvector NOT NULL,
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    CONSTRAINT note_words_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 CREATE INDEX note_words_tsv_idx ON note_words USING gin (tsv);
 
@@ -335,9 +363,9 @@ BEGIN
         written := format('%I.notes AS n WHERE n.id = $1', tg_table_schema);
     END IF;
     EXECUTE format(
-        'INSERT INTO %1$I.note_words (note_id, tsv) '
-        'SELECT n.id, %1$I.spanish_tsvector(left(n.title, 1000) || '' '' || left(n.content, 200000)) FROM %2$s '
-        'ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
+        'INSERT INTO %1$I.note_words (note_id, tsv, tenant_id) '
+        'SELECT n.id, %1$I.spanish_tsvector(left(n.title, 1000) || '' '' || left(n.content, 200000)), n.tenant_id '
+        'FROM %2$s ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
         tg_table_schema, written
     ) USING new.id;
     RETURN NULL;
@@ -352,7 +380,7 @@ FOR EACH ROW EXECUTE FUNCTION index_note_words();
 
 CREATE TABLE chunks (
     id uuid PRIMARY KEY,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
     content text NOT NULL,
     -- What the prefix says of the note and of the neighbouring chunks, without its fixed words: those match everything.
     topics text NOT NULL DEFAULT '',
@@ -371,9 +399,13 @@ CREATE TABLE chunks (
     created_at timestamptz NOT NULL DEFAULT now(),
     -- What candidates of a search by words are ranked by.
     weights sparsevec GENERATED ALWAYS AS (lexeme_weights(tsv, lexeme_occurrences)) STORED,
+    tenant_id text NOT NULL DEFAULT current_tenant(),
     -- Also what a note's chunks are read, replaced and deleted by.
     CONSTRAINT chunks_position_key UNIQUE (note_id, chunk_index),
-    CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char)
+    CONSTRAINT chunks_bounds_check CHECK (end_char > start_char AND char_length(content) = end_char - start_char),
+    CONSTRAINT chunks_tenant_key UNIQUE (tenant_id, id),
+    CONSTRAINT chunks_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 CREATE INDEX chunks_tsv_idx ON chunks USING gin (tsv);
 -- Its words beside a chunk, two chunks a page: every candidate of a search by words is ranked by them.
@@ -414,13 +446,16 @@ CREATE TABLE embedding_models (
 
 -- A partition per model: its own dimension check and HNSW index; retiring a model drops its partition.
 CREATE TABLE chunk_embeddings (
-    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     model text NOT NULL REFERENCES embedding_models (name),
     embedding halfvec NOT NULL,
     contextual_embedding halfvec,
     content_sha256 bytea NOT NULL,
     contextual_sha256 bytea,
-    PRIMARY KEY (model, chunk_id)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (model, chunk_id),
+    CONSTRAINT chunk_embeddings_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 ) PARTITION BY LIST (model);
 -- Prevent embedding the same text twice.
 CREATE INDEX chunk_embeddings_content_idx ON chunk_embeddings (content_sha256);
@@ -428,7 +463,7 @@ CREATE INDEX chunk_embeddings_contextual_idx ON chunk_embeddings (contextual_sha
 
 -- Small windows of a chunk: a few sentences each, under the note's title.
 CREATE TABLE chunk_windows (
-    chunk_id uuid NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     model text NOT NULL REFERENCES embedding_models (name),
     window_index integer NOT NULL CHECK (window_index >= 0),
     -- In the content of the chunk, which keeps its id wherever its note moves it.
@@ -437,8 +472,11 @@ CREATE TABLE chunk_windows (
     embedding halfvec NOT NULL,
     -- Of the text that the vector stands for, with the note's title (core.windows.window_text).
     text_sha256 bytea NOT NULL,
+    tenant_id text NOT NULL DEFAULT current_tenant(),
     PRIMARY KEY (model, chunk_id, window_index),
-    CONSTRAINT chunk_windows_bounds_check CHECK (end_char > start_char)
+    CONSTRAINT chunk_windows_bounds_check CHECK (end_char > start_char),
+    CONSTRAINT chunk_windows_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 ) PARTITION BY LIST (model);
 -- Prevents embedding the same text twice.
 CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
@@ -447,17 +485,23 @@ CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
 -- are still searched as a whole. Written by the transaction that chunks a note, before it touches the chunks.
 CREATE TABLE pending_embeddings (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (model, note_id)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (model, note_id),
+    CONSTRAINT pending_embeddings_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Chunked notes whose windows are not all there yet, as pending_embeddings is for the vectors of chunks.
 CREATE TABLE pending_windows (
     model text NOT NULL REFERENCES embedding_models (name) ON DELETE CASCADE,
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (model, note_id)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (model, note_id),
+    CONSTRAINT pending_windows_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- How fast vectors are made, for the time a migration still takes: nothing else says when one was. A row for the notes
@@ -476,11 +520,14 @@ CREATE TABLE embedding_work (
 CREATE INDEX embedding_work_latest_idx ON embedding_work (model, id DESC);
 
 CREATE TABLE note_embeddings (
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
     model text NOT NULL REFERENCES embedding_models (name),
     embedding halfvec NOT NULL,
     content_sha256 bytea NOT NULL,
-    PRIMARY KEY (model, note_id)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (model, note_id),
+    CONSTRAINT note_embeddings_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 ) PARTITION BY LIST (model);
 
 -- The partitions of a model in the three tables of vectors. Idempotent. Made apart and attached: made in place they
@@ -521,105 +568,137 @@ BEGIN
     FOREACH family IN ARRAY ARRAY['chunk_embeddings', 'chunk_windows', 'note_embeddings'] LOOP
         EXECUTE format('DROP TABLE IF EXISTS %I', family || '_' || model_name);
     END LOOP;
-    INSERT INTO changed_months (month, part) SELECT DISTINCT m.month, m.part FROM month_contents AS m
+    INSERT INTO changed_months (tenant_id, month, part)
+    SELECT DISTINCT m.tenant_id, m.month, m.part FROM month_contents AS m
     ON CONFLICT DO NOTHING;
 END
 $drop_model_partitions$;
 
--- Document frequencies of the chunks' lexemes, refreshed after indexing: the idf of BM25 and the candidate budget.
+-- Document frequencies of the lexemes of a tenant's chunks, refreshed after indexing: the idf of BM25 and the candidate
+-- budget.
 CREATE TABLE lexeme_statistics (
-    lexeme text PRIMARY KEY,
-    document_count integer NOT NULL
+    lexeme text NOT NULL,
+    document_count integer NOT NULL,
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (tenant_id, lexeme)
 );
 
--- One row: the corpus statistics of BM25, and which database this is: no two take each other's versions of the index
--- for their own, though they share a cache.
-CREATE TABLE index_state (
-    only_row boolean PRIMARY KEY DEFAULT TRUE CHECK (only_row),
+-- The corpus statistics of BM25, by tenant: what is rare in one tenant's notes says nothing of another's.
+CREATE TABLE corpus_statistics (
+    tenant_id text PRIMARY KEY DEFAULT current_tenant(),
     chunk_count bigint NOT NULL DEFAULT 0,
     average_lexeme_occurrences double precision NOT NULL DEFAULT 0,
-    refreshed_at timestamptz NOT NULL DEFAULT now(),
+    refreshed_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO corpus_statistics (tenant_id) VALUES ('default');
+
+-- One row: which database this is. No two take each other's versions of the index for their own, though they share a
+-- cache.
+CREATE TABLE index_state (
+    only_row boolean PRIMARY KEY DEFAULT TRUE CHECK (only_row),
     database_id uuid NOT NULL DEFAULT gen_random_uuid()
 );
 INSERT INTO index_state DEFAULT VALUES;
 
--- The version of the index, exact whoever writes; its last value is what cached answers are kept under.
-CREATE SEQUENCE index_version;
-SELECT nextval('index_version');
+-- Changes of what is searched, by tenant; their sum is the version that cached answers are kept under. Only added to:
+-- no writer waits for another. Rows of committed transactions are folded into one now and then, which keeps the sum.
+CREATE TABLE index_changes (
+    -- Empty for what concerns all tenants: the models, and the indexes.
+    tenant_id text NOT NULL,
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    changes bigint NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant_id, transaction_id)
+);
+INSERT INTO index_changes (tenant_id, changes)
+VALUES ('', 1);
 
--- The next number, once a statement has changed rows; `changed` holds them. First the lock, which says until commit or
--- rollback that a writer is at work, then the number: read_index_version relies on that order. Shared locks never wait
--- for each other. As the owner of the sequence: who may write notes need not know of it, nor of its schema.
+-- Counts one change for each tenant whose rows a statement changed, once in a transaction; `changed` holds the rows,
+-- `replaced` those that an update replaced. As the owner: who may write notes need not know of it, nor of its schema.
+--
+-- A change is seen by the snapshots that see what was written, and the sum never falls: two different states of a
+-- tenant's rows never have the same sum, as one of the two was committed later. Whoever reads the sum, then searches,
+-- and keeps the answer under that sum may keep a later state under it, but nobody asks for that sum again once the
+-- later state is committed. So nobody has to look for writers at work.
 CREATE FUNCTION index_changed() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_changed$
 DECLARE
-    version regclass := format('%I.index_version', tg_table_schema);
+    rows text := CASE
+        WHEN tg_op = 'TRUNCATE' THEN '(VALUES ('''')) AS c (tenant_id)'
+        WHEN tg_argv[0] = 'everybody' THEN '(SELECT '''' AS tenant_id FROM changed LIMIT 1) AS c'
+        WHEN tg_op = 'UPDATE' AND tg_argv[0] = 'tenant' THEN '(SELECT n.tenant_id FROM changed AS n UNION ALL SELECT o.tenant_id FROM replaced AS o) '
+            'AS c'
+        ELSE 'changed AS c' END;
+    added bigint;
 BEGIN
-    IF tg_level = 'STATEMENT' AND tg_op <> 'TRUNCATE' THEN
-        IF NOT EXISTS (SELECT FROM changed) THEN
-            RETURN NULL;
-        END IF;
+    EXECUTE format(
+        'INSERT INTO %1$I.index_changes (tenant_id) SELECT DISTINCT c.tenant_id FROM %2$s '
+        'ON CONFLICT (tenant_id, transaction_id) DO NOTHING',
+        tg_table_schema, rows
+    );
+    GET DIAGNOSTICS added = ROW_COUNT;
+    -- A stricter transaction would fail when it meets rows that another has folded since.
+    IF added > 0 AND random() < 0.02 AND current_setting('transaction_isolation') = 'read committed' THEN
+        EXECUTE format(
+            $fold$
+                WITH old AS MATERIALIZED (
+                    SELECT o.tenant_id, o.transaction_id FROM %1$I.index_changes AS o
+                    WHERE
+                        o.transaction_id <> pg_current_xact_id()
+                        AND o.tenant_id IN (
+                            SELECT i.tenant_id FROM %1$I.index_changes AS i
+                            WHERE i.transaction_id = pg_current_xact_id()
+                        )
+                    LIMIT 1000 FOR UPDATE SKIP LOCKED
+                ),
+                folded AS (
+                    DELETE FROM %1$I.index_changes AS i USING old AS o
+                    WHERE i.tenant_id = o.tenant_id AND i.transaction_id = o.transaction_id
+                    RETURNING i.tenant_id, i.changes
+                )
+                INSERT INTO %1$I.index_changes AS i (tenant_id, changes)
+                SELECT f.tenant_id, sum(f.changes) FROM folded AS f GROUP BY f.tenant_id
+                ON CONFLICT (tenant_id, transaction_id) DO UPDATE SET changes = i.changes + excluded.changes
+            $fold$,
+            tg_table_schema
+        );
     END IF;
-    PERFORM pg_advisory_xact_lock_shared('pg_class'::regclass::oid::integer, version::oid::integer);
-    PERFORM nextval(version);
     RETURN NULL;
 END
 $index_changed$;
 
--- The number of the version, and whether it is settled: whether what a snapshot taken afterwards shows may be kept
--- under it.
---
--- A writer locks, takes a number, commits, unlocks. We read the number v, then the locks, then take a snapshot.
---   * A writer with a number up to v locked before we read v. If no lock is held now it has unlocked, so it ended
---     before our snapshot, which shows its work.
---   * A writer with a number past v moved the sequence: whoever asks after its commit asks for another version.
--- So under v there is only what all writers up to v left, and v is asked for only while that is all there is. Locks
--- first would not do: a writer could lock and take the number v between the two readings. Hence two statements, and
--- VOLATILE. Nor may our snapshot be older than the readings: call this in a transaction of its own.
---
--- Between two expiries the same notes are to be found, so the next one of the tenant is part of the version. It is read
--- last, or it could be that of a state before the number's.
---
--- On a replica the locks of the writers are not to be seen: nothing is settled.
-CREATE FUNCTION read_index_version(
-    tenant text, OUT number bigint, OUT settled boolean, OUT next_expiry timestamptz
-) LANGUAGE plpgsql VOLATILE AS $read_index_version$
+-- Has the changes of a table counted; `whose` is 'tenant', or 'everybody' for a table without tenants.
+CREATE PROCEDURE track_index(tracked text, whose text) LANGUAGE plpgsql AS $track_index$
+DECLARE
+    operation text;
+    rows text;
 BEGIN
-    number := (SELECT v.last_value FROM index_version AS v);
-    settled := NOT pg_is_in_recovery() AND NOT EXISTS (
-        SELECT FROM pg_locks AS l
-        WHERE l.locktype = 'advisory' AND l.objsubid = 2
-            AND l.classid = 'pg_class'::regclass AND l.objid = 'index_version'::regclass
-            AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-    );
-    next_expiry := (
-        SELECT min(n.expires_at) FROM notes AS n
-        WHERE n.tenant_id = tenant AND n.expires_at > statement_timestamp()
-    );
+    FOREACH operation IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
+        rows := CASE operation
+            WHEN 'INSERT' THEN 'REFERENCING NEW TABLE AS changed'
+            WHEN 'UPDATE' THEN 'REFERENCING NEW TABLE AS changed OLD TABLE AS replaced'
+            WHEN 'DELETE' THEN 'REFERENCING OLD TABLE AS changed'
+            ELSE '' END;
+        EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I %s FOR EACH STATEMENT '
+                       'EXECUTE FUNCTION index_changed(%L)',
+                       'index_changed_by_' || lower(operation), operation, tracked, rows, whose);
+    END LOOP;
 END
-$read_index_version$;
+$track_index$;
 
 -- Everything that search reads. A later table that it reads belongs here too.
-DO $triggers$
+DO $tracked$
 DECLARE
     tracked text;
 BEGIN
-    FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'embedding_models', 'chunk_embeddings',
-                                   'note_embeddings', 'pending_embeddings', 'lexeme_statistics', 'index_state',
-                                   'document_pages', 'note_spans', 'chunk_windows',
-                                   'pending_windows'] LOOP
-        EXECUTE format('CREATE TRIGGER index_changed_by_insert AFTER INSERT ON %I REFERENCING NEW TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_update AFTER UPDATE ON %I REFERENCING NEW TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_delete AFTER DELETE ON %I REFERENCING OLD TABLE AS changed '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
-        EXECUTE format('CREATE TRIGGER index_changed_by_truncate AFTER TRUNCATE ON %I '
-                       'FOR EACH STATEMENT EXECUTE FUNCTION index_changed()', tracked);
+    FOREACH tracked IN ARRAY ARRAY['notes', 'note_words', 'chunks', 'chunk_embeddings', 'note_embeddings',
+                                   'pending_embeddings', 'lexeme_statistics', 'corpus_statistics', 'document_pages',
+                                   'note_spans', 'chunk_windows', 'pending_windows'] LOOP
+        CALL track_index(tracked, 'tenant');
     END LOOP;
+    CALL track_index('embedding_models', 'everybody');
+    CALL track_index('index_state', 'everybody');
 END
-$triggers$;
-
+$tracked$;
 -- What an evaluation measured: a fingerprint of each month's notes, chunks and vectors. Who writes only marks a month;
 -- whoever asks counts the marked months anew (sql/queries/contents.sql).
 
@@ -631,7 +710,8 @@ CREATE TABLE changed_months (
     month date NOT NULL,
     -- As in month_contents.
     part text NOT NULL,
-    PRIMARY KEY (transaction_id, month, part)
+    tenant_id text NOT NULL,
+    PRIMARY KEY (transaction_id, tenant_id, month, part)
 );
 
 -- What is searched, by month. Rows that are not present any more stay while the latest evaluation of a configuration
@@ -650,7 +730,8 @@ CREATE TABLE month_contents (
     note_ids uuid[] NOT NULL,
     -- By the same index as note_ids; the part is all that the hashes stand for.
     note_hashes bigint[] NOT NULL,
-    PRIMARY KEY (month, part, fingerprint)
+    tenant_id text NOT NULL,
+    PRIMARY KEY (tenant_id, month, part, fingerprint)
 );
 
 CREATE FUNCTION month_of(t timestamptz) RETURNS date
@@ -668,20 +749,20 @@ DECLARE
     changed text := CASE tg_op
         WHEN 'UPDATE' THEN '(SELECT * FROM changed UNION ALL SELECT * FROM replaced)' ELSE 'changed' END;
     source text := CASE tg_argv[1]
-        WHEN 'own' THEN 'SELECT %1$I.month_of(c.created_at), p.part FROM %2$s AS c '
+        WHEN 'own' THEN 'SELECT c.tenant_id, %1$I.month_of(c.created_at), p.part FROM %2$s AS c '
             'CROSS JOIN (VALUES (''notes''), (''chunks'')) AS p (part)'
-        WHEN 'note' THEN 'SELECT %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
+        WHEN 'note' THEN 'SELECT c.tenant_id, %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
             'INNER JOIN %1$I.notes AS n ON n.id = c.note_id'
-        WHEN 'chunk' THEN 'SELECT %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
+        WHEN 'chunk' THEN 'SELECT c.tenant_id, %1$I.month_of(n.created_at), %3$s FROM %2$s AS c '
             'INNER JOIN %1$I.chunks AS h ON h.id = c.chunk_id INNER JOIN %1$I.notes AS n ON n.id = h.note_id'
-        ELSE 'SELECT ''-infinity''::date, %3$s FROM %2$s AS c' END;
+        ELSE 'SELECT c.tenant_id, ''-infinity''::date, %3$s FROM %2$s AS c' END;
 BEGIN
     IF tg_op = 'TRUNCATE' THEN
-        source := 'SELECT m.month, m.part FROM %1$I.month_contents AS m';
+        source := 'SELECT m.tenant_id, m.month, m.part FROM %1$I.month_contents AS m';
     END IF;
     EXECUTE format(
-        'INSERT INTO %1$I.changed_months (month, part) SELECT DISTINCT x.month, x.part FROM (' || source
-        || ') AS x (month, part) ON CONFLICT DO NOTHING',
+        'INSERT INTO %1$I.changed_months (tenant_id, month, part) SELECT DISTINCT x.tenant_id, x.month, x.part FROM ('
+        || source || ') AS x (tenant_id, month, part) ON CONFLICT DO NOTHING',
         tg_table_schema, changed, part
     );
     RETURN NULL;
@@ -706,14 +787,19 @@ BEGIN
 END
 $track_months$;
 
--- What a database holds of some months: of each part and month the notes, each with a hash of all that search reads of
--- it there. -infinity stands for the word statistics.
-CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
-    month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
+-- What a database holds of some months of tenants: of each part and month the notes, each with a hash of all that
+-- search reads of it there. -infinity stands for the word statistics.
+CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
+    tenant_id text, month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
 ) LANGUAGE sql STABLE AS $count_months$
-    WITH noted AS MATERIALIZED (
+    WITH wanted AS MATERIALIZED (
+        SELECT DISTINCT w.tenant_id, w.month
+        FROM unnest(count_months.tenants, count_months.months) AS w (tenant_id, month)
+    ),
+
+    noted AS MATERIALIZED (
         SELECT
-            n.id, m.month, n.chunked_at IS NULL AS is_whole,
+            n.id, n.tenant_id, m.month, n.chunked_at IS NULL AS is_whole,
             hash_record_extended(
                 ROW(
                     n.content_sha256, n.title, n.tenant_id, n.source, n.tags, n.metadata, n.created_at, n.expires_at,
@@ -721,19 +807,21 @@ CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
                 ),
                 0
             ) AS hash
-        FROM unnest(count_months.months) AS m (month)
+        FROM (SELECT DISTINCT o.month FROM wanted AS o) AS m
         INNER JOIN notes AS n
             ON n.created_at >= m.month::timestamp AT TIME ZONE 'UTC'
             AND n.created_at <= (m.month + interval '1 month') AT TIME ZONE 'UTC'
         LEFT JOIN note_words AS w ON w.note_id = n.id
-        WHERE month_of(n.created_at) = m.month
+        WHERE
+            month_of(n.created_at) = m.month
+            AND (n.tenant_id, m.month) IN (SELECT o.tenant_id, o.month FROM wanted AS o)
     ),
 
     parts AS (
-        SELECT n.month, 'notes' AS part, n.id, 1 AS row_count, n.hash FROM noted AS n
+        SELECT n.tenant_id, n.month, 'notes' AS part, n.id, 1 AS row_count, n.hash FROM noted AS n
         UNION ALL
         SELECT
-            n.month, 'chunks', n.id, count(c.id),
+            n.tenant_id, n.month, 'chunks', n.id, count(c.id),
             hash_record_extended(
                 ROW(
                     n.is_whole,
@@ -746,10 +834,10 @@ CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
                 0
             )
         FROM noted AS n LEFT JOIN chunks AS c ON c.note_id = n.id
-        GROUP BY n.month, n.id, n.is_whole
+        GROUP BY n.tenant_id, n.month, n.id, n.is_whole
         UNION ALL
         SELECT
-            n.month, 'vectors/' || e.model, n.id, count(*),
+            n.tenant_id, n.month, 'vectors/' || e.model, n.id, count(*),
             hash_array_extended(
                 array_agg(
                     hash_record_extended(
@@ -761,10 +849,10 @@ CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
         FROM noted AS n
         INNER JOIN chunks AS c ON c.note_id = n.id
         INNER JOIN chunk_embeddings AS e ON e.chunk_id = c.id
-        GROUP BY n.month, n.id, e.model
+        GROUP BY n.tenant_id, n.month, n.id, e.model
         UNION ALL
         SELECT
-            n.month, 'windows/' || w.model, n.id, count(*),
+            n.tenant_id, n.month, 'windows/' || w.model, n.id, count(*),
             hash_array_extended(
                 array_agg(
                     hash_record_extended(
@@ -776,26 +864,29 @@ CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
         FROM noted AS n
         INNER JOIN chunks AS c ON c.note_id = n.id
         INNER JOIN chunk_windows AS w ON w.chunk_id = c.id
-        GROUP BY n.month, n.id, w.model
+        GROUP BY n.tenant_id, n.month, n.id, w.model
         UNION ALL
-        SELECT n.month, 'note_vectors/' || e.model, n.id, 1, hash_record_extended(ROW(halfvec_send(e.embedding)), 0)
+        SELECT
+            n.tenant_id, n.month, 'note_vectors/' || e.model, n.id, 1,
+            hash_record_extended(ROW(halfvec_send(e.embedding)), 0)
         FROM noted AS n INNER JOIN note_embeddings AS e ON e.note_id = n.id
         UNION ALL
-        SELECT n.month, 'waiting/' || p.model, n.id, 1, 0
+        SELECT n.tenant_id, n.month, 'waiting/' || p.model, n.id, 1, 0
         FROM noted AS n INNER JOIN pending_embeddings AS p ON p.note_id = n.id
         UNION ALL
-        SELECT n.month, 'waiting_windows/' || p.model, n.id, 1, 0
+        SELECT n.tenant_id, n.month, 'waiting_windows/' || p.model, n.id, 1, 0
         FROM noted AS n INNER JOIN pending_windows AS p ON p.note_id = n.id
     )
 
     SELECT
-        p.month, p.part, sum(p.row_count)::bigint, array_agg(p.id ORDER BY p.id), array_agg(p.hash ORDER BY p.id)
-    FROM parts AS p GROUP BY p.month, p.part
+        p.tenant_id, p.month, p.part, sum(p.row_count)::bigint, array_agg(p.id ORDER BY p.id),
+        array_agg(p.hash ORDER BY p.id)
+    FROM parts AS p GROUP BY p.tenant_id, p.month, p.part
     UNION ALL
     SELECT
-        '-infinity'::date, 'words', count(*), '{}',
+        o.tenant_id, '-infinity'::date, 'words', count(*), '{}',
         ARRAY[
-            hash_record_extended(ROW(i.chunk_count, i.average_lexeme_occurrences), 0),
+            hash_record_extended(ROW(coalesce(i.chunk_count, 0), coalesce(i.average_lexeme_occurrences, 0)), 0),
             hash_record_extended(
                 ROW(
                     array_agg(
@@ -805,10 +896,83 @@ CREATE FUNCTION count_months(months date[]) RETURNS TABLE (
                 0
             )
         ]
-    FROM index_state AS i LEFT JOIN lexeme_statistics AS l ON TRUE
-    WHERE '-infinity' = ANY(count_months.months)
-    GROUP BY i.chunk_count, i.average_lexeme_occurrences
+    FROM wanted AS o
+    LEFT JOIN corpus_statistics AS i ON i.tenant_id = o.tenant_id
+    LEFT JOIN lexeme_statistics AS l ON l.tenant_id = o.tenant_id
+    WHERE o.month = '-infinity'
+    GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
 $count_months$;
+
+-- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when called.
+CREATE FUNCTION count_graph_months(tenants text[], months date[]) RETURNS TABLE (
+    tenant_id text, month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
+) LANGUAGE plpgsql STABLE AS $count_graph_months$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT DISTINCT w.tenant_id, w.month
+        FROM unnest(count_graph_months.tenants, count_graph_months.months) AS w (tenant_id, month)
+    ),
+
+    noted AS MATERIALIZED (
+        SELECT n.id, n.tenant_id, m.month
+        FROM (SELECT DISTINCT o.month FROM wanted AS o WHERE o.month > '-infinity') AS m
+        INNER JOIN notes AS n
+            ON n.created_at >= m.month::timestamp AT TIME ZONE 'UTC'
+            AND n.created_at <= (m.month + interval '1 month') AT TIME ZONE 'UTC'
+        WHERE
+            month_of(n.created_at) = m.month
+            AND (n.tenant_id, m.month) IN (SELECT o.tenant_id, o.month FROM wanted AS o)
+    ),
+
+    parts AS (
+        SELECT
+            n.tenant_id, n.month, 'mentions' AS part, n.id, count(*) AS row_count,
+            hash_array_extended(
+                array_agg(
+                    hash_record_extended(ROW(m.chunk_id, m.entity_id, m.start_char, m.end_char), 0)
+                    ORDER BY m.chunk_id, m.start_char, m.entity_id
+                ),
+                0
+            ) AS hash
+        FROM noted AS n
+        INNER JOIN chunks AS c ON c.note_id = n.id
+        INNER JOIN mentions AS m ON m.chunk_id = c.id
+        GROUP BY n.tenant_id, n.month, n.id
+        UNION ALL
+        SELECT
+            n.tenant_id, n.month, 'statements', n.id, count(*),
+            hash_array_extended(
+                array_agg(
+                    hash_record_extended(ROW(r.chunk_id, r.id, r.source_id, r.target_id, r.type, r.confidence), 0)
+                    ORDER BY r.id
+                ),
+                0
+            )
+        FROM noted AS n
+        INNER JOIN chunks AS c ON c.note_id = n.id
+        INNER JOIN relationships AS r ON r.chunk_id = c.id
+        GROUP BY n.tenant_id, n.month, n.id
+    )
+
+    SELECT
+        p.tenant_id, p.month, p.part, sum(p.row_count)::bigint, array_agg(p.id ORDER BY p.id),
+        array_agg(p.hash ORDER BY p.id)
+    FROM parts AS p GROUP BY p.tenant_id, p.month, p.part
+    UNION ALL
+    SELECT d.tenant_id, '-infinity'::date, 'decisions', count(*), '{}'::uuid[], array_agg(d.hash ORDER BY d.hash)
+    FROM (
+        SELECT a.tenant_id, hash_record_extended(ROW(a.tenant_id, a.alias_id, a.entity_id), 0) AS hash
+        FROM entity_aliases AS a WHERE a.state = 'confirmed'
+        UNION ALL
+        SELECT l.tenant_id, hash_record_extended(ROW(l.tenant_id, l.source_id, l.target_id, l.type), 0)
+        FROM event_links AS l WHERE l.state = 'confirmed'
+    ) AS d
+    WHERE d.tenant_id IN (SELECT o.tenant_id FROM wanted AS o WHERE o.month = '-infinity')
+    GROUP BY d.tenant_id;
+END
+$count_graph_months$;
 
 -- Everything of a month that search reads.
 CALL track_months('notes', '', 'own');
@@ -820,8 +984,8 @@ CALL track_months('note_embeddings', 'note_vectors/', 'note');
 CALL track_months('pending_embeddings', 'waiting/', 'note');
 CALL track_months('pending_windows', 'waiting_windows/', 'note');
 CALL track_months('lexeme_statistics', 'words', 'corpus');
-CALL track_months('index_state', 'words', 'corpus');
-INSERT INTO changed_months (month, part) VALUES ('-infinity', 'words');
+CALL track_months('corpus_statistics', 'words', 'corpus');
+INSERT INTO changed_months (tenant_id, month, part) VALUES ('default', '-infinity', 'words');
 
 -- The causal graph: what notes are about, and what they say is the cause of what.
 
@@ -1109,13 +1273,19 @@ CREATE TABLE indexing_failures (
     stage text NOT NULL CHECK (
         stage IN ('chunk', 'embed_note', 'embed_chunk', 'embed_window', 'mentions', 'causal_statements')
     ),
-    note_id uuid NOT NULL REFERENCES notes (id) ON DELETE CASCADE,
-    chunk_id uuid REFERENCES chunks (id) ON DELETE CASCADE,
+    note_id uuid NOT NULL,
+    chunk_id uuid,
     model text REFERENCES embedding_models (name),
     -- Code and values; {"text"} for words of no catalogue.
     error jsonb NOT NULL,
     occurred_at timestamptz NOT NULL DEFAULT now(),
-    UNIQUE NULLS NOT DISTINCT (stage, note_id, chunk_id, model)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    UNIQUE NULLS NOT DISTINCT (stage, note_id, chunk_id, model),
+    CONSTRAINT indexing_failures_note_id_fkey FOREIGN KEY (tenant_id, note_id)
+    REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
+    CONSTRAINT indexing_failures_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
+    REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
+    DEFERRABLE INITIALLY DEFERRED
 );
 
 -- Questions with known relevant notes. normalized_query is core.text.normalize_query of query.
@@ -1304,7 +1474,8 @@ CREATE TABLE evaluation_results (
     page_queries integer NOT NULL DEFAULT 0,
     page_metrics jsonb,
     -- Citations against golden places, the curve of silence, how well confidence tells; null if nothing was answered.
-    answers jsonb
+    answers jsonb,
+    CONSTRAINT evaluation_results_tenant_key UNIQUE (tenant_id, id)
 );
 CREATE INDEX evaluation_results_latest_idx ON evaluation_results (tenant_id, configuration, created_at DESC, id);
 -- Deleting is allowed: an evaluation that is gone promotes nothing.
@@ -1313,7 +1484,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- One row per question of an evaluation: significance tests and "which questions flipped?" need them.
 CREATE TABLE evaluation_queries (
-    evaluation_id uuid NOT NULL REFERENCES evaluation_results (id) ON DELETE CASCADE,
+    evaluation_id uuid NOT NULL,
     golden_id uuid NOT NULL,
     query text NOT NULL,
     category text NOT NULL,
@@ -1349,7 +1520,10 @@ CREATE TABLE evaluation_queries (
     citations jsonb,
     -- Null without citations.
     answer_metrics jsonb,
-    PRIMARY KEY (evaluation_id, golden_id)
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    PRIMARY KEY (evaluation_id, golden_id),
+    CONSTRAINT evaluation_queries_evaluation_id_fkey FOREIGN KEY (tenant_id, evaluation_id)
+    REFERENCES evaluation_results (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
 );
 -- Answers that quote a purged note go with it; what was found stays.
 CREATE TRIGGER evaluation_queries_stay BEFORE UPDATE OF evaluation_id, golden_id, relevant_note_ids, retrieved_note_ids,
@@ -1364,12 +1538,14 @@ CREATE TABLE promotions (
     config_hash text NOT NULL,
     model text NOT NULL REFERENCES embedding_models (name),
     -- Null for what a rollback returned to without its ever having been evaluated.
-    evaluation_id uuid REFERENCES evaluation_results (id),
+    evaluation_id uuid,
     run_id text,
     promoted_at timestamptz NOT NULL DEFAULT now(),
     -- Of a rollback, which withdraws the row before it; null for what passed its gate.
     reason text,
-    tenant_id text NOT NULL DEFAULT current_tenant()
+    tenant_id text NOT NULL DEFAULT current_tenant(),
+    CONSTRAINT promotions_evaluation_id_fkey FOREIGN KEY (tenant_id, evaluation_id)
+    REFERENCES evaluation_results (tenant_id, id) ON UPDATE CASCADE ON DELETE NO ACTION
 );
 -- What a promotion was decided on may be forgotten, not what it says.
 CREATE TRIGGER promotions_stay BEFORE UPDATE OF configuration, config, config_hash, model, reason, tenant_id
@@ -1433,7 +1609,7 @@ CREATE TABLE migration_batches (
     -- The golden questions with and without a relevant note among the first ten.
     found uuid[] NOT NULL,
     missed uuid[] NOT NULL,
-    baseline_id uuid REFERENCES evaluation_results (id) ON DELETE SET NULL,
+    baseline_id uuid,
     -- Of the questions in common; null if there are none.
     baseline_hit_rate_at_10 double precision,
     p_value double precision,
@@ -1451,7 +1627,9 @@ CREATE TABLE migration_batches (
     -- Whose questions were asked.
     tenant_id text NOT NULL DEFAULT current_tenant(),
     -- Prevents two looks of one run: a repeated check replaces its row.
-    UNIQUE (model, run_id)
+    UNIQUE (model, run_id),
+    CONSTRAINT migration_batches_baseline_id_fkey FOREIGN KEY (tenant_id, baseline_id)
+    REFERENCES evaluation_results (tenant_id, id) ON UPDATE CASCADE ON DELETE SET NULL (baseline_id)
 );
 CREATE INDEX migration_batches_latest_idx ON migration_batches (model, chunking_hash, finished_at DESC, id DESC);
 

@@ -51,7 +51,7 @@ class AnswerCache:
         if kept is not None:
             return replace(kept, cached=True)
         response = make()
-        if version and version.settled and not response.degraded and not response.error:
+        if version and not response.degraded and not response.error:
             self._cache.put(key, response)
         return response
 

@@ -342,11 +342,10 @@ class Search:
             )
         candidates = {kind: list(ids) for kind, ids in found.items()}
         lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
+        looked_up = look_up_scores(connection, lists, candidates, tenant=self.request.tenant)
         known = [
             {own.chunk_id: own.score for own in ranking.candidates} if item.links else own_scores
-            for item, ranking, own_scores in zip(
-                lists, rankings, look_up_scores(connection, lists, candidates), strict=True
-            )
+            for item, ranking, own_scores in zip(lists, rankings, looked_up, strict=True)
         ]
         scores = _on_scales(lists, known)
         words = self._words(connection, candidates) if self.request.config.fusion.model else None
@@ -364,7 +363,8 @@ class Search:
         """Compare the words of the candidates; a learned fusion can do without, if that fails."""
         try:
             with connection.transaction():
-                return look_up_words(connection, self.request.query, candidates)
+                request = self.request
+                return look_up_words(connection, request.query, candidates, tenant=request.tenant)
         except Exception as error:
             if connection.closed:
                 raise

@@ -42,6 +42,8 @@ def look_up_scores(
     connection: Connection,
     lists: Sequence[ListRequest],
     candidates: Mapping[Documents, Sequence[UUID]],
+    *,
+    tenant: str,
 ) -> list[dict[UUID, float]]:
     """Score every candidate by every list, in one round trip.
 
@@ -49,6 +51,7 @@ def look_up_scores(
         connection: In the snapshot in which the candidates were found.
         lists: The lists that found them.
         candidates: Ids of chunks and of whole notes.
+        tenant: Whose they are.
 
     Returns:
         For each list, the scores of the documents of its kind: exact cosines in [-1, 1], or BM25
@@ -66,7 +69,7 @@ def look_up_scores(
     ]
     if parts:
         query = sql.SQL("\nUNION ALL\n").join(parts)
-        for row in connection.execute(query, own.values).fetchall():
+        for row in connection.execute(query, {**own.values, "tenant": tenant}).fetchall():
             found[row.list][row.id] = float(row.score)
     return found
 
@@ -103,7 +106,11 @@ def compose_scores(
 
 
 def look_up_words(
-    connection: Connection, query: str, candidates: Mapping[Documents, Sequence[UUID]]
+    connection: Connection,
+    query: str,
+    candidates: Mapping[Documents, Sequence[UUID]],
+    *,
+    tenant: str,
 ) -> dict[UUID, dict[Feature, float]]:
     """Compare the words of a question with those of every candidate, in two round trips.
 
@@ -111,12 +118,13 @@ def look_up_words(
         connection: In the snapshot in which the candidates were found.
         query: The question.
         candidates: Ids of chunks and of whole notes; only their first `COMPARED_CHARS` are read.
+        tenant: Whose they are.
 
     Returns:
         The features of `word_features`, by candidate.
     """
     idfs = statement("fetch_word_idfs", **lexemes_of(sql.Identifier("w", "word")))
-    words = connection.execute(idfs, {"words": words_of(query)}).fetchall()
+    words = connection.execute(idfs, {"words": words_of(query), "tenant": tenant}).fetchall()
     question = QuestionWords.of(query, {row.word: row.idf for row in words})
     texts = queries().fetch_candidate_texts(
         connection,

@@ -1,7 +1,7 @@
 """The version of the index, used as a cache key and stored with every evaluation.
 
-Triggers raise its number whenever searched data change, whoever changes them.
-`sql/migrations/0002_index_version.sql` explains how, and why that is exact.
+Triggers raise its number whenever a tenant's searched data change, whoever changes them.
+`sql/migrations/0041_tenant_versions.sql` explains how, and why that is exact.
 """
 
 from dataclasses import dataclass
@@ -16,25 +16,22 @@ class IndexVersion:
     """One state of what a tenant can find.
 
     Attributes:
-        number: Grows with every change, even one that is rolled back.
+        number: Grows with every committed change of what the tenant can find.
         lineage: Identifies the database and the last start of its server. Numbers of different
             lineages cannot be compared.
         next_expiry: When the tenant's next note expires; timezone-aware; None if none will.
-        settled: Whether results found from now on may be cached under this version. If not, a
-            change that already has this number is uncommitted, and results may not include it.
     """
 
     number: int
     lineage: str
     next_expiry: datetime | None
-    settled: bool
 
 
 def read_index_version(connection: Connection, tenant: str) -> IndexVersion:
     """Read the version before searching.
 
     Args:
-        connection: Not in the transaction that searches: its snapshot could be older.
+        connection: In a snapshot not newer than that of the search.
         tenant: The tenant whose notes are searched.
     """
     return IndexVersion(*queries().read_index_version(connection, tenant=tenant))

@@ -149,19 +149,17 @@ def replace_windows(
     Returns:
         The chunks that have their windows now; not those deleted or being deleted.
     """
-    kept = [row.id for row in queries().keep_chunks(connection, ids=list(windows))]
+    kept = {row.id: row.tenant_id for row in queries().keep_chunks(connection, ids=list(windows))}
     if not kept:
         return set()
-    queries().delete_windows(connection, model=model, chunk_ids=kept)
+    queries().delete_windows(connection, model=model, chunk_ids=list(kept))
     with connection.cursor() as cursor, cursor.copy(queries().copy_windows.sql) as copy:
-        copy.set_types(["uuid", "text", "int4", "int4", "int4", "halfvec", "bytea"])
-        for chunk_id in kept:
+        copy.set_types(["uuid", "text", "int4", "int4", "int4", "halfvec", "bytea", "text"])
+        for chunk_id, tenant in kept.items():
             for index, window in enumerate(windows[chunk_id]):
                 sha256 = window.text_sha256
-                span = window.span
-                copy.write_row(
-                    (chunk_id, model, index, span.start, span.end, vectors[sha256], sha256)
-                )
+                place = (chunk_id, model, index, window.span.start, window.span.end)
+                copy.write_row((*place, vectors[sha256], sha256, tenant))
     return set(kept)
 
 

@@ -50,21 +50,29 @@ WHERE n.updated_at > :since AND n.tenant_id = current_tenant()
 ORDER BY n.updated_at DESC, n.id LIMIT :row_limit;
 
 -- name: statistics_since^
--- Whether the word statistics were counted anew since a moment, and whether they differ from the present chunks.
+-- Whether the tenant's word statistics were counted anew since a moment, and whether they differ from its present
+-- chunks.
 -- params:  since timestamptz
 -- returns: rebuilt bool, differ bool
 WITH counted AS MATERIALIZED (
-    SELECT s.word AS lexeme, s.ndoc AS document_count FROM ts_stat('SELECT tsv FROM chunks') AS s
+    SELECT s.word AS lexeme, s.ndoc AS document_count
+    FROM ts_stat('SELECT c.tsv FROM chunks AS c WHERE c.tenant_id = current_tenant()') AS s
 )
 
 SELECT
-    i.refreshed_at > :since AS rebuilt,
-    (SELECT count(*) FROM counted) <> (SELECT count(*) FROM lexeme_statistics)
+    (SELECT i.refreshed_at > :since FROM corpus_statistics AS i WHERE i.tenant_id = current_tenant()) IS TRUE
+        AS rebuilt,
+    EXISTS (
+        SELECT FROM lexeme_statistics AS k
+        WHERE
+            k.tenant_id = current_tenant()
+            AND NOT EXISTS (SELECT FROM counted AS c WHERE c.lexeme = k.lexeme)
+    )
     OR EXISTS (
         SELECT FROM counted AS c
         WHERE NOT EXISTS (
             SELECT FROM lexeme_statistics AS l
-            WHERE l.lexeme = c.lexeme AND l.document_count = c.document_count
+            WHERE
+                l.tenant_id = current_tenant() AND l.lexeme = c.lexeme AND l.document_count = c.document_count
         )
-    ) AS differ
-FROM index_state AS i;
+    ) AS differ;

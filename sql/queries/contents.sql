@@ -11,32 +11,47 @@ LOCK TABLE month_contents IN SHARE ROW EXCLUSIVE MODE;
 -- Count the marked months anew. One statement, so that marks and contents are of the same snapshot: a writer that
 -- commits later keeps its mark.
 WITH marks AS (
-    DELETE FROM changed_months AS m RETURNING m.month, m.part
+    DELETE FROM changed_months AS m RETURNING m.tenant_id, m.month, m.part
+),
+
+wanted AS MATERIALIZED (
+    SELECT
+        array_agg(d.tenant_id ORDER BY d.tenant_id, d.month) AS tenants,
+        array_agg(d.month ORDER BY d.tenant_id, d.month) AS months
+    FROM (SELECT DISTINCT m.tenant_id, m.month FROM marks AS m) AS d
 ),
 
 counted AS MATERIALIZED (
     SELECT
         c.*, left(encode(text_sha256(c.note_ids::text || c.note_hashes::text), 'hex'), 16) AS fingerprint,
-        (SELECT count(*) FROM marks AS m WHERE (m.month, m.part) = (c.month, c.part)) AS writes
+        (
+            SELECT count(*) FROM marks AS m
+            WHERE (m.tenant_id, m.month, m.part) = (c.tenant_id, c.month, c.part)
+        ) AS writes
     FROM (
-        SELECT * FROM count_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m))
+        SELECT * FROM count_months((SELECT w.tenants FROM wanted AS w), (SELECT w.months FROM wanted AS w))
         UNION ALL
-        SELECT * FROM count_graph_months((SELECT array_agg(DISTINCT m.month) FROM marks AS m))
+        SELECT * FROM count_graph_months((SELECT w.tenants FROM wanted AS w), (SELECT w.months FROM wanted AS w))
     ) AS c
 ),
 
 past AS (
     UPDATE month_contents AS p SET is_present = FALSE
     WHERE
-        p.is_present AND p.month IN (SELECT m.month FROM marks AS m)
+        p.is_present AND (p.tenant_id, p.month) IN (SELECT m.tenant_id, m.month FROM marks AS m)
         AND NOT EXISTS (
-            SELECT FROM counted AS c WHERE (c.month, c.part, c.fingerprint) = (p.month, p.part, p.fingerprint)
+            SELECT FROM counted AS c
+            WHERE (c.tenant_id, c.month, c.part, c.fingerprint) = (p.tenant_id, p.month, p.part, p.fingerprint)
         )
 )
 
-INSERT INTO month_contents AS p (month, part, fingerprint, revision, row_count, note_ids, note_hashes)
-SELECT c.month, c.part, c.fingerprint, c.writes, c.row_count, c.note_ids, c.note_hashes FROM counted AS c
-ON CONFLICT (month, part, fingerprint) DO UPDATE SET is_present = TRUE, revision = p.revision + excluded.revision;
+INSERT INTO month_contents AS p (
+    tenant_id, month, part, fingerprint, revision, row_count, note_ids, note_hashes
+)
+SELECT c.tenant_id, c.month, c.part, c.fingerprint, c.writes, c.row_count, c.note_ids, c.note_hashes
+FROM counted AS c
+ON CONFLICT (tenant_id, month, part, fingerprint) DO UPDATE
+    SET is_present = TRUE, revision = p.revision + excluded.revision;
 
 -- name: forget_contents!
 -- Delete past contents that neither the latest evaluation of a configuration nor a calibration names.
@@ -45,27 +60,31 @@ WHERE
     NOT c.is_present
     AND NOT EXISTS (
         SELECT FROM (
-            SELECT DISTINCT ON (e.configuration) e.contents FROM evaluation_results AS e
-            ORDER BY e.configuration, e.created_at DESC, e.id
+            SELECT DISTINCT ON (e.tenant_id, e.configuration) e.tenant_id, e.contents FROM evaluation_results AS e
+            ORDER BY e.tenant_id, e.configuration, e.created_at DESC, e.id
         ) AS l
-        WHERE ltrim(l.contents -> c.month::text ->> c.part, '~') = c.fingerprint
+        WHERE
+            l.tenant_id = c.tenant_id
+            AND ltrim(l.contents -> c.month::text ->> c.part, '~') = c.fingerprint
     )
     AND NOT EXISTS (
         SELECT FROM calibrations AS k
-        WHERE ltrim(k.contents -> c.month::text ->> c.part, '~') = c.fingerprint
+        WHERE k.tenant_id = c.tenant_id AND ltrim(k.contents -> c.month::text ->> c.part, '~') = c.fingerprint
     );
 
 -- name: read_contents
--- What a configuration searches now. To no month belong the word statistics, and the settings, vectors and approximate
--- indexes of a model: it is another one when it was registered again, or its tables or indexes were made anew. A month
--- that somebody has just written to, after the last count, is there as uncounted.
+-- What a configuration of the tenant searches now. To no month belong the word statistics, and the settings, vectors
+-- and approximate indexes of a model: it is another one when it was registered again, or its tables or indexes were
+-- made anew. A month that somebody has just written to, after the last count, is there as uncounted.
 -- params:  parts text[] (model/e5_small for a model itself)
 -- returns: month text, part text, fingerprint text, revision bigint
 SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
-FROM month_contents AS c WHERE c.is_present AND c.part = ANY(:parts)
+FROM month_contents AS c
+WHERE c.tenant_id = current_tenant() AND c.is_present AND c.part = ANY(:parts)
 UNION ALL
 SELECT m.month::text AS month, 'uncounted' AS part, 'uncounted' AS fingerprint, 0 AS revision
-FROM changed_months AS m GROUP BY m.month
+FROM changed_months AS m
+WHERE m.tenant_id = current_tenant() GROUP BY m.month
 UNION ALL
 SELECT
     '-infinity' AS month, 'model/' || m.name AS part,
@@ -105,8 +124,7 @@ SELECT clock_timestamp();
 
 -- name: read_changes^
 -- How many notes a tenant has, how many of them changed or expired since an evaluation, and how many of these some
--- questions need. Nobody recorded whose a changed or deleted note was: only what is new is known to be another
--- tenant's, so all others count.
+-- questions need.
 -- params:  tenant text, moved jsonb (an array of {month, part, before, after}; the last two are fingerprints or null,
 --          and before may follow a ~), measured_at timestamptz, relevant uuid[]
 -- returns: notes bigint, changed bigint, relevant bigint, expired bigint, is_known bool (false if what was there is not
@@ -116,8 +134,10 @@ WITH moved AS MATERIALIZED (
         b.note_ids AS old_ids, b.note_hashes AS old_hashes, a.note_ids AS new_ids, a.note_hashes AS new_hashes,
         m.before IS NULL OR b.part IS NOT NULL AS is_known
     FROM jsonb_to_recordset(:moved) AS m (month date, part text, before text, after text)
-    LEFT JOIN month_contents AS b ON (b.month, b.part, b.fingerprint) = (m.month, m.part, ltrim(m.before, '~'))
-    LEFT JOIN month_contents AS a ON (a.month, a.part, a.fingerprint) = (m.month, m.part, m.after)
+    LEFT JOIN month_contents AS b
+        ON (b.tenant_id, b.month, b.part, b.fingerprint) = (:tenant, m.month, m.part, ltrim(m.before, '~'))
+    LEFT JOIN month_contents AS a
+        ON (a.tenant_id, a.month, a.part, a.fingerprint) = (:tenant, m.month, m.part, m.after)
 ),
 
 expired AS MATERIALIZED (
@@ -135,12 +155,7 @@ changed AS MATERIALIZED (
             SELECT coalesce(o.id, n.id) AS id
             FROM unnest(m.old_ids, m.old_hashes) AS o (id, hash)
             FULL JOIN unnest(m.new_ids, m.new_hashes) AS n (id, hash) ON n.id = o.id
-            WHERE
-                o.hash IS DISTINCT FROM n.hash
-                AND (
-                    o.id IS NOT NULL
-                    OR NOT EXISTS (SELECT FROM notes AS t WHERE t.id = n.id AND t.tenant_id <> :tenant)
-                )
+            WHERE o.hash IS DISTINCT FROM n.hash
         ) AS d
     UNION
     SELECT e.id FROM expired AS e

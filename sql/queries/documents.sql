@@ -446,13 +446,12 @@ RETURNING x.address;
 -- params:  document_id uuid and the columns of document_pages
 INSERT INTO document_pages AS p (
     document_id, page_number, sheet, reader, reader_hash, route, text, removed, words, quality, has_images, has_tables,
-    has_multiple_columns, word_count, blocks, notices, left_out, metadata
+    has_multiple_columns, word_count, blocks, notices, left_out, metadata, tenant_id
 )
-VALUES (
-    :document_id, :page_number, :sheet, :reader, :reader_hash, :route, :text, :removed, :words, :quality, :has_images,
-    :has_tables, :has_multiple_columns, :word_count, :blocks, :notices, :left_out,
-    :metadata
-)
+SELECT
+    d.id, :page_number, :sheet, :reader, :reader_hash, :route, :text, :removed, :words, :quality, :has_images,
+    :has_tables, :has_multiple_columns, :word_count, :blocks, :notices, :left_out, :metadata, d.tenant_id
+FROM documents AS d WHERE d.id = :document_id
 ON CONFLICT (document_id, page_number) DO UPDATE SET
     sheet = excluded.sheet, reader = excluded.reader, reader_hash = excluded.reader_hash, route = excluded.route,
     text = excluded.text, removed = excluded.removed, words = excluded.words, quality = excluded.quality,
@@ -463,8 +462,8 @@ ON CONFLICT (document_id, page_number) DO UPDATE SET
 
 -- name: upsert_document_failure*!
 -- params:  document_id uuid, page_number int or null, stage text, code text, details jsonb
-INSERT INTO document_failures (document_id, page_number, stage, code, details)
-VALUES (:document_id, :page_number, :stage, :code, :details)
+INSERT INTO document_failures (document_id, page_number, stage, code, details, tenant_id)
+SELECT d.id, :page_number, :stage, :code, :details, d.tenant_id FROM documents AS d WHERE d.id = :document_id
 ON CONFLICT (document_id, page_number, stage) DO UPDATE SET
     code = excluded.code, details = excluded.details, occurred_at = now();
 
@@ -482,8 +481,9 @@ DELETE FROM note_spans AS s WHERE s.note_id = ANY(:note_ids);
 -- name: insert_note_span*!
 -- params:  note_id uuid, start_char int, end_char int, document_id uuid, page_number int, page_start int,
 --          box real[] or null, cells text or null
-INSERT INTO note_spans (note_id, start_char, end_char, document_id, page_number, page_start, box, cells)
-VALUES (:note_id, :start_char, :end_char, :document_id, :page_number, :page_start, :box, :cells);
+INSERT INTO note_spans (note_id, start_char, end_char, document_id, page_number, page_start, box, cells, tenant_id)
+SELECT n.id, :start_char, :end_char, :document_id, :page_number, :page_start, :box, :cells, n.tenant_id
+FROM notes AS n WHERE n.id = :note_id;
 
 -- name: fetch_spans
 -- The spans that overlap the given ranges of notes, in order.

@@ -40,8 +40,12 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunk_embeddings (
 -- Store the vectors of chunks that still exist; the lock keeps the chunks until commit. Chunks that are locked already
 -- are skipped: their note is being deleted, and that deletion waits for this embedding run to release the queue, so
 -- waiting for it would deadlock.
-INSERT INTO chunk_embeddings (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256)
-SELECT i.chunk_id, i.model, i.embedding, i.contextual_embedding, i.content_sha256, i.contextual_sha256
+INSERT INTO chunk_embeddings (
+    chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256, tenant_id
+)
+SELECT
+    i.chunk_id, i.model, i.embedding, i.contextual_embedding, i.content_sha256, i.contextual_sha256,
+    c.tenant_id
 FROM incoming_chunk_embeddings AS i INNER JOIN chunks AS c ON c.id = i.chunk_id
 ORDER BY i.chunk_id
 FOR KEY SHARE OF c SKIP LOCKED
@@ -90,8 +94,8 @@ CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (
 -- Store the whole-note vectors of notes that still exist. Notes being deleted are skipped, not waited for: a deletion
 -- of several notes may hold one and wait for another that this run holds, which would deadlock.
 -- returns: note_id uuid
-INSERT INTO note_embeddings (note_id, model, embedding, content_sha256)
-SELECT i.note_id, i.model, i.embedding, i.content_sha256
+INSERT INTO note_embeddings (note_id, model, embedding, content_sha256, tenant_id)
+SELECT i.note_id, i.model, i.embedding, i.content_sha256, n.tenant_id
 FROM incoming_note_embeddings AS i INNER JOIN notes AS n ON n.id = i.note_id
 ORDER BY i.note_id
 FOR KEY SHARE OF n SKIP LOCKED

@@ -27,14 +27,16 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('extraction ' || :document_id:
 -- name: insert_extraction$
 -- params:  document_id uuid, file_sha256 bytea, reader text, reader_hash text, limits jsonb
 -- returns: bigint: its id
-INSERT INTO document_extractions (document_id, file_sha256, reader, reader_hash, state, limits)
-VALUES (:document_id, :file_sha256, :reader, :reader_hash, 'failed', :limits)
-RETURNING id;
+INSERT INTO document_extractions (document_id, file_sha256, reader, reader_hash, state, limits, tenant_id)
+SELECT d.id, :file_sha256, :reader, :reader_hash, 'failed' AS state, :limits, d.tenant_id
+FROM documents AS d WHERE d.id = :document_id
+RETURNING document_extractions.id;
 
 -- name: insert_extracted_pages*!
 -- params:  extraction_id bigint, page_number int, content jsonb, words bytea or null
-INSERT INTO extracted_pages (extraction_id, page_number, content, words)
-VALUES (:extraction_id, :page_number, :content, :words);
+INSERT INTO extracted_pages (extraction_id, page_number, content, words, tenant_id)
+SELECT e.id, :page_number, :content, :words, e.tenant_id
+FROM document_extractions AS e WHERE e.id = :extraction_id;
 
 -- name: drop_waiting_extractions!
 -- A later reading takes the place of those that still wait.

@@ -43,8 +43,8 @@ LOCK TABLE notes, chunks, embedding_models IN SHARE ROW EXCLUSIVE MODE;
 -- name: request_missing_embeddings!
 -- Queue every chunked note that lacks a vector of a model; run once, when the model starts to embed chunks.
 -- params:  model text
-INSERT INTO pending_embeddings (model, note_id)
-SELECT DISTINCT :model, c.note_id FROM chunks AS c
+INSERT INTO pending_embeddings (model, note_id, tenant_id)
+SELECT DISTINCT :model, c.note_id, c.tenant_id FROM chunks AS c
 LEFT JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE e.contextual_sha256 IS DISTINCT FROM c.contextual_sha256
 ON CONFLICT (model, note_id) DO NOTHING;

@@ -244,8 +244,8 @@ ORDER BY n.id LIMIT :row_limit;
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz, batch_size int
 -- returns: note_id uuid
 -- index:   notes_newest_idx
-INSERT INTO note_embeddings (note_id, model, embedding, content_sha256)
-SELECT n.id, :model, l2_normalize(n.embedding::vector)::halfvec AS embedding, n.content_sha256
+INSERT INTO note_embeddings (note_id, model, embedding, content_sha256, tenant_id)
+SELECT n.id, :model, l2_normalize(n.embedding::vector)::halfvec AS embedding, n.content_sha256, n.tenant_id
 FROM notes AS n
 LEFT JOIN note_embeddings AS e ON e.model = :model AND e.note_id = n.id
 WHERE

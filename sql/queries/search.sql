@@ -260,16 +260,19 @@ WHERE w.model = {model} AND w.chunk_id = ANY(:ids)
 ORDER BY w.chunk_id, w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index;
 
 -- name: corpus_statistics
--- How many documents BM25 counts, and how long they are; before the first count, the length of the stored weights.
+-- How many documents of a tenant BM25 counts, and how long they are; before the first count, the length of the stored
+-- weights.
+-- params:  tenant text
 SELECT
-    greatest(i.chunk_count, 1)::double precision AS document_count,
-    CASE WHEN i.average_lexeme_occurrences > 0 THEN greatest(i.average_lexeme_occurrences, 1) ELSE 200 END
-        AS average_length
-FROM index_state AS i;
+    greatest(max(i.chunk_count), 1)::double precision AS document_count,
+    CASE
+        WHEN max(i.average_lexeme_occurrences) > 0 THEN greatest(max(i.average_lexeme_occurrences), 1) ELSE 200
+    END AS average_length
+FROM corpus_statistics AS i WHERE i.tenant_id = :tenant;
 
 -- name: question_lexemes
 -- The lexemes of a question, in how many documents of `corpus` each is, and its weight.
--- params:  {query} text
+-- params:  {query} text, tenant text
 SELECT
     q.lexeme, coalesce(l.document_count, 0) AS document_count,
     ln(
@@ -278,7 +281,7 @@ SELECT
     ) AS idf
 FROM unnest(spanish_tsvector({query})) AS q
 CROSS JOIN corpus AS c
-LEFT JOIN lexeme_statistics AS l ON l.lexeme = q.lexeme -- noqa: ST09
+LEFT JOIN lexeme_statistics AS l ON l.tenant_id = :tenant AND l.lexeme = q.lexeme -- noqa: ST09
 WHERE q.lexeme IS NOT NULL;
 
 -- name: score_words

@@ -10,4 +10,7 @@ SELECT
         SELECT DISTINCT n.chunking_hash FROM notes AS n
         WHERE n.chunked_at IS NOT NULL AND n.chunking_hash IS NOT NULL ORDER BY n.chunking_hash
     ) AS chunking_hashes,
-    (SELECT v.last_value FROM index_version AS v) AS index_version;
+    (
+        SELECT coalesce(sum(v.changes), 0)::bigint FROM index_changes AS v
+        WHERE v.tenant_id = '' OR v.tenant_id = current_tenant()
+    ) AS index_version;

@@ -32,8 +32,8 @@ ORDER BY w.text_sha256, w.embedding;
 -- their note is being deleted, and that deletion waits for this run to release the queue, so waiting for it would
 -- deadlock.
 -- params:  ids uuid[]
--- returns: id uuid
-SELECT c.id FROM chunks AS c WHERE c.id = ANY(:ids) ORDER BY c.id FOR KEY SHARE OF c SKIP LOCKED;
+-- returns: id uuid, tenant_id text
+SELECT c.id, c.tenant_id FROM chunks AS c WHERE c.id = ANY(:ids) ORDER BY c.id FOR KEY SHARE OF c SKIP LOCKED;
 
 -- name: delete_windows!
 -- params:  model text, chunk_ids uuid[]
@@ -41,7 +41,7 @@ SELECT c.id FROM chunks AS c WHERE c.id = ANY(:ids) ORDER BY c.id FOR KEY SHARE 
 DELETE FROM chunk_windows WHERE model = :model AND chunk_id = ANY(:chunk_ids);
 
 -- name: copy_windows!
-COPY chunk_windows (chunk_id, model, window_index, start_char, end_char, embedding, text_sha256)
+COPY chunk_windows (chunk_id, model, window_index, start_char, end_char, embedding, text_sha256, tenant_id)
 FROM STDIN (FORMAT "binary");
 
 -- name: complete_pending_windows
@@ -63,8 +63,8 @@ UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :name;
 -- name: request_all_windows!
 -- Queue every chunked note of a model: when it gets windows for the first time, or others than before.
 -- params:  model text
-INSERT INTO pending_windows (model, note_id)
-SELECT DISTINCT :model, c.note_id FROM chunks AS c
+INSERT INTO pending_windows (model, note_id, tenant_id)
+SELECT DISTINCT :model, c.note_id, c.tenant_id FROM chunks AS c
 ON CONFLICT (model, note_id) DO NOTHING;
 
 -- name: count_window_gaps^

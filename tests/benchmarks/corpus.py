@@ -93,7 +93,7 @@ class Corpus:
             measure: Surrounds each of its steps, by name.
         """
         with database.transaction() as connection:
-            loaded = connection.execute("SELECT chunk_count FROM index_state").fetchone()
+            loaded = connection.execute("SELECT chunk_count FROM corpus_statistics").fetchone()
             if loaded == (chunks,):
                 return
             connection.execute("TRUNCATE notes CASCADE")

@@ -22,7 +22,7 @@ CONTENT = {
     "queue": "SELECT model, note_id FROM pending_embeddings",
     "failures": "SELECT stage, note_id, chunk_id, model, error::text FROM indexing_failures",
     "statistics": "SELECT lexeme, document_count, chunk_count, average_lexeme_occurrences "
-    "FROM lexeme_statistics, index_state",
+    "FROM lexeme_statistics, corpus_statistics",
     "indexes": "SELECT c.relname, i.indisvalid, i.indisready, i.indislive FROM pg_index i "
     "JOIN pg_class c ON c.oid = i.indexrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace",

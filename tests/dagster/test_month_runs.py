@@ -179,7 +179,7 @@ def test_the_rest_of_a_month_is_foretold_from_what_is_done(
 def test_statistics_a_killed_run_left_behind_are_made_up_for(indexed: Project) -> None:
     """A run that finds nothing to chunk still refreshes statistics that count other chunks."""
     indexed.query("DELETE FROM lexeme_statistics")
-    indexed.query("UPDATE index_state SET chunk_count = 0, average_lexeme_occurrences = 0")
+    indexed.query("UPDATE corpus_statistics SET chunk_count = 0, average_lexeme_occurrences = 0")
     assert indexed.run(CHUNKS, months=MONTHS[:1]).success
     assert indexed.query("SELECT count(*) FROM lexeme_statistics") != [(0,)]
     version = indexed.query("SELECT last_value FROM index_version")

@@ -151,16 +151,16 @@ def test_a_table_that_others_never_let_go_of_is_given_up(corpus: Corpus, session
 
         def work() -> None:
             connection.execute("DELETE FROM pending_embeddings")
-            connection.execute("UPDATE index_state SET chunk_count = 99")
+            connection.execute("UPDATE corpus_statistics SET chunk_count = 99")
             connection.execute("LOCK TABLE chunks IN EXCLUSIVE MODE")
 
         with pytest.raises(IndexingError, match="y no avanza"):
             with_brief_locks(connection, work, patience_s=0)
-        assert connection.execute("SELECT chunk_count FROM index_state").fetchone() != (99,)
+        assert connection.execute("SELECT chunk_count FROM corpus_statistics").fetchone() != (99,)
         assert connection.execute("SHOW lock_timeout").fetchone() == (LOCK_TIMEOUT,)
         session.rollback()
         with_brief_locks(connection, work)
-        assert connection.execute("SELECT chunk_count FROM index_state").fetchone() == (99,)
+        assert connection.execute("SELECT chunk_count FROM corpus_statistics").fetchone() == (99,)
         assert connection.execute("SHOW lock_timeout").fetchone() == (LOCK_TIMEOUT,)
 
 

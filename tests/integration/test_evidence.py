@@ -62,7 +62,7 @@ STALE = {
     "note vectors": "DELETE FROM note_embeddings",
     "queue": "INSERT INTO pending_embeddings (model, note_id) SELECT 'hash_model', id FROM notes",
     "words": "UPDATE lexeme_statistics SET document_count = document_count + 1",
-    "corpus statistics": "UPDATE index_state SET average_lexeme_occurrences = 99",
+    "corpus statistics": "UPDATE corpus_statistics SET average_lexeme_occurrences = 99",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
     "digest": "UPDATE embedding_models SET digest = 'otro'",
     "moved to another month": (
@@ -154,7 +154,7 @@ NO_CHANGES = {
         "UPDATE notes SET title = 'x'; UPDATE notes SET title = ''; "
         "UPDATE notes SET chunked_at = now()"
     ),
-    "how long it took": "UPDATE index_state SET refreshed_at = now()",
+    "how long it took": "UPDATE corpus_statistics SET refreshed_at = now()",
 }
 
 

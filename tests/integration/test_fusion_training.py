@@ -66,7 +66,8 @@ def test_words_are_looked_up_with_the_idf_of_the_index(corpus: Corpus) -> None:
     [row] = corpus.fetch("SELECT id FROM chunks WHERE content LIKE '%%ver el huerto%%'")
     with corpus.database.transaction() as connection:
         candidates: dict[Any, list[UUID]] = {"chunks": [row.id], "notes": []}
-        found = look_up_words(connection, "¿Cuándo llegó Luis al huerto?", candidates)
+        question = "¿Cuándo llegó Luis al huerto?"
+        found = look_up_words(connection, question, candidates, tenant="default")
     assert found.keys() == {row.id}
     # "cuándo" and "al" do not count; "Luis" is in no note, so it weighs the most.
     assert 0 < found[row.id][Feature.COVERAGE] < 0.6

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
-from rag_resources.database.queries import SQL
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
@@ -35,6 +34,7 @@ from rag_resources.store.index_state import (
 )
 from rag_resources.store.models import register_model
 from rag_resources.store.vector_indexes import ensure_vector_indexes
+from tests.earlier_schema import migrate_before
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
@@ -44,8 +44,6 @@ TEXTS = [
     "El ascensor de la escalera no funciona. Lola hizo mermelada de naranja amarga con azúcar.",
     "Vera tiene fiebre y el pediatra dice que es un virus. Ensayamos el réquiem de Fauré.",
 ]
-
-WRITERS_LOCK = "'pg_class'::regclass::oid::integer, 'index_version'::regclass::oid::integer"
 
 Writer = psycopg.Connection[Any]
 
@@ -99,7 +97,8 @@ def writer(database_url: str) -> Iterator[Writer]:
 
 CHANGES = {
     "old application": """
-        INSERT INTO notes (id, content, created_at) VALUES (gen_random_uuid(), 'x', now())
+        INSERT INTO notes (id, content, created_at, tenant_id)
+        VALUES (gen_random_uuid(), 'x', now(), 'ana')
     """,
     "edit": "UPDATE notes SET content = 'otra cosa'",
     "tags": "UPDATE notes SET tags = '{a}'",
@@ -112,18 +111,22 @@ CHANGES = {
     "vector deletion": "DELETE FROM chunk_embeddings",
     "vector truncation": "TRUNCATE chunk_embeddings",
     "note vector deletion": "DELETE FROM note_embeddings",
-    "queue": "INSERT INTO pending_embeddings (model, note_id) SELECT 'hash_model', id FROM notes",
+    "queue": """
+        INSERT INTO pending_embeddings (model, note_id, tenant_id)
+        SELECT 'hash_model', id, tenant_id FROM notes
+    """,
     "windows queue": """
-        INSERT INTO pending_windows (model, note_id) SELECT 'hash_model', id FROM notes
+        INSERT INTO pending_windows (model, note_id, tenant_id)
+        SELECT 'hash_model', id, tenant_id FROM notes
     """,
     "lexemes": "DELETE FROM lexeme_statistics",
-    "corpus statistics": "UPDATE index_state SET chunk_count = 1",
+    "corpus statistics": "UPDATE corpus_statistics SET chunk_count = 1",
     "threshold": "UPDATE embedding_models SET similarity_threshold = 0.5",
     "retired model": "UPDATE embedding_models SET retired_at = now()",
     "upsert": """
-        INSERT INTO lexeme_statistics (lexeme, document_count)
-        SELECT lexeme, document_count + 1 FROM lexeme_statistics
-        ON CONFLICT (lexeme) DO UPDATE SET document_count = excluded.document_count
+        INSERT INTO lexeme_statistics (tenant_id, lexeme, document_count)
+        SELECT tenant_id, lexeme, document_count + 1 FROM lexeme_statistics
+        ON CONFLICT (tenant_id, lexeme) DO UPDATE SET document_count = excluded.document_count
     """,
     "merge": """
         MERGE INTO notes AS n USING (SELECT id FROM notes LIMIT 1) AS m ON m.id = n.id
@@ -136,13 +139,14 @@ NO_CHANGES = {
     "nothing deleted": "DELETE FROM chunks WHERE id IS NULL",
     "nothing inserted": "INSERT INTO notes (content) SELECT 'x' WHERE FALSE",
     "conflict left alone": """
-        INSERT INTO lexeme_statistics (lexeme, document_count)
-        SELECT lexeme, document_count + 1 FROM lexeme_statistics ON CONFLICT (lexeme) DO NOTHING
+        INSERT INTO lexeme_statistics (tenant_id, lexeme, document_count)
+        SELECT tenant_id, lexeme, document_count + 1 FROM lexeme_statistics
+        ON CONFLICT (tenant_id, lexeme) DO NOTHING
     """,
     "upsert of the same": """
-        INSERT INTO lexeme_statistics AS l (lexeme, document_count)
-        SELECT lexeme, document_count FROM lexeme_statistics
-        ON CONFLICT (lexeme) DO UPDATE SET document_count = excluded.document_count
+        INSERT INTO lexeme_statistics AS l (tenant_id, lexeme, document_count)
+        SELECT tenant_id, lexeme, document_count FROM lexeme_statistics
+        ON CONFLICT (tenant_id, lexeme) DO UPDATE SET document_count = excluded.document_count
         WHERE l.document_count <> excluded.document_count
     """,
     "locked rows": "SELECT * FROM notes FOR UPDATE",
@@ -163,7 +167,6 @@ def test_every_change_of_what_is_searched_gives_a_new_version(
     after = look(indexed)
     assert after.number > before.number
     assert after.lineage == before.lineage
-    assert after.settled
 
 
 @pytest.mark.parametrize("statement", NO_CHANGES.values(), ids=NO_CHANGES.keys())
@@ -183,9 +186,9 @@ def test_copied_rows_are_a_change(indexed: Database) -> None:
     with (
         indexed.transaction() as connection,
         connection.cursor() as cursor,
-        cursor.copy("COPY notes (content) FROM STDIN") as copy,
+        cursor.copy("COPY notes (content, tenant_id) FROM STDIN") as copy,
     ):
-        copy.write_row(("Copiada.",))
+        copy.write_row(("Copiada.", "ana"))
     assert look(indexed).number > before
 
 
@@ -202,8 +205,8 @@ def test_an_index_is_a_change_that_has_to_be_told(indexed: Database) -> None:
     assert look(indexed).number == before.number
     with indexed.transaction() as connection:
         bump_index_version(connection)
-        assert index_version(connection) > before.number
-    assert look(indexed).settled
+        assert index_version(connection) > 0
+    assert look(indexed).number > before.number
 
 
 def test_who_may_only_insert_notes_need_not_know_of_versions(
@@ -218,14 +221,14 @@ def test_who_may_only_insert_notes_need_not_know_of_versions(
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
         f"GRANT USAGE ON SCHEMA public TO {role}",
     )
-    before = look(indexed).number
+    before = look(indexed, "default").number
     own = psycopg.conninfo.make_conninfo(
         database_url, user=role, password="clave", options="-c search_path=pg_catalog"
     )
     try:
         with psycopg.connect(own) as connection:
             connection.execute("INSERT INTO public.notes (content) VALUES ('Nueva.')")
-        assert look(indexed).number > before
+        assert look(indexed, "default").number > before
     finally:
         execute(indexed, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
@@ -233,91 +236,91 @@ def test_who_may_only_insert_notes_need_not_know_of_versions(
 def test_version_of_an_older_schema_goes_on(create_database: Callable[..., str]) -> None:
     """Evaluations made before do not count as current."""
     url = create_database()
+    migrate_before(url, "0002")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-        connection.execute((SQL / "migrations" / "0001_schema.sql").read_bytes())
         connection.execute("UPDATE index_state SET version = 41")
-        connection.execute((SQL / "migrations" / "0002_index_version.sql").read_bytes())
-        assert index_version(connection) == 42
+        migrate(url)
+        assert index_version(connection) >= 42
 
 
-# --- When it is settled -----------------------------------------------------------------------
+# --- Writers at work --------------------------------------------------------------------------
 
 
-def test_nothing_is_settled_while_a_change_is_under_way(
-    indexed: Database, database_url: str
-) -> None:
-    """Until it is committed, rolled back, or its connection is gone."""
-    writer = psycopg.connect(database_url)
-    for end in (writer.commit, writer.rollback):
-        writer.execute("UPDATE notes SET title = title")
-        assert not look(indexed).settled
-        end()
-        assert look(indexed).settled
-
-    writer.execute("SAVEPOINT before")
-    writer.execute("DELETE FROM notes")
-    assert not look(indexed).settled
-    writer.execute("ROLLBACK TO before")
-    assert look(indexed).settled
-    writer.execute("DELETE FROM notes")
-    pid = writer.info.backend_pid
-    with indexed.autocommit() as connection:
-        connection.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
-    writer.close()
-    assert look(indexed).settled
-
-
-def test_writers_do_not_wait_for_each_other(indexed: Database, writer: Writer) -> None:
-    writer.execute("INSERT INTO notes (content) VALUES ('Una.')")
-    with indexed.transaction() as connection:
-        connection.execute("SET LOCAL lock_timeout = '5s'")
-        connection.execute("INSERT INTO notes (content) VALUES ('Otra.')")
-    assert not look(indexed).settled
-
-
-def test_a_writer_is_seen_at_work_before_it_takes_a_number(
-    indexed: Database, database_url: str
-) -> None:
-    """Otherwise a reader in between could treat the number as final."""
+def test_a_change_counts_once_it_is_committed(indexed: Database, writer: Writer) -> None:
+    """Until then nobody finds it, nor asks for another version."""
     before = look(indexed)
-    with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
-        other.execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
-        writing = pool.submit(execute, indexed, "DELETE FROM notes")
-        waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        wait_until(lambda: other.execute(waiting).fetchone() is not None)
-        during = look(indexed)
-        other.rollback()
-        writing.result(20)
-    assert during == replace(before, settled=False)
+    for end in (writer.rollback, writer.commit):
+        writer.execute("UPDATE notes SET title = title")
+        assert look(indexed) == before
+        end()
     assert look(indexed).number > before.number
 
 
-def test_a_reader_looks_for_writers_after_it_has_read_the_number(
-    indexed: Database, writer: Writer, database_url: str
-) -> None:
-    """Otherwise it could read the number of a writer that started in between and is not done."""
-    with psycopg.connect(database_url) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("ALTER SEQUENCE index_version RENAME TO index_version_held")
-        reading = pool.submit(look, indexed)
-        waiting = "SELECT FROM pg_locks WHERE relation = 'index_version'::regclass AND NOT granted"
-        wait_until(lambda: writer.execute(waiting).fetchone() is not None)
-        writer.execute(f"SELECT pg_advisory_xact_lock_shared({WRITERS_LOCK})")
-        other.rollback()
-        assert not reading.result(20).settled
+def test_writers_do_not_wait_for_each_other(indexed: Database, writer: Writer) -> None:
+    before = look(indexed)
+    writer.execute("INSERT INTO notes (tenant_id, content) VALUES ('ana', 'Una.')")
+    with indexed.transaction() as connection:
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        connection.execute("INSERT INTO notes (tenant_id, content) VALUES ('ana', 'Otra.')")
+    between = look(indexed)
+    writer.commit()
+    assert before.number < between.number < look(indexed).number
 
 
-def test_a_writer_of_another_database_unsettles_nothing(
-    indexed: Database, server: EmbeddedServer, template_database: str
+def test_changes_are_folded_without_the_number_falling(indexed: Database, writer: Writer) -> None:
+    """Also by transactions that are rolled back, and beside others that fold."""
+    writer.autocommit = True
+    last = look(indexed).number
+    for number in range(400):
+        writer.execute("BEGIN")
+        writer.execute("UPDATE notes SET title = title")
+        writer.execute("ROLLBACK" if number % 5 == 4 else "COMMIT")
+        if number % 20 == 0:
+            now = look(indexed).number
+            assert now > last
+            last = now
+    (rows,) = writer.execute("SELECT count(*) FROM index_changes").fetchone() or ()
+    assert rows < 320  # One for each of the 320 commits if nothing was folded
+
+
+# --- Whose version it is ----------------------------------------------------------------------
+
+OF_BLAS = {
+    "note": "INSERT INTO notes (tenant_id, content) VALUES ('blas', 'Otra.')",
+    "edit": "UPDATE notes SET content = 'x' WHERE tenant_id = 'blas'",
+    "deletion": "DELETE FROM notes WHERE tenant_id = 'blas'",
+    "words": "INSERT INTO lexeme_statistics VALUES ('x', 1, 'blas')",
+}
+
+
+@pytest.mark.parametrize("statement", OF_BLAS.values(), ids=OF_BLAS.keys())
+def test_a_write_of_one_tenant_keeps_the_version_of_another(
+    indexed: Database, statement: str
 ) -> None:
-    """Not even of a clone, where everything has the same identifiers."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
-        with psycopg.connect(server.dsn(name)) as writer:
-            writer.execute("INSERT INTO notes (content) VALUES ('Una.')")
-            assert look(indexed).settled
-        connection.execute(f"DROP DATABASE {name}")
+    execute(indexed, OF_BLAS["note"])
+    before, others = look(indexed), look(indexed, "blas")
+    execute(indexed, statement)
+    assert look(indexed) == before
+    assert look(indexed, "blas").number > others.number
+
+
+def test_a_note_that_is_given_away_changes_both_versions(indexed: Database) -> None:
+    before, others = look(indexed), look(indexed, "blas")
+    execute(indexed, "UPDATE notes SET tenant_id = 'blas' WHERE external_id = '0'")
+    assert look(indexed).number > before.number
+    assert look(indexed, "blas").number > others.number
+    with indexed.transaction() as connection:
+        moved = connection.execute(
+            "SELECT DISTINCT c.tenant_id, e.tenant_id AS vectors, n.external_id FROM notes AS n"
+            " JOIN chunks AS c ON c.note_id = n.id JOIN chunk_embeddings AS e ON e.chunk_id = c.id"
+        ).fetchall()
+    assert sorted(moved) == [("ana", "ana", "1"), ("blas", "blas", "0")]
+
+
+def test_a_change_of_the_models_is_everybodys(indexed: Database) -> None:
+    before = look(indexed, "nobody")
+    execute(indexed, CHANGES["threshold"])
+    assert look(indexed, "nobody").number > before.number
 
 
 # --- What else it is made of ------------------------------------------------------------------
@@ -454,18 +457,17 @@ class Reader:
             yield
             found = answer(self.database)
             yield
-            if version.settled:
-                self.kept[key] = found
+            self.kept[key] = found
             yield
 
 
 WRITES = {
-    "insert": "INSERT INTO notes (source, content) VALUES (%(me)s, 'Nueva.')",
+    "insert": "INSERT INTO notes (tenant_id, source, content) VALUES ('ana', %(me)s, 'Nueva.')",
     "edit": "UPDATE notes SET content = content || '!' WHERE source = %(me)s",
     "nothing": "UPDATE notes SET content = 'x' WHERE source = %(me)s AND FALSE",
     "delete": "DELETE FROM notes WHERE source = %(me)s",
-    "count": "INSERT INTO lexeme_statistics AS l VALUES (%(me)s, 1)"
-    " ON CONFLICT (lexeme) DO UPDATE SET document_count = l.document_count + 1",
+    "count": "INSERT INTO lexeme_statistics AS l VALUES (%(me)s, 1, 'ana')"
+    " ON CONFLICT (tenant_id, lexeme) DO UPDATE SET document_count = l.document_count + 1",
     "commit": "COMMIT",
     "rollback": "ROLLBACK",
     "save": "SAVEPOINT here",
@@ -517,14 +519,14 @@ def writers(database_url: str) -> Iterator[Writers]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
-    # Settled, then a change, before the answer is looked for: it is kept under the old version.
+    # A change before the answer is looked for: it is kept under the old version.
     [("reader 1", "step")] * 2
     + [("writer 1", "insert"), ("writer 1", "commit")]
     + [("reader 1", "step")] * 3
     + [("reader 2", "step")] * 5
 )
 @example(
-    # The number is taken, the change not yet to be seen: it may not be kept under that number.
+    # A change that is not yet to be seen.
     [("writer 1", "insert")]
     + [("reader 1", "step")] * 5
     + [("writer 1", "commit")]
@@ -548,7 +550,6 @@ def test_no_interleaving_of_readers_and_writers_keeps_a_stale_answer(
             states.append(answer(database))
     writers.reset()
     version = look(database)
-    assert version.settled
     assert kept.get((version.lineage, version.number), states[-1]) == answer(database)
 
 
@@ -572,8 +573,7 @@ def test_threads_at_once_keep_no_stale_answer(database: Database, database_url: 
             found = kept.get(key)
             fresh = answer(database)
             if found is None:
-                if version.settled:
-                    kept[key] = fresh
+                kept[key] = fresh
             elif look(database).number == version.number:
                 hits[0] += 1
                 assert found == fresh

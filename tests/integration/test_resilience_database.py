@@ -66,7 +66,7 @@ def ids(results: tuple[RetrievalResult, ...]) -> list[object]:
 
 
 @pytest.mark.parametrize("wanted", [HYBRID, FULLTEXT], ids=["hybrid", "fulltext"])
-@pytest.mark.parametrize("table", [WORDS, "index_state"])
+@pytest.mark.parametrize("table", [WORDS, "corpus_statistics"])
 def test_without_full_text_meaning_is_searched(
     stand: Stand, wanted: RetrievalConfig, table: str
 ) -> None:

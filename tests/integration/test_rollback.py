@@ -114,7 +114,7 @@ def written(corpus: Corpus) -> list[Any]:
         "chunk_embeddings": "chunk_id",
         "pending_embeddings": "note_id",
         "lexeme_statistics": "lexeme",
-        "index_state": "only_row",
+        "corpus_statistics": "tenant_id",
         "promotions": "id",
         "migration_holds": "id",
     }
@@ -153,7 +153,7 @@ def assert_rolled_back(corpus: Corpus, before: list[Any]) -> None:
     for table in ("chunks", "chunk_embeddings", "pending_embeddings", "lexeme_statistics"):
         assert corpus.fetch(f"SELECT FROM {table}") == []
     assert corpus.fetch("SELECT FROM notes WHERE chunked_at IS NOT NULL") == []
-    assert corpus.fetch("SELECT chunk_count FROM index_state") == [(0,)]
+    assert corpus.fetch("SELECT chunk_count FROM corpus_statistics") == [(0,)]
     assert (serving(corpus.database), held(corpus.database)) == ("baseline", "rolled_back")
 
 

@@ -251,7 +251,7 @@ def test_full_text_of_stale_statistics_still_gives_scores_between_0_and_1(corpus
         assert found
         assert all(0 < item.score <= 1 for item in found)
     corpus.fetch("DELETE FROM notes WHERE content !~ 'ornitorrinco' RETURNING id")
-    corpus.fetch("UPDATE index_state SET chunk_count = 1 RETURNING chunk_count")
+    corpus.fetch("UPDATE corpus_statistics SET chunk_count = 1 RETURNING chunk_count")
 
     (only,) = corpus.lists("ascensor", RankedList.FULLTEXT)[RankedList.FULLTEXT]
     assert 0 < only.score <= 1
@@ -592,7 +592,7 @@ def test_statistics_of_a_large_index_wait_for_a_hundredth_or_a_longer_text_or_a_
     assert not due_after("DELETE FROM notes WHERE id = %s", notes[2], rewritten=1)
     assert due_after("SELECT", rewritten=2)
     assert not due_after("DELETE FROM notes WHERE id = %s", notes[3])
-    assert due_after("UPDATE index_state SET refreshed_at = now() - interval '25 hours'")
+    assert due_after("UPDATE corpus_statistics SET refreshed_at = now() - interval '25 hours'")
     longer = "UPDATE chunks SET topics = %s WHERE id = (SELECT id FROM chunks ORDER BY id LIMIT 1)"
     assert not due_after(longer, "ascensor " * 8)
     assert due_after(longer, "ascensor " * 80)

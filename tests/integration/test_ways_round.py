@@ -201,7 +201,7 @@ WAYS: dict[str, tuple[Callable[[Product], None], str]] = {
         STALE,
     ),
     "word statistics edited by SQL": (
-        sql("UPDATE index_state SET average_lexeme_occurrences = 99"),
+        sql("UPDATE corpus_statistics SET average_lexeme_occurrences = 99"),
         STALE,
     ),
     "tenant changed": (set_to(SearchSettings("otra", "hash_model")), STALE),

@@ -285,7 +285,7 @@ class _OneTooFew(CachedEmbedder):
 
 # --- Keys of answers --------------------------------------------------------------------------
 
-VERSION = IndexVersion(7, "db/1", None, settled=True)
+VERSION = IndexVersion(7, "db/1", None)
 MODELS = {"notes": "use", "language": ""}
 NEVER = Deadline.after(1e9, Clock())
 
@@ -333,12 +333,10 @@ COMPONENTS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def key_of(parts: dict[str, Any], *, settled: bool = True) -> str:
+def key_of(parts: dict[str, Any]) -> str:
     own = {name: parts[name] for name in ("number", "lineage", "next_expiry")}
     request = {k: v for k, v in parts.items() if k not in own and k != "models"}
-    return query_key(
-        request_of(**request), IndexVersion(**own, settled=settled), models=parts["models"]
-    )
+    return query_key(request_of(**request), IndexVersion(**own), models=parts["models"])
 
 
 @given(st.fixed_dictionaries(COMPONENTS), st.data())
@@ -348,7 +346,7 @@ def test_requests_that_differ_in_anything_have_different_keys(
     """And those that do not have the same."""
     changed = data.draw(st.sampled_from(sorted(COMPONENTS)))
     other = parts | {changed: data.draw(COMPONENTS[changed])}
-    assert key_of(parts) == key_of(dict(reversed(parts.items())), settled=False)
+    assert key_of(parts) == key_of(dict(reversed(parts.items())))
     if other != parts:
         assert key_of(other) != key_of(parts)
 
