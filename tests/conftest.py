@@ -126,8 +126,8 @@ def proxy(database_url: str) -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def tenant() -> str:
-    """Whose questions and evaluations `database` reads and writes; a module may override it."""
-    return "default"
+    """Whose rows `database` reads and writes; a module may override it."""
+    return "ana"
 
 
 @pytest.fixture

@@ -52,9 +52,12 @@ RECOUNTED = """
     SELECT
         c.month::text, c.part,
         left(encode(text_sha256(c.note_ids::text || c.note_hashes::text), 'hex'), 16), c.row_count
-    FROM count_months(
-        ARRAY(SELECT DISTINCT month_of(n.created_at) FROM notes AS n UNION SELECT '-infinity')
-    ) AS c
+    FROM (
+        SELECT n.tenant_id, month_of(n.created_at) AS month FROM notes AS n
+        UNION
+        SELECT s.tenant_id, '-infinity' FROM corpus_statistics AS s
+    ) AS m
+    CROSS JOIN LATERAL count_months(ARRAY[m.tenant_id], ARRAY[m.month]) AS c
 """
 
 

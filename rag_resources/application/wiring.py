@@ -33,7 +33,7 @@ from rag_resources.core.types import RetrievalResponse, Vectors
 from rag_resources.database.background import BackgroundWriter
 from rag_resources.database.locate import open_database, open_reads
 from rag_resources.database.lock_watch import log_wait
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers, Reads
 from rag_resources.evaluation.judging import Judging, build_judging
 from rag_resources.providers.cache import EMBEDDINGS, WRITTEN_ANSWERS, Cache, MemoryCache
@@ -115,7 +115,7 @@ class Application:
         from rag_resources.application.answers import Answers
 
         return Answers(
-            self.database,
+            self.database.as_(Access.WRITER),
             self.settings,
             self.retrieve,
             self.language_model,
@@ -144,7 +144,7 @@ class Application:
         """The golden dataset."""
         from rag_resources.application.golden import Golden
 
-        return Golden(self.database, self.settings)
+        return Golden(self.database.as_(Access.WRITER), self.settings)
 
     @property
     def evaluations(self) -> "Evaluations":
@@ -259,7 +259,7 @@ class Application:
     def retrieval_log(self) -> RetrievalLog:
         """What writes the answered questions of this process into the log."""
         return RetrievalLog(
-            self.database,
+            self.database.as_(Access.WRITER),
             self.caches,
             tenant=self.settings.tenant,
             share=self.settings.retrieval_log_share,
@@ -279,7 +279,8 @@ class Application:
     @cached_property
     def pipeline(self) -> RetrievalPipeline:
         """The retrieval pipeline over the settings' tenant."""
-        return self._build_pipeline(self.readers or self.database, self.embedder, self.caches)
+        database = self.readers or self.database.as_(Access.READER)
+        return self._build_pipeline(database, self.embedder, self.caches)
 
     @cached_property
     def measuring_pipeline(self) -> RetrievalPipeline:
@@ -287,7 +288,9 @@ class Application:
         vectors: Cache[Vectors] = MemoryCache(EMBEDDINGS)
         # Of the primary: an evaluation says which state of the notes it has measured.
         return self._build_pipeline(
-            self.database, lambda model: CachedEmbedder(self.embedder(model), vectors), None
+            self.database.as_(Access.READER),
+            lambda model: CachedEmbedder(self.embedder(model), vectors),
+            None,
         )
 
     def _build_pipeline(

@@ -125,6 +125,7 @@ def _show_database(
         )
     )
     show_rejected(found.rejections, found.rejected)
+    say(Message.STATUS_ISOLATION_ROLES if found.isolated else Message.STATUS_ISOLATION_CONDITIONS)
     serving = found.promotion
     if serving:
         since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
@@ -225,6 +226,7 @@ def _as_json(
             }
             for item in found.rejections
         ],
+        "isolated": found.isolated,
         "indexVersion": found.present.index_version,
         "goldenHash": found.present.golden_hash,
         "chunkingHashes": list(found.present.chunking_hashes),

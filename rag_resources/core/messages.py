@@ -1497,6 +1497,8 @@ class Message:
     SERVER_NOT_OURS: Template
     SERVER_STOPPED: Template
     STATUS_COUNTS: Template
+    STATUS_ISOLATION_ROLES: Template
+    STATUS_ISOLATION_CONDITIONS: Template
     STATUS_RUNTIME: Template
     STATUS_SERVES: Template
     STATUS_SERVES_NOTHING: Template

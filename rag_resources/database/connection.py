@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg import sql
 from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Format, TransactionStatus
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseTimeoutError
@@ -45,15 +45,22 @@ class LimitedConnection(psycopg.Connection[Any]):
     cancelled it, the transaction is aborted and the connection stays usable; otherwise the
     connection is closed. COPY and executemany keep the server limit of the statement before them.
 
+    Every transaction begins with a tenant and a role, which end with it. So neither passes to the
+    next user of the connection, whatever ended the transaction.
+
     Attributes:
         deadline: None: only the limit given to `lend` applies.
+        roles: Those that the login can take on, of the product's.
+        scope: A statement that every transaction begins with, `scope_transaction`; empty for none.
     """
 
     deadline: Deadline | None = None
+    roles: frozenset[str] = frozenset()
+    scope: bytes = b""
     _session_limit_ms = 0
     _limit_ms = 0
 
-    def lend(self, limit_ms: int, *, autocommit: bool = False) -> None:
+    def lend(self, limit_ms: int, *, autocommit: bool = False, scope: bytes = b"") -> None:
         """Prepare an idle connection for its next user, in one round trip.
 
         This resets autocommit and the isolation level, which the previous user may have changed.
@@ -62,6 +69,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         Args:
             limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
             autocommit: Whether the user wants no transaction.
+            scope: See `LimitedConnection`.
 
         Raises:
             psycopg.OperationalError: The connection is lost.
@@ -77,6 +85,7 @@ class LimitedConnection(psycopg.Connection[Any]):
             self.autocommit = False
         if self.isolation_level is not None:
             self.isolation_level = None
+        self.scope = scope
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
@@ -134,6 +143,12 @@ class LimitedConnection(psycopg.Connection[Any]):
             # The answer may still arrive, and would be read as that of the next statement.
             self.close()
             raise DatabaseTimeoutError(Message.TIME_IS_UP) from error
+
+    def _exec_command(self, command: Any, result_format: Format = Format.TEXT) -> PQGen[Any]:
+        result = yield from super()._exec_command(command, result_format)
+        if self.scope and command == self._begin_statement:
+            yield from super()._exec_command(self.scope)
+        return result
 
     def _set_limit(self, query: str) -> None:
         # A plain cursor, since a `LimitedCursor` would try to set the limit first.

@@ -7,7 +7,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.migrations import connect, parse_url
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Access, Database
 from rag_resources.database.readers import Readers
 from rag_resources.database.schema import check_schema
 from rag_resources.database.server import EmbeddedServer
@@ -121,7 +121,8 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
         return None
     for url in urls:
         parse_url(url, variable="DATABASE_READ_URL")
-    standbys = [Database(url, tenant=settings.tenant) for url in urls]
+    standbys = [Database(url, tenant=settings.tenant).as_(Access.READER) for url in urls]
+    primary = primary.as_(Access.READER)
     return Readers(primary, standbys, staleness_s=settings.database_read_staleness_s).open()
 
 

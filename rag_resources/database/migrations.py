@@ -11,7 +11,7 @@ from rag_resources.core.errors import DatabaseNotReadyError, DatabaseUnavailable
 from rag_resources.core.messages import Message
 from rag_resources.database.faults import database_fault, first_line
 from rag_resources.database.queries import SQL, queries
-from rag_resources.database.schema import check_can_migrate
+from rag_resources.database.schema import check_can_migrate, own_tables
 
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
@@ -43,7 +43,8 @@ def migrate(dsn: str) -> list[str]:
             _wait_for_turn(connection)
             check_can_migrate(connection)
             _preflight(connection)
-            return _apply_missing(dsn)
+            applied = _apply_missing(dsn)
+            isolate_tenants(connection)
         except (
             psycopg.errors.DuplicateTable,
             psycopg.errors.DuplicateFunction,
@@ -62,6 +63,13 @@ def migrate(dsn: str) -> list[str]:
             raise DatabaseNotReadyError(
                 Message.MIGRATION_FAILED.format(reason=first_line(error))
             ) from error
+        return applied
+
+
+def isolate_tenants(connection: Connection) -> None:
+    """Put every table of the product that has tenants under row-level security; idempotent."""
+    if queries().can_isolate_tenants(connection):
+        queries().isolate_tenants(connection, names=list(own_tables()))
 
 
 def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:

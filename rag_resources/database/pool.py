@@ -3,17 +3,21 @@
 How a connection keeps a deadline is in `connection`; retries are in `resilience.retry`.
 """
 
+import copy
 import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from threading import get_ident
 from typing import Any
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg import sql
 from psycopg.rows import namedtuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -29,7 +33,7 @@ from rag_resources.database.connection import LimitedConnection, LimitedCursor
 from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
-from rag_resources.database.queries import queries
+from rag_resources.database.queries import queries, statement
 
 Connection = psycopg.Connection[Any]
 
@@ -60,6 +64,15 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
+
+
+class Access(StrEnum):
+    """As whom the transactions of a pool run; see docs/tenants.md."""
+
+    READER = "rag_reader"
+    WRITER = "rag_writer"
+    OWNER = "none"
+    """As the login itself, which migrates, indexes and counts for all tenants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +109,16 @@ class Database:
 
     Args:
         dsn: `postgresql://…`
-        tenant: Whose questions, evaluations and promotions are read and written.
+        tenant: Whose rows are read and written; named in every transaction.
         min_connections: Connections kept open: 5 in a server, fewer in a run.
         guard: Called before a connection is lent; raises if none may be lent any more, as
             `RunLock.check` does.
         on_wait: Called when a statement waits for the lock of another session, with a description
             of that session.
-        configure: Called with each connection when it is made, in autocommit mode.
+        configure: Called with each connection when it is made, in a transaction of the tenant.
+
+    Attributes:
+        access: As whom its transactions run; see `as_`.
     """
 
     def __init__(
@@ -113,12 +129,13 @@ class Database:
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
         on_wait: Callable[[Text], None] = log_wait,
-        configure: Callable[[LimitedConnection], None] = lambda _: None,
+        configure: Callable[[LimitedConnection], None] | None = None,
     ) -> None:
         self._dsn = dsn
         self._guard = guard
         self._min_connections = min_connections
         self._tenant = tenant
+        self.access = Access.OWNER
         self._configure = configure
         self._pool = self._new_pool()
         self._lent: set[LimitedConnection] = set()
@@ -154,6 +171,15 @@ class Database:
             configure: Called with each of its connections when it is made.
         """
         return Database(self._dsn, tenant=self._tenant, guard=self._guard, configure=configure)
+
+    def as_(self, access: Access) -> "Database":
+        """Return a view of this open pool whose transactions run with another access.
+
+        Where the login cannot take on the role, they run as the login; `rag status` says so.
+        """
+        view = copy.copy(self)
+        view.access = access
+        return view
 
     def open(self) -> "Database":
         """Open the pool.
@@ -268,9 +294,16 @@ class Database:
     def autocommit(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
         """Lend a connection outside any transaction, for one short or one very long statement.
 
+        A reader's or writer's is in a transaction all the same, as only that has a tenant and a
+        role.
+
         Args:
             deadline: See `transaction`; None sets no limit, for `CREATE INDEX CONCURRENTLY`.
         """
+        if self.access is not Access.OWNER:
+            with self.transaction(deadline) as connection:
+                yield connection
+            return
         with self._lend(deadline, autocommit=True) as connection:
             if deadline is None:
                 queries().set_session(connection, name="statement_timeout", value="0")
@@ -332,7 +365,8 @@ class Database:
             limit_ms = min(limit_ms, math.ceil(deadline.remaining_ms))
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
-            connection.lend(limit_ms, autocommit=autocommit)
+            role = self.access if self.access in connection.roles else Access.OWNER
+            connection.lend(limit_ms, autocommit=autocommit, scope=_scope(self._tenant, role))
             # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
         except BaseException:
@@ -345,15 +379,26 @@ class Database:
         self._pool.putconn(connection)
 
     def _set_up(self, connection: LimitedConnection) -> None:
-        _configure(connection, tenant=self._tenant)
-        self._configure(connection)
+        _configure(connection)
+        if self._configure:
+            connection.scope = _scope(self._tenant, Access.OWNER)
+            with connection.transaction():
+                self._configure(connection)
 
 
-def _configure(connection: LimitedConnection, *, tenant: str) -> None:
+@cache
+def _scope(tenant: str, role: Access) -> bytes:
+    return statement(
+        "scope_transaction", tenant=sql.Literal(tenant), role=sql.Literal(role.value)
+    ).as_bytes(None)
+
+
+def _configure(connection: LimitedConnection) -> None:
     """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
-    for name, value in {**_SESSION, "rag.tenant": tenant}.items():
+    for name, value in _SESSION.items():
         queries().set_session(connection, name=name, value=value)
     queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
+    connection.roles = frozenset(row.name for row in queries().assumable_roles(connection))
     register_vector(connection)

@@ -62,6 +62,12 @@ def known_migrations() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (SQL / "migrations").glob("*.sql")))
 
 
+@cache
+def own_tables() -> tuple[str, ...]:
+    """Return the names of this product's tables; an adopted database has others besides."""
+    return tuple(re.findall(r"^CREATE TABLE (\w+)", (SQL / "schema.sql").read_text("utf-8"), re.M))
+
+
 def schema_version() -> str:
     """Return the schema version that this product uses: the name of its latest migration."""
     return known_migrations()[-1]

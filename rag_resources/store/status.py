@@ -48,6 +48,7 @@ class DatabaseStatus:
         promotion: The promotion that serves.
         rejections: The first records that could not be read.
         rejected: How many there are.
+        isolated: Whether who searches sees only rows of its tenant, whatever the statement.
     """
 
     notes: int
@@ -61,6 +62,7 @@ class DatabaseStatus:
     promotion: Promotion | None
     rejections: tuple[Rejection, ...] = ()
     rejected: int = 0
+    isolated: bool = False
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
         """Return every registered model, and the configured ones that are not registered yet."""
@@ -85,4 +87,5 @@ def read_status(connection: Connection) -> DatabaseStatus:
         promotion=current_promotion(connection),
         rejections=tuple(rejections),
         rejected=rejected,
+        isolated="rag_reader" in {row.name for row in queries().assumable_roles(connection)},
     )

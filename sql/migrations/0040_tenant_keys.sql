@@ -91,14 +91,9 @@ CREATE TABLE corpus_statistics (
     refreshed_at timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO corpus_statistics (tenant_id, chunk_count, average_lexeme_occurrences, refreshed_at)
-SELECT
-    coalesce(
-        (SELECT min(l.tenant_id) FROM lexeme_statistics AS l),
-        (SELECT n.tenant_id FROM notes AS n GROUP BY n.tenant_id ORDER BY count(*) DESC, n.tenant_id LIMIT 1),
-        'default'
-    ) AS tenant_id,
-    i.chunk_count, i.average_lexeme_occurrences, i.refreshed_at
-FROM index_state AS i;
+SELECT n.tenant_id, i.chunk_count, i.average_lexeme_occurrences, i.refreshed_at
+FROM index_state AS i
+CROSS JOIN (SELECT m.tenant_id FROM notes AS m GROUP BY m.tenant_id ORDER BY count(*) DESC, m.tenant_id LIMIT 1) AS n;
 
 DO $statistics$
 BEGIN

@@ -26,8 +26,8 @@ DECLARE
     rows text := CASE
         WHEN tg_op = 'TRUNCATE' THEN '(VALUES ('''')) AS c (tenant_id)'
         WHEN tg_argv[0] = 'everybody' THEN '(SELECT '''' AS tenant_id FROM changed LIMIT 1) AS c'
-        WHEN tg_op = 'UPDATE' AND tg_argv[0] = 'tenant' THEN '(SELECT n.tenant_id FROM changed AS n UNION ALL SELECT o.tenant_id FROM replaced AS o) '
-            'AS c'
+        WHEN tg_op = 'UPDATE' AND tg_argv[0] = 'tenant' THEN
+            '(SELECT n.tenant_id FROM changed AS n UNION ALL SELECT o.tenant_id FROM replaced AS o) AS c'
         ELSE 'changed AS c' END;
     added bigint;
 BEGIN

@@ -76,15 +76,15 @@ WHERE
 -- What a configuration of the tenant searches now. To no month belong the word statistics, and the settings, vectors
 -- and approximate indexes of a model: it is another one when it was registered again, or its tables or indexes were
 -- made anew. A month that somebody has just written to, after the last count, is there as uncounted.
--- params:  parts text[] (model/e5_small for a model itself)
+-- params:  tenant text, parts text[] (model/e5_small for a model itself)
 -- returns: month text, part text, fingerprint text, revision bigint
 SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
 FROM month_contents AS c
-WHERE c.tenant_id = current_tenant() AND c.is_present AND c.part = ANY(:parts)
+WHERE c.tenant_id = :tenant AND c.is_present AND c.part = ANY(:parts)
 UNION ALL
 SELECT m.month::text AS month, 'uncounted' AS part, 'uncounted' AS fingerprint, 0 AS revision
 FROM changed_months AS m
-WHERE m.tenant_id = current_tenant() GROUP BY m.month
+WHERE m.tenant_id = :tenant GROUP BY m.month
 UNION ALL
 SELECT
     '-infinity' AS month, 'model/' || m.name AS part,

@@ -703,7 +703,7 @@ FROM (
         OR EXISTS (SELECT FROM pending_windows WHERE model = :window_model) AS any_unchunked,
         (SELECT min(n.expires_at) <= now() FROM notes AS n WHERE n.tenant_id = :tenant) IS TRUE AS any_expired,
         CASE
-            WHEN {filtered} OR (SELECT min(n.tenant_id) <> max(n.tenant_id) FROM notes AS n)
+            WHEN {filtered} OR has_other_tenants(:tenant)
                 -- noqa: disable=AM09
                 THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT {counted}) AS c)
                 -- noqa: enable=AM09

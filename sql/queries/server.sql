@@ -141,6 +141,31 @@ SET statement_timeout = {limit_ms};
 -- params:  limit_ms int (a literal)
 SET LOCAL statement_timeout = {limit_ms};
 
+-- name: can_isolate_tenants$
+-- Whether the schema knows row-level security.
+-- returns: bool
+SELECT to_regprocedure('isolate_tenants(text[])') IS NOT NULL;
+
+-- name: isolate_tenants!
+-- Put every table with tenants under row-level security, also those made since.
+-- params:  names text[] (of the product's tables)
+CALL isolate_tenants(:names);
+
+-- name: scope_transaction
+-- Name the tenant and take on a role, until this transaction ends.
+-- params:  {tenant}, {role} (none: as the login)
+SELECT set_config('rag.tenant', {tenant}, TRUE), set_config('role', {role}, TRUE);
+
+-- name: assumable_roles
+-- Which of the product's roles this login can take on. That of who searches counts only where row-level security does
+-- not stop the index of words, or a question would take ten times as long.
+-- returns: name text
+SELECT r.rolname AS name FROM pg_roles AS r
+INNER JOIN pg_proc AS p ON p.oid = 'ts_match_vq(tsvector, tsquery)'::regprocedure
+WHERE
+    pg_has_role(r.oid, 'MEMBER')
+    AND (r.rolname = 'rag_writer' OR (r.rolname = 'rag_reader' AND p.proleakproof));
+
 -- name: answers$
 -- Check that the server answers.
 -- returns: int

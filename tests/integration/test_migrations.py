@@ -72,6 +72,11 @@ CATALOGUE = {
         WHERE p.pronamespace = 'public'::regnamespace AND p.prokind <> 'a' AND NOT EXISTS (
             SELECT FROM pg_depend AS d WHERE d.objid = p.oid AND d.deptype = 'e')
     """,
+    "policies": "SELECT tablename, policyname, cmd, qual, with_check FROM pg_policies",
+    "row security": """
+        SELECT c.oid::regclass::text, c.relrowsecurity, c.relforcerowsecurity FROM pg_class AS c
+        WHERE c.relnamespace = 'public'::regnamespace
+    """,
     "first row": """
         SELECT 'index_state', to_jsonb(s) - '{refreshed_at,database_id}'::text[]
         FROM index_state AS s
@@ -152,6 +157,8 @@ def test_schema_for_reading_equals_the_migrations(
     url = create_database()
     fetch(url, "CREATE EXTENSION vector")
     fetch(url, (SQL / "schema.sql").read_text("utf-8"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        migrations.isolate_tenants(connection)
     for_reading, migrated = catalogue(url), catalogue(database_url)
     assert sorted(for_reading ^ migrated) == []
 

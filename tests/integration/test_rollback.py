@@ -298,7 +298,7 @@ CHUNKED = {
 
 def roll_back_in_a_process(url: str) -> None:
     """A run of its own."""
-    with Database(url) as database:
+    with Database(url, tenant="ana") as database:
         back(database)
 
 

@@ -1,0 +1,349 @@
+"""Row-level security: what the transactions of a tenant see and do, whatever their SQL."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.database.migrations import migrate
+from rag_resources.database.pool import Access, Database
+from rag_resources.retrieval.pipeline import RetrievalPipeline
+from rag_resources.store.status import read_status
+from tests.corpus import Corpus, Draft
+
+SECRET = "El código de la caja fuerte de Blas es zarapito."
+OWN = "El ascensor de la escalera no funciona desde el lunes."
+CORPUS = [Draft(OWN), Draft("Lola hizo mermelada de naranja amarga."), Draft(SECRET, tenant="blas")]
+
+NOBODYS = {
+    "embedding_models": "the models of all",
+    "graph_parts": "which parts of the graph are made",
+    "embedding_work": "how fast vectors are made",
+    "index_state": "which database this is",
+    "migration_holds": "whether the migration may go on",
+}
+"""Tables that hold nothing of anybody's. A new table is either listed here or has a tenant_id."""
+
+Writer = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    made = Corpus(database)
+    made.fill(CORPUS)
+    made.cut()
+    return made
+
+
+@pytest.fixture
+def log_in(corpus: Corpus, database_url: str) -> Iterator[Callable[[str], Writer]]:
+    """Connect as a login of one's own that is a member of one of the roles, and of nothing else."""
+    opened: list[Writer] = []
+    logins: list[str] = []
+
+    def connected(role: str) -> Writer:
+        login = f"login_{uuid4().hex}"
+        logins.append(login)
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute(f"CREATE ROLE {login} LOGIN PASSWORD 'clave' IN ROLE {role}")
+        own = psycopg.conninfo.make_conninfo(database_url, user=login, password="clave")
+        opened.append(psycopg.connect(own, autocommit=True))
+        return opened[-1]
+
+    yield connected
+    for connection in opened:
+        connection.close()
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        for login in logins:
+            owner.execute(f"DROP OWNED BY {login}")
+            owner.execute(f"DROP ROLE {login}")
+
+
+def tables(connection: Writer) -> list[tuple[str, bool, bool, bool, bool]]:
+    """Every table: its name, whether it has a tenant_id, a policy and forced row security."""
+    return connection.execute(
+        """
+        SELECT
+            c.relname,
+            (SELECT bool_or(a.attname = 'tenant_id') FROM pg_attribute AS a WHERE a.attrelid = c.oid),
+            EXISTS (SELECT FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'tenant'),
+            c.relrowsecurity AND c.relforcerowsecurity,
+            has_table_privilege('rag_reader', c.oid, 'SELECT')
+        FROM pg_class AS c
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+            AND c.relname NOT LIKE '%yoyo%'
+        ORDER BY c.relname
+        """
+    ).fetchall()
+
+
+def test_every_table_is_isolated_or_nobodys(corpus: Corpus, database_url: str) -> None:
+    """Partitions too; whoever adds a table to the schema has to decide."""
+    with psycopg.connect(database_url) as connection:
+        found = tables(connection)
+    assert {"chunk_embeddings_hash_model", "chunk_windows_hash_model"} <= {row[0] for row in found}
+    open_tables = {name for name, has_tenant, has_policy, forced, _ in found if not has_tenant}
+    assert open_tables == set(NOBODYS)
+    assert [
+        name for name, has_tenant, *isolated, _ in found if has_tenant and not all(isolated)
+    ] == []
+
+
+def test_foreign_keys_lead_within_a_tenant(corpus: Corpus, database_url: str) -> None:
+    """Row-level security does not apply to them. A span's page is of its document, which is."""
+    with psycopg.connect(database_url) as connection:
+        crossing = connection.execute(
+            """
+            SELECT k.conrelid::regclass::text, k.conname FROM pg_constraint AS k
+            INNER JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attname = 'tenant_id'
+            INNER JOIN pg_attribute AS p ON p.attrelid = k.confrelid AND p.attname = 'tenant_id'
+            WHERE k.contype = 'f' AND NOT a.attnum = ANY(k.conkey)
+            """
+        ).fetchall()
+    assert crossing == [("note_spans", "note_spans_document_id_page_number_fkey")]
+
+
+def test_a_table_made_later_is_isolated_by_the_next_migration(database_url: str) -> None:
+    """One of ours; those of another application in the same database are left alone."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DROP TABLE feedback")
+        for name in ("feedback", "strange"):
+            connection.execute(
+                f"CREATE TABLE {name} (tenant_id text, note_id uuid REFERENCES notes (id))"
+            )
+        assert migrate(database_url) == []
+        found = {name: isolated for name, _, *isolated in tables(connection)}
+        assert (found["feedback"], found["strange"]) == ([True] * 3, [False] * 3)
+        bound = "SELECT conkey::text FROM pg_constraint WHERE conrelid = %s::regclass"
+        keys = [connection.execute(bound, [name]).fetchone() for name in ("feedback", "strange")]
+        assert keys == [("{1,2}",), ("{2}",)]
+
+
+@pytest.mark.parametrize("role", ["rag_reader", "rag_writer"])
+def test_property_50_without_a_tenant_nothing_is_visible_and_with_one_only_its_own(
+    corpus: Corpus, log_in: Callable[[str], Writer], role: str
+) -> None:
+    """In no table, partitions and statistics included, by any name of a tenant."""
+    connection = log_in(role)
+    readable = [
+        name for name, has_tenant, *_, readable in tables(connection) if has_tenant and readable
+    ]
+    assert {"notes", "chunks", "lexeme_statistics", "golden_history"} <= set(readable)
+    for tenant in (None, "", "nadie", "%", "ana' OR '1'='1"):
+        with connection.transaction():
+            if tenant is not None:
+                connection.execute("SELECT set_config('rag.tenant', %s, TRUE)", [tenant])
+            for name in readable:
+                query = sql.SQL("SELECT count(*) FROM {} WHERE tenant_id <> ''")
+                counted = connection.execute(query.format(sql.Identifier(name))).fetchone()
+                assert counted == (0,), (name, tenant)
+    with connection.transaction():
+        connection.execute("SELECT set_config('rag.tenant', 'ana', TRUE)")
+        for name in readable:
+            query = sql.SQL("SELECT count(*) FROM {} WHERE tenant_id NOT IN ('', 'ana')")
+            assert connection.execute(query.format(sql.Identifier(name))).fetchone() == (0,), name
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+        words = connection.execute("SELECT lexeme FROM lexeme_statistics").fetchall()
+        assert ("ascensor",) in words
+        assert ("zarapit",) not in words
+
+
+ATTACKS = {
+    "another role": "SET ROLE rag_writer",
+    "the owner": "SELECT set_config('role', (SELECT tableowner FROM pg_tables LIMIT 1), TRUE)",
+    "no row security": "SET LOCAL row_security = off; SELECT * FROM notes",
+    "a policy dropped": "DROP POLICY tenant ON notes",
+    "row security switched off": "ALTER TABLE notes DISABLE ROW LEVEL SECURITY",
+    "a write": "UPDATE notes SET content = 'x'",
+    "a deletion": "DELETE FROM chunks",
+    "emptying": "TRUNCATE notes CASCADE",
+    "the keys": "SELECT * FROM api_keys",
+    "what months hold": "SELECT note_ids FROM month_contents",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_a_reader_cannot_become_anybody_else_nor_write(
+    log_in: Callable[[str], Writer], attack: str
+) -> None:
+    connection = log_in("rag_reader")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(f"SET rag.tenant = 'ana'; {attack}")
+
+
+LEAKS = {
+    "a cast": "SELECT * FROM notes WHERE content::integer = 1",
+    "a division": "SELECT * FROM notes WHERE 1 / strpos(content, 'qq') = 1",
+    "a cast of words": "SELECT * FROM note_words WHERE tsv::text::integer = 1",
+    "a partition": "SELECT * FROM chunk_windows_hash_model WHERE embedding::text::integer = 1",
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS.keys())
+def test_no_error_tells_of_a_foreign_row(log_in: Callable[[str], Writer], leak: str) -> None:
+    """A condition that fails on a row is not asked of a foreign one, in whatever plan."""
+    connection = log_in("rag_reader")
+    for planner in ("enable_seqscan", "enable_indexscan"):
+        with connection.transaction(force_rollback=True):
+            connection.execute(f"SET LOCAL {planner} = off")
+            connection.execute("SELECT set_config('rag.tenant', 'nadie', TRUE)")
+            assert connection.execute(leak).fetchall() == []  # type: ignore[call-overload]
+
+
+def test_a_writer_writes_the_rows_of_its_tenant_only(
+    corpus: Corpus, log_in: Callable[[str], Writer]
+) -> None:
+    """Nothing is moved to another tenant, nor hung on another's note; what exists is not told."""
+    (foreign,) = corpus.fetch("SELECT id FROM notes WHERE tenant_id = 'blas'")
+    connection = log_in("rag_writer")
+
+    def as_ana(statement: str, *values: object) -> int:
+        with connection.transaction():
+            connection.execute("SELECT set_config('rag.tenant', 'ana', TRUE)")
+            return connection.execute(statement, values or None).rowcount  # type: ignore[call-overload]
+
+    for refused in (
+        "UPDATE notes SET tenant_id = 'blas'",
+        "INSERT INTO notes (tenant_id, content) VALUES ('blas', 'Intrusa.')",
+        "INSERT INTO notes (tenant_id, content) VALUES ('default', 'Intrusa.')",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            as_ana(refused)
+    told = []
+    for note in (foreign.id, uuid4()):
+        with pytest.raises(psycopg.errors.ForeignKeyViolation) as error:
+            as_ana(
+                "INSERT INTO chunks (id, note_id, content, chunk_index, start_char, end_char)"
+                " VALUES (gen_random_uuid(), %s, 'x', 9, 0, 1)",
+                note,
+            )
+        told.append(str(error.value).replace(str(note), ""))
+    assert told[0] == told[1]
+    assert as_ana("UPDATE notes SET title = 'x' WHERE id = %s", foreign.id) == 0
+    assert as_ana("DELETE FROM notes") == 2
+    assert corpus.fetch("SELECT content FROM notes") == [(SECRET,)]
+    with connection.transaction():  # as an application that knows of no tenants
+        connection.execute("INSERT INTO notes (content) VALUES ('De nadie.')")
+    assert corpus.fetch("SELECT tenant_id FROM notes WHERE content = 'De nadie.'") == [("default",)]
+
+
+def test_a_connection_keeps_nothing_of_its_last_user(corpus: Corpus) -> None:
+    """Neither after an error, nor after a commit in between, nor outside a transaction."""
+    database = corpus.database
+    reader = database.as_(Access.READER)
+    who = "SELECT current_user, current_setting('rag.tenant', TRUE), count(*) FROM notes"
+
+    def fail() -> None:
+        with reader.transaction() as connection:
+            assert connection.execute(who).fetchone() == ("rag_reader", "ana", 2)
+            connection.execute("SELECT 1 / 0")
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fail()
+    with database.autocommit() as connection:
+        user, tenant, notes = connection.execute(who).fetchone()
+        assert (user != "rag_reader", tenant or "", notes) == (True, "", 3)
+    with reader.transaction() as connection:
+        connection.execute("SET LOCAL ROLE NONE")
+        connection.commit()
+        assert connection.execute(who).fetchone() == ("rag_reader", "ana", 2)
+        connection.rollback()
+        with connection.transaction():
+            assert connection.execute(who).fetchone() == ("rag_reader", "ana", 2)
+    with reader.snapshot() as connection, connection.pipeline():
+        assert connection.execute(who).fetchone() == ("rag_reader", "ana", 2)
+    with reader.autocommit() as connection:
+        assert connection.execute(who).fetchone() == ("rag_reader", "ana", 2)
+    assert reader.statistics().size <= 2
+
+
+def plan(database: Database, url: str, query: str) -> str:
+    """Explain a statement as if the indexes by tenant, which a few rows always take, were not."""
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(
+            "UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid::regclass::text = ANY(%s)",
+            [["chunks_tenant_key", "notes_tenant_key", "notes_external_key", "notes_expiry_idx"]],
+        )
+    with database.transaction() as connection:
+        connection.execute("SET LOCAL enable_seqscan = off")
+        connection.execute("SET LOCAL enable_sort = off")
+        rows = connection.execute(f"EXPLAIN {query}").fetchall()  # type: ignore[call-overload]
+        return "\n".join(row[0] for row in rows)
+
+
+def test_the_reader_searches_by_the_indexes(corpus: Corpus, database_url: str) -> None:
+    """GIN and HNSW: row-level security stops operators that could leak from using one."""
+    with corpus.database.transaction() as connection:
+        dimension = corpus.embedder.info.dimension
+        connection.execute(
+            "CREATE INDEX tested_hnsw ON chunk_embeddings_hash_model USING hnsw"
+            f" ((embedding::halfvec({dimension})) halfvec_cosine_ops)"
+        )
+    reader = corpus.database.as_(Access.READER)
+    words = "SELECT c.id FROM chunks AS c WHERE c.tsv @@ 'ascensor'::tsquery"
+    assert "chunks_tsv_idx" in plan(reader, database_url, words)
+    assert "note_words_tsv_idx" in plan(
+        reader,
+        database_url,
+        "SELECT w.note_id FROM note_words AS w WHERE w.tsv @@ 'ascensor'::tsquery",
+    )
+    assert "notes_tags_idx" in plan(
+        reader, database_url, "SELECT id FROM notes WHERE tags @> '{a}'"
+    )
+    vector = str([1.0] * dimension)
+    assert "tested_hnsw" in plan(
+        reader,
+        database_url,
+        f"SELECT chunk_id FROM chunk_embeddings_hash_model"
+        f" ORDER BY embedding::halfvec({dimension}) <=> '{vector}'::halfvec({dimension}) LIMIT 5",
+    )
+
+
+@pytest.mark.parametrize("statement", ["NOT LEAKPROOF", "LEAKPROOF"])
+def test_where_words_would_be_searched_without_index_the_login_searches(
+    database_url: str, statement: str
+) -> None:
+    """A server of one's own whose superuser never migrated; then only conditions separate."""
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(f"ALTER FUNCTION ts_match_vq(tsvector, tsquery) {statement}")
+    with (
+        Database(database_url) as database,
+        database.as_(Access.READER).transaction() as connection,
+    ):
+        row = connection.execute("SELECT current_user = 'rag_reader' AS is_reader").fetchone()
+        assert row == (statement == "LEAKPROOF",)
+        assert read_status(connection).isolated is (statement == "LEAKPROOF")
+
+
+CONFIGS = (
+    RetrievalConfig(model="hash_model"),
+    RetrievalConfig(model="hash_model", strategy="fulltext"),
+    RetrievalConfig(model="hash_model", strategy="semantic", unit="notes"),
+)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["hybrid", "fulltext", "notes"])
+def test_the_reader_finds_what_the_owner_finds(corpus: Corpus, config: RetrievalConfig) -> None:
+    """And nothing for another tenant, even if the question names it: its database does not."""
+
+    def pipeline(access: Access, tenant: str) -> RetrievalPipeline:
+        return RetrievalPipeline(
+            corpus.database.as_(access),
+            embedder=lambda _: corpus.embedder,
+            tenant=tenant,
+            note_model="hash_model",
+        )
+
+    for question in ("¿Funciona el ascensor?", "mermelada", "zarapito"):
+        expected = pipeline(Access.OWNER, "ana").retrieve(question, config, deadline_ms=60_000)
+        reading = pipeline(Access.READER, "ana")
+        for _ in range(2):  # by steps, then in one statement
+            found = reading.retrieve(question, config, deadline_ms=60_000)
+            assert found.results == expected.results
+            assert found.degraded == expected.degraded
+    foreign = pipeline(Access.READER, "blas").retrieve("zarapito", config, deadline_ms=60_000)
+    assert foreign.results == ()
