@@ -3,6 +3,7 @@
 Migrating it belongs in `migrations`, and happens only on request: by `rag up` and `make run`.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache

@@ -104,6 +104,8 @@ DROP FUNCTION read_index_version(text);
 DROP SEQUENCE index_version;
 
 -- The months of a tenant.
+ALTER TABLE changed_months DROP CONSTRAINT changed_months_pkey;
+ALTER TABLE month_contents DROP CONSTRAINT month_contents_pkey;
 DO $months$
 DECLARE
     main text := coalesce(
@@ -125,11 +127,9 @@ END
 $months$;
 ALTER TABLE changed_months
 ALTER COLUMN tenant_id DROP DEFAULT,
-DROP CONSTRAINT changed_months_pkey,
 ADD CONSTRAINT changed_months_pkey PRIMARY KEY (transaction_id, tenant_id, month, part);
 ALTER TABLE month_contents
 ALTER COLUMN tenant_id DROP DEFAULT,
-DROP CONSTRAINT month_contents_pkey,
 ADD CONSTRAINT month_contents_pkey PRIMARY KEY (tenant_id, month, part, fingerprint);
 
 CREATE OR REPLACE FUNCTION mark_months() RETURNS trigger LANGUAGE plpgsql

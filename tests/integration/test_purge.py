@@ -59,7 +59,8 @@ def test_what_expired_before_the_grace_goes_whole(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         for note in notes:
             connection.execute(
-                "INSERT INTO indexing_failures (stage, note_id, error) VALUES ('chunk', %s, '{}')",
+                "INSERT INTO indexing_failures (stage, note_id, error, tenant_id)"
+                " SELECT 'chunk', id, '{}', tenant_id FROM notes WHERE id = %s",
                 (note,),
             )
     by_text = {row.content: row.id for row in corpus.fetch("SELECT id, content FROM notes")}
@@ -104,7 +105,7 @@ def test_nothing_is_written_where_nothing_expired(corpus: Corpus) -> None:
     ids = corpus.fill([Draft("Una nota."), Draft("Otra nota.")])
     expire(corpus, {ids[0]: 30})
     purge(corpus.database, grace_hours=GRACE_HOURS)
-    version = "SELECT last_value FROM index_version"
+    version = "SELECT sum(changes) FROM index_changes"
     before = corpus.fetch(version)
     assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=0, left=0)
     assert corpus.fetch(version) == before

@@ -69,7 +69,7 @@ def tables(connection: Writer) -> list[tuple[str, bool, bool, bool, bool]]:
         """
         SELECT
             c.relname,
-            (SELECT bool_or(a.attname = 'tenant_id') FROM pg_attribute AS a WHERE a.attrelid = c.oid),
+            (SELECT bool_or(a.attname = 'tenant_id') FROM pg_attribute a WHERE a.attrelid = c.oid),
             EXISTS (SELECT FROM pg_policy AS p WHERE p.polrelid = c.oid AND p.polname = 'tenant'),
             c.relrowsecurity AND c.relforcerowsecurity,
             has_table_privilege('rag_reader', c.oid, 'SELECT')
