@@ -322,7 +322,6 @@ CREATE TABLE note_spans (
     REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
     CONSTRAINT note_spans_document_id_fkey FOREIGN KEY (tenant_id, document_id)
     REFERENCES documents (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-    DEFERRABLE INITIALLY DEFERRED
 );
 -- What a page's runs are deleted by.
 CREATE INDEX note_spans_page_idx ON note_spans (document_id, page_number);
@@ -1335,7 +1334,6 @@ CREATE TABLE indexing_failures (
     REFERENCES notes (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
     CONSTRAINT indexing_failures_chunk_id_fkey FOREIGN KEY (tenant_id, chunk_id)
     REFERENCES chunks (tenant_id, id) ON UPDATE CASCADE ON DELETE CASCADE
-    DEFERRABLE INITIALLY DEFERRED
 );
 
 -- Questions with known relevant notes. normalized_query is core.text.normalize_query of query.
@@ -2049,6 +2047,6 @@ $isolate_tenants$;
 CREATE FUNCTION has_other_tenants(tenant text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER
 RETURN (
-    EXISTS (SELECT FROM notes AS n WHERE n.tenant_id < has_other_tenants.tenant)
-    OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > has_other_tenants.tenant)
+    EXISTS (SELECT FROM notes AS n WHERE n.tenant_id < $1)
+    OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > $1)
 );

@@ -5,6 +5,15 @@ ALTER TABLE notes ADD CONSTRAINT notes_tenant_key UNIQUE (tenant_id, id);
 ALTER TABLE documents ADD CONSTRAINT documents_tenant_key UNIQUE (tenant_id, id);
 ALTER TABLE evaluation_results ADD CONSTRAINT evaluation_results_tenant_key UNIQUE (tenant_id, id);
 
+-- What a promotion or a batch was compared with is forgotten where it is another tenant's: 0026 could but guess whose a
+-- row was.
+ALTER TABLE promotions DISABLE TRIGGER USER;
+UPDATE promotions AS p SET evaluation_id = NULL
+FROM evaluation_results AS e WHERE e.id = p.evaluation_id AND e.tenant_id <> p.tenant_id;
+ALTER TABLE promotions ENABLE TRIGGER USER;
+UPDATE migration_batches AS b SET baseline_id = NULL
+FROM evaluation_results AS e WHERE e.id = b.baseline_id AND e.tenant_id <> b.tenant_id;
+
 DO $tenants$
 DECLARE
     -- Most rows are this tenant's. A default for the rows that are there costs nothing; an update writes each anew.
@@ -18,31 +27,30 @@ DECLARE
     child record;
     old_key text;
 BEGIN
-    -- Parents first.
+    -- Parents first, and a note's chunks before its other rows: who gives a note away changes them in this order.
     FOR child IN
         SELECT * FROM (VALUES
-            ('chunks', 'note_id', 'notes', 'CASCADE', '', 'chunks_tenant_key'),
-            ('note_words', 'note_id', 'notes', 'CASCADE', '', NULL),
-            ('note_embeddings', 'note_id', 'notes', 'CASCADE', '', NULL),
-            ('pending_embeddings', 'note_id', 'notes', 'CASCADE', '', NULL),
-            ('pending_windows', 'note_id', 'notes', 'CASCADE', '', NULL),
-            ('chunk_embeddings', 'chunk_id', 'chunks', 'CASCADE', '', NULL),
-            ('chunk_windows', 'chunk_id', 'chunks', 'CASCADE', '', NULL),
-            ('indexing_failures', 'note_id', 'notes', 'CASCADE', '', NULL),
-            -- Deferred: who gives a note away changes the two keys one after the other.
-            ('indexing_failures', 'chunk_id', 'chunks', 'CASCADE', 'DEFERRABLE INITIALLY DEFERRED', NULL),
-            ('notes', 'document_id', 'documents', 'CASCADE', '', NULL),
-            ('document_addresses', 'document_id', 'documents', 'CASCADE', '', NULL),
-            ('document_pages', 'document_id', 'documents', 'CASCADE', '', NULL),
-            ('document_failures', 'document_id', 'documents', 'CASCADE', '', NULL),
-            ('document_extractions', 'document_id', 'documents', 'CASCADE', '', 'document_extractions_tenant_key'),
-            ('extracted_pages', 'extraction_id', 'document_extractions', 'CASCADE', '', NULL),
-            ('note_spans', 'note_id', 'notes', 'CASCADE', '', NULL),
-            ('note_spans', 'document_id', 'documents', 'CASCADE', 'DEFERRABLE INITIALLY DEFERRED', NULL),
-            ('evaluation_queries', 'evaluation_id', 'evaluation_results', 'CASCADE', '', NULL),
-            ('promotions', 'evaluation_id', 'evaluation_results', 'NO ACTION', '', NULL),
-            ('migration_batches', 'baseline_id', 'evaluation_results', 'SET NULL (baseline_id)', '', NULL)
-        ) AS c (relation, key, parent, on_delete, deferred, own_key)
+            ('chunks', 'note_id', 'notes', 'CASCADE', 'chunks_tenant_key'),
+            ('note_words', 'note_id', 'notes', 'CASCADE', NULL),
+            ('note_embeddings', 'note_id', 'notes', 'CASCADE', NULL),
+            ('pending_embeddings', 'note_id', 'notes', 'CASCADE', NULL),
+            ('pending_windows', 'note_id', 'notes', 'CASCADE', NULL),
+            ('chunk_embeddings', 'chunk_id', 'chunks', 'CASCADE', NULL),
+            ('chunk_windows', 'chunk_id', 'chunks', 'CASCADE', NULL),
+            ('indexing_failures', 'note_id', 'notes', 'CASCADE', NULL),
+            ('indexing_failures', 'chunk_id', 'chunks', 'CASCADE', NULL),
+            ('notes', 'document_id', 'documents', 'CASCADE', NULL),
+            ('document_addresses', 'document_id', 'documents', 'CASCADE', NULL),
+            ('document_pages', 'document_id', 'documents', 'CASCADE', NULL),
+            ('document_failures', 'document_id', 'documents', 'CASCADE', NULL),
+            ('document_extractions', 'document_id', 'documents', 'CASCADE', 'document_extractions_tenant_key'),
+            ('extracted_pages', 'extraction_id', 'document_extractions', 'CASCADE', NULL),
+            ('note_spans', 'note_id', 'notes', 'CASCADE', NULL),
+            ('note_spans', 'document_id', 'documents', 'CASCADE', NULL),
+            ('evaluation_queries', 'evaluation_id', 'evaluation_results', 'CASCADE', NULL),
+            ('promotions', 'evaluation_id', 'evaluation_results', 'NO ACTION', NULL),
+            ('migration_batches', 'baseline_id', 'evaluation_results', 'SET NULL (baseline_id)', NULL)
+        ) AS c (relation, key, parent, on_delete, own_key)
     LOOP
         IF NOT EXISTS (
             SELECT FROM pg_attribute AS a
@@ -73,9 +81,8 @@ BEGIN
         END IF;
         EXECUTE format(
             'ALTER TABLE %1$I ADD CONSTRAINT %2$I FOREIGN KEY (tenant_id, %3$I) REFERENCES %4$I (tenant_id, id) '
-            'ON UPDATE CASCADE ON DELETE %5$s %6$s',
-            child.relation, child.relation || '_' || child.key || '_fkey', child.key, child.parent, child.on_delete,
-            child.deferred
+            'ON UPDATE CASCADE ON DELETE %5$s',
+            child.relation, child.relation || '_' || child.key || '_fkey', child.key, child.parent, child.on_delete
         );
     END LOOP;
 

@@ -169,6 +169,6 @@ $create_model_partitions$;
 CREATE FUNCTION has_other_tenants(tenant text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER
 RETURN (
-    EXISTS (SELECT FROM notes AS n WHERE n.tenant_id < has_other_tenants.tenant)
-    OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > has_other_tenants.tenant)
+    EXISTS (SELECT FROM notes AS n WHERE n.tenant_id < $1)
+    OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > $1)
 );
