@@ -952,7 +952,8 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
     GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
 $count_months$;
 
--- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when called.
+-- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when
+-- called.
 CREATE FUNCTION count_graph_months(tenants text[], months date[]) RETURNS TABLE (
     tenant_id text, month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
 ) LANGUAGE plpgsql STABLE AS $count_graph_months$
@@ -1987,9 +1988,9 @@ BEGIN
 END
 $bind_tenant$;
 
--- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates may: rag_reader and rag_writer never log in,
--- a transaction takes one of them on. GIN under row-level security needs operators that are known not to leak: only a
--- superuser can say so (docs/tenants.md).
+-- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates
+-- may: rag_reader and rag_writer never log in, a transaction takes one of them on. GIN under row-level security needs
+-- operators that are known not to leak: only a superuser can say so (docs/tenants.md).
 CREATE PROCEDURE isolate_tenants(names text[]) LANGUAGE plpgsql AS $isolate_tenants$
 DECLARE
     may_create boolean := (

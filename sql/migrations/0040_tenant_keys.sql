@@ -99,8 +99,9 @@ CREATE TABLE corpus_statistics (
 );
 INSERT INTO corpus_statistics (tenant_id, chunk_count, average_lexeme_occurrences, refreshed_at)
 SELECT n.tenant_id, i.chunk_count, i.average_lexeme_occurrences, i.refreshed_at
-FROM index_state AS i
-CROSS JOIN (SELECT m.tenant_id FROM notes AS m GROUP BY m.tenant_id ORDER BY count(*) DESC, m.tenant_id LIMIT 1) AS n;
+FROM notes AS n CROSS JOIN index_state AS i
+GROUP BY n.tenant_id, i.chunk_count, i.average_lexeme_occurrences, i.refreshed_at
+ORDER BY count(*) DESC, n.tenant_id LIMIT 1;
 
 DO $statistics$
 BEGIN

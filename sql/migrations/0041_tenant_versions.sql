@@ -296,7 +296,8 @@ CREATE FUNCTION count_months(tenants text[], months date[]) RETURNS TABLE (
     GROUP BY o.tenant_id, i.chunk_count, i.average_lexeme_occurrences
 $count_months$;
 
--- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when called.
+-- The same of the graph, whose tables a later migration makes: hence in this language, which looks for them when
+-- called.
 CREATE FUNCTION count_graph_months(tenants text[], months date[]) RETURNS TABLE (
     tenant_id text, month date, part text, row_count bigint, note_ids uuid[], note_hashes bigint[]
 ) LANGUAGE plpgsql STABLE AS $count_graph_months$

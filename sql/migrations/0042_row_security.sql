@@ -83,9 +83,9 @@ BEGIN
 END
 $bind_tenant$;
 
--- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates may: rag_reader and rag_writer never log in,
--- a transaction takes one of them on. GIN under row-level security needs operators that are known not to leak: only a
--- superuser can say so (docs/tenants.md).
+-- Isolates the tables of these names that have tenants, with their partitions. The two roles are made if who migrates
+-- may: rag_reader and rag_writer never log in, a transaction takes one of them on. GIN under row-level security needs
+-- operators that are known not to leak: only a superuser can say so (docs/tenants.md).
 CREATE PROCEDURE isolate_tenants(names text[]) LANGUAGE plpgsql AS $isolate_tenants$
 DECLARE
     may_create boolean := (

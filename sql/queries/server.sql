@@ -154,7 +154,7 @@ CALL isolate_tenants(:names);
 -- name: scope_transaction
 -- Name the tenant and take on a role, until this transaction ends.
 -- params:  {tenant}, {role} (none: as the login)
-SELECT set_config('rag.tenant', {tenant}, TRUE), set_config('role', {role}, TRUE);
+SELECT set_config('rag.tenant', {tenant}, TRUE) AS tenant, set_config('role', {role}, TRUE) AS role;
 
 -- name: assumable_roles
 -- Which of the product's roles this login can take on. That of who searches counts only where row-level security does
