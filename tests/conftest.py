@@ -127,7 +127,7 @@ def proxy(database_url: str) -> Iterator[TcpProxy]:
 @pytest.fixture
 def tenant() -> str:
     """Whose rows `database` reads and writes; a module may override it."""
-    return "ana"
+    return "default"
 
 
 @pytest.fixture

@@ -28,6 +28,11 @@ Session = psycopg.Connection[Any]
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     """Two chunked notes."""
     made = Corpus(database)

@@ -61,6 +61,11 @@ def add_notes(database: Database, numbers: Sequence[int], *, version: int = 0) -
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     return Corpus(database)
 

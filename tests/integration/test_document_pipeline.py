@@ -110,6 +110,11 @@ class Stand:
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def stand(database: Database, tmp_path: Path) -> Stand:
     (tmp_path / "docs").mkdir()
     return Stand(database, tmp_path / "docs", LocalFiles(tmp_path / "files"), Corpus(database))

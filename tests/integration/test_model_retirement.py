@@ -65,6 +65,11 @@ def named(name: str, model: str) -> NamedConfiguration:
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     """Three notes, chunked, with vectors of two models."""
     made = Corpus(database)

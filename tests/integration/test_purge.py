@@ -25,6 +25,11 @@ DERIVED = ("chunks", "note_embeddings", "pending_embeddings", "indexing_failures
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     return Corpus(database)
 

@@ -21,6 +21,11 @@ LONG = [
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     return Corpus(database)
 

@@ -50,6 +50,11 @@ UNREACHABLE = (Message.CONNECTION_ERROR,)
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def stand(database: Database, database_url: str) -> Iterator[Stand]:
     with OllamaServer(embedding_models=dict(MODELS)) as ollama:
         stand = Stand(database, database_url, ollama)

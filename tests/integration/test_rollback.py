@@ -73,6 +73,11 @@ FIRST, SECOND, THIRD = (
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     return Corpus(database)
 

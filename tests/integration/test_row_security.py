@@ -32,6 +32,11 @@ Writer = psycopg.Connection[Any]
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     made = Corpus(database)
     made.fill(CORPUS)

@@ -144,6 +144,11 @@ class Corpus:
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     return Corpus(database)
 

@@ -45,6 +45,11 @@ FRESH = Draft("La gata también duerme en el sofá.", "La gata", state="new")
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Windowed:
     corpus = Windowed(database)
     corpus.fill([*NOTES, Draft("La gata de Blas.", tenant="blas"), FRESH], LONG)

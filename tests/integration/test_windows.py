@@ -71,6 +71,11 @@ class Windowed(Corpus):
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Windowed:
     return Windowed(database)
 
