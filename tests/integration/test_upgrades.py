@@ -15,9 +15,12 @@ import pytest
 from rag_resources.core.errors import SchemaMismatchError
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema, read_schema
+from tests.earlier_schema import migrate_without
+from tests.integration.test_migrations import catalogue
 
 DATA = Path(__file__).parents[1] / "data"
 DUMPS = sorted(DATA.glob("schema_*.sql.gz"))
+LATE = ("0040_tenant_keys", "0041_tenant_versions", "0042_row_security")
 KEPT = {
     "notes": "SELECT id, external_id, title, content, tags, metadata, created_at FROM notes",
     "chunks": "SELECT id, note_id, chunk_index, start_char, end_char, content FROM chunks",
@@ -36,13 +39,18 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
         return {name: sorted(connection.execute(query), key=str) for name, query in KEPT.items()}
 
 
+def restored(url: str, dump: Path) -> str:
+    """Fill an empty database from a dump."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(gzip.decompress(dump.read_bytes()))  # type: ignore[call-overload]
+    return url
+
+
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.partition(".")[0])
 def test_an_earlier_database_keeps_everything(
     create_database: Callable[..., str], dump: Path
 ) -> None:
-    url = create_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(gzip.decompress(dump.read_bytes()))  # type: ignore[call-overload]
+    url = restored(create_database(), dump)
     before = rows(url)
     assert len(before["notes"]) == 5
     assert len(before["questions"]) == 3
@@ -55,3 +63,16 @@ def test_an_earlier_database_keeps_everything(
     with connect(url) as connection:
         assert read_schema(connection).problem is None
     assert migrate(url) == []
+
+
+def test_tenants_come_to_a_database_that_has_later_migrations(
+    create_database: Callable[..., str],
+) -> None:
+    """The schema and the rows are the same as if they had come first."""
+    in_order, late = (restored(create_database(), DUMPS[-1]) for _ in range(2))
+    migrate(in_order)
+    migrate_without(late, *LATE)
+    before = rows(late)
+    assert migrate(late) == list(LATE)
+    assert catalogue(late) == catalogue(in_order)
+    assert rows(late) == before == rows(in_order)
