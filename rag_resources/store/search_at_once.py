@@ -110,7 +110,8 @@ def search_at_once(
     parameters |= scope_parameters(scope)
     parameters["models"] = list(models)
     cursor = LimitedRawCursor(connection, row_factory=tuple_row)
-    cursor.execute(query, [parameters[name] for name in names], binary=True)
+    values = [parameters[name] for name in names]
+    cursor.execute(query, values, prepare=scope.prepare, binary=True)
     return _read(connection, cursor.fetchall(), lists, merging.scales)
 
 

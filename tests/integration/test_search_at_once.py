@@ -122,6 +122,21 @@ def test_a_known_question_takes_one_statement(
     assert len(sent) == 1
 
 
+@pytest.mark.parametrize("others", [[], [Draft("La gata de Blas.", tenant="blas")]])
+def test_with_several_tenants_no_plan_is_kept(corpus: Windowed, others: list[Draft]) -> None:
+    """A plan for a tenant of usual size is slow for a large one; a tenant alone has one size."""
+    corpus.fill([*NOTES, *others], LONG)
+    embed_windows(corpus.database, corpus.embedder, PAIRS, ALWAYS)
+    pipeline = corpus.pipeline()
+    for _ in range(8):
+        ask(pipeline, QUESTIONS[0], CONFIGS["scaled"])
+    with corpus.database.autocommit() as connection:
+        kept = connection.execute(
+            "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%searched_chunks%'"
+        ).fetchall()
+    assert bool(kept) == (not others)
+
+
 def test_what_changes_between_two_questions_is_seen_by_the_second(corpus: Windowed) -> None:
     """The last fresh note is indexed, all notes expire, others come: each is another plan."""
     pipeline = corpus.pipeline()
