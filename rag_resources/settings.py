@@ -41,6 +41,7 @@ CONFIGURATIONS = packaged("rag_assets", "configurations")
 _EARLIER_HOME = 0o711
 """The mode in which earlier versions created every home."""
 FILES_SCHEMES = ("file", "s3", "gs", "az")
+MAX_TENANT_CHARS = 100
 SAMPLE_SOURCE = "sample"
 """The sample's source, reserved for its notes."""
 
@@ -245,7 +246,7 @@ class Settings(BaseSettings):
     windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()
     rag_configurations: OptionalPath = None
-    tenant: str = Field("default", min_length=1, max_length=100)
+    tenant: str = Field("default", min_length=1, max_length=MAX_TENANT_CHARS)
     expired_grace_hours: int = Field(24, ge=0, le=87_600)
     deleted_grace_days: int = Field(7, ge=0, le=36_500)
     evaluation_detail_days: int = Field(90, ge=0, le=36_500)

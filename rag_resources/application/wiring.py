@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # Domains are imported on first use, because some load slowly
     from rag_resources.application.migration import Migration
     from rag_resources.application.notes import Notes
     from rag_resources.application.serving import ServingConfiguration
+    from rag_resources.application.tenants import Tenants
 
 _log = structlog.get_logger()
 
@@ -172,6 +173,13 @@ class Application:
         from rag_resources.application.keys import Keys
 
         return Keys(self.database)
+
+    @property
+    def tenants(self) -> "Tenants":
+        """The tenants of the database."""
+        from rag_resources.application.tenants import Tenants
+
+        return Tenants(self.database, self.settings)
 
     @property
     def serving(self) -> "ServingConfiguration":

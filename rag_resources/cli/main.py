@@ -39,6 +39,7 @@ from rag_resources.cli import (
     serve,
     server,
     status,
+    tenant,
 )
 from rag_resources.cli.output import say, write_as
 from rag_resources.cli.running import run_app
@@ -98,6 +99,7 @@ app.add_typer(feedback.app)
 app.add_typer(graph.app)
 app.add_typer(glossary.app)
 app.add_typer(key.app)
+app.add_typer(tenant.app)
 command(app, "import-squad", Message.HELP_IMPORT_SQUAD)(ingest.import_squad)
 app.add_typer(migration.app)
 app.add_typer(content_settings.app)

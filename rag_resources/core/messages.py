@@ -1305,6 +1305,31 @@ class Message:
     HELP_KEY_ID: Template
     HELP_KEY_WHOLE: Template
     HELP_KEY_HOURS: Template
+    TENANT_NAME_INVALID: Template
+    TENANT_UNKNOWN: Template
+    TENANT_CREATED: Template
+    TENANT_EXISTS: Template
+    TENANTS_NONE: Template
+    TENANT_CONFIRM: Template
+    TENANT_DELETE_UNCONFIRMED: Template
+    TENANT_DELETED: Template
+    TENANT_REMAINING: Template
+    TENANT_ELSEWHERE: Template
+    COLUMN_TENANT: Template
+    COLUMN_TENANT_NOTES: Template
+    COLUMN_TENANT_DOCUMENTS: Template
+    COLUMN_TENANT_QUESTIONS: Template
+    COLUMN_TENANT_KEYS: Template
+    COLUMN_TENANT_CREATED: Template
+    COLUMN_TABLE: Template
+    COLUMN_ROWS_DELETED: Template
+    COLUMN_ROWS_REMAINING: Template
+    HELP_TENANT: Template
+    HELP_TENANT_CREATE: Template
+    HELP_TENANT_LIST: Template
+    HELP_TENANT_DELETE: Template
+    HELP_TENANT_NAME: Template
+    HELP_TENANT_YES: Template
     HELP_SERVE: Template
 
     # server.toml

@@ -159,8 +159,13 @@ def why_left_out(deleted: DeletedDocument) -> str:
 
 def file_name(tenant: str, file_sha256: bytes) -> str:
     """Return the name of our copy of a file; neither tenant nor path is part of it as written."""
+    return f"{files_folder(tenant)}/{file_sha256.hex()}"
+
+
+def files_folder(tenant: str) -> str:
+    """Return the name of the folder of our copies of a tenant's files."""
     owner = hashlib.sha256(tenant.encode()).hexdigest()[:_TENANT_CHARS]
-    return f"documents/{owner}/{file_sha256.hex()}"
+    return f"documents/{owner}"
 
 
 def _unchanged(

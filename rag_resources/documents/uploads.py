@@ -187,6 +187,11 @@ def find_kept(files: Files, upload_id: UUID) -> Upload | None:
     return _read(files, _note_name(upload_id))
 
 
+def kept_uploads(files: Files, tenant: str) -> list[str]:
+    """Return the names of the files about uploads of a tenant that are not registered yet."""
+    return [_note_name(upload.upload_id) for upload in _kept(files) if upload.tenant == tenant]
+
+
 def _kept(files: Files) -> Iterator[Upload]:
     """Yield the uploads that are not registered yet."""
     notes = (_read(files, name) for name in files.names(_KEPT))

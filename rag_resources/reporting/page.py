@@ -49,6 +49,9 @@ from rag_resources.reporting.tables import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+REPORT = "reports/evaluation.html"
+"""Where the page is among the product's files."""
+
 
 def render_report(report: EvaluationReport) -> str:
     """Return the report as a self-contained page."""
@@ -72,9 +75,7 @@ def render_report(report: EvaluationReport) -> str:
     )
 
 
-def write_report(
-    report: EvaluationReport, files: Files, name: str = "reports/evaluation.html"
-) -> str:
+def write_report(report: EvaluationReport, files: Files, name: str = REPORT) -> str:
     """Write the page to a file atomically.
 
     Args:

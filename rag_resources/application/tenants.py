@@ -1,0 +1,112 @@
+"""Use cases of the tenants: creating one, listing them, and deleting all that is one's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.database.pool import Database
+from rag_resources.documents.arrival import files_folder
+from rag_resources.documents.uploads import kept_uploads
+from rag_resources.evaluation.archive import archive_name
+from rag_resources.files import open_files
+from rag_resources.settings import MAX_TENANT_CHARS, Settings
+from rag_resources.store.tenants import (
+    EmptiedTable,
+    ListedTenant,
+    delete_tenant,
+    insert_tenant,
+    list_tenant_evaluations,
+    list_tenants,
+)
+from rag_resources.store.tombstones import lock_deletions
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a tenant had that was deleted.
+
+    Attributes:
+        tables: Those that had rows of it.
+        files: How many files were deleted: copies of documents, uploads and archives.
+    """
+
+    tables: Sequence[EmptiedTable]
+    files: int
+
+    @property
+    def deleted(self) -> int:
+        """How many rows were deleted."""
+        return sum(table.deleted for table in self.tables)
+
+    @property
+    def remaining(self) -> int:
+        """How many rows there are again, since somebody wrote meanwhile."""
+        return sum(table.remaining for table in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """All tenants of a database."""
+
+    database: Database
+    settings: Settings
+
+    def create(self, name: str) -> bool:
+        """Create a tenant; False if it was created before.
+
+        Raises:
+            InvalidParameterError: The name is blank, too long or cannot be shown.
+        """
+        if not (name.strip() and name.isprintable() and len(name) <= MAX_TENANT_CHARS):
+            raise InvalidParameterError(
+                Message.TENANT_NAME_INVALID.format(maximum=MAX_TENANT_CHARS), name=name
+            )
+        with self.database.transaction() as connection:
+            return insert_tenant(connection, name)
+
+    def list(self) -> Sequence[ListedTenant]:
+        """Return the tenants, by name."""
+        with self.database.transaction() as connection:
+            return list_tenants(connection)
+
+    def find(self, name: str) -> ListedTenant:
+        """Return a tenant.
+
+        Raises:
+            InvalidParameterError: There is none of this name.
+        """
+        for tenant in self.list():
+            if tenant.name == name:
+                return tenant
+        raise InvalidParameterError(Message.TENANT_UNKNOWN.format(name=shown(name)))
+
+    def delete(self, name: str) -> Left:
+        """Delete everything of a tenant: rows and files. It cannot be restored.
+
+        Files go first. A process killed in between leaves a tenant that can be deleted again.
+
+        Raises:
+            InvalidParameterError: There is no tenant of this name, or files cannot be deleted.
+        """
+        self.find(name)
+        with self.database.transaction() as connection:
+            evaluations = list_tenant_evaluations(connection, name)
+        archives = {archive_name(evaluation) for evaluation in evaluations}
+        files = self._delete_files(name, archives)
+        with self.database.transaction() as connection:
+            lock_deletions(connection)
+            tables = delete_tenant(connection, name)
+        return Left(tables, files)
+
+    def _delete_files(self, name: str, archives: set[str]) -> int:
+        """Delete a tenant's files, and the page of evaluations, which may quote its questions."""
+        from rag_resources.reporting.page import REPORT
+
+        files = open_files(self.settings.files_address)
+        own = [*files.names(files_folder(name)), *kept_uploads(files, name)]
+        own += [each for each in files.names("archive/evaluations") if each in archives]
+        for each in (*own, REPORT):
+            files.delete(each)
+        return len(own)

@@ -1,0 +1,139 @@
+"""`rag tenant`: the tenants that share the database."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_resources.cli.output import (
+    JsonOption,
+    conclude,
+    console,
+    note,
+    say,
+    table,
+    warn,
+    write_json,
+)
+from rag_resources.cli.session import application
+from rag_resources.cli.usage import command, group
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+if TYPE_CHECKING:
+    from rag_resources.application.tenants import Left
+    from rag_resources.store.tenants import ListedTenant
+
+app = group("tenant", Message.HELP_TENANT)
+
+Name = Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT_NAME)]
+
+
+@command(app, "create", Message.HELP_TENANT_CREATE)
+def create(name: Name, as_json: JsonOption = False) -> None:
+    """Create a tenant."""
+    with application() as opened:
+        created = opened.tenants.create(name)
+    message = Message.TENANT_CREATED if created else Message.TENANT_EXISTS
+    conclude(message.format(name=name), {"tenant": name, "created": created}, as_json=as_json)
+
+
+@command(app, "list", Message.HELP_TENANT_LIST)
+def list_tenants(as_json: JsonOption = False) -> None:
+    """Show the tenants and how much each has."""
+    with application() as opened:
+        tenants = opened.tenants.list()
+    if as_json:
+        write_json(
+            {
+                "tenants": [
+                    {
+                        "name": each.name,
+                        "notes": each.notes,
+                        "documents": each.documents,
+                        "questions": each.questions,
+                        "keys": each.keys,
+                        "createdAt": each.created_at.isoformat() if each.created_at else None,
+                    }
+                    for each in tenants
+                ]
+            }
+        )
+        return
+    if not tenants:
+        say(Message.TENANTS_NONE)
+        return
+    columns = (
+        Message.COLUMN_TENANT,
+        Message.COLUMN_TENANT_NOTES,
+        Message.COLUMN_TENANT_DOCUMENTS,
+        Message.COLUMN_TENANT_QUESTIONS,
+        Message.COLUMN_TENANT_KEYS,
+        Message.COLUMN_TENANT_CREATED,
+    )
+    console().print(table(columns, [_cells(each) for each in tenants]))
+
+
+@command(app, "delete", Message.HELP_TENANT_DELETE)
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_TENANT_YES)] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete all that is of a tenant after confirmation by a person, and report it."""
+    from rag_resources.providers.cache import WRITTEN_ANSWERS
+
+    with application() as opened:
+        tenant = opened.tenants.find(name)
+        if not (yes or _confirmed(tenant)):
+            raise InvalidParameterError(Message.TENANT_DELETE_UNCONFIRMED)
+        left = opened.tenants.delete(name)
+    if as_json:
+        write_json(_json(name, left))
+    else:
+        _show(name, left)
+    if left.remaining:
+        warn(Message.TENANT_REMAINING.format(name=name))
+    note(Message.TENANT_ELSEWHERE.format(hours=int(WRITTEN_ANSWERS.lifetime_s // 3_600)))
+
+
+def _confirmed(tenant: "ListedTenant") -> bool:
+    """Ask on a terminal; without a terminal nothing is confirmed."""
+    if not sys.stdin.isatty():
+        return False
+    question = Message.TENANT_CONFIRM.format(
+        name=tenant.name,
+        notes=tenant.notes,
+        documents=tenant.documents,
+        questions=tenant.questions,
+        keys=tenant.keys,
+    )
+    answer: str = typer.prompt(question, default="", show_default=False)
+    return answer.strip().casefold() in Message.WORDS_YES.split()
+
+
+def _cells(tenant: "ListedTenant") -> tuple[str, ...]:
+    counts = (tenant.notes, tenant.documents, tenant.questions, tenant.keys)
+    created = f"{tenant.created_at:%Y-%m-%d}" if tenant.created_at else ""
+    return tenant.name, *map(str, counts), created
+
+
+def _json(name: str, left: "Left") -> dict[str, object]:
+    return {
+        "tenant": name,
+        "rows": {each.name: each.deleted for each in left.tables},
+        "remaining": {each.name: each.remaining for each in left.tables if each.remaining},
+        "files": left.files,
+    }
+
+
+def _show(name: str, left: "Left") -> None:
+    columns = (Message.COLUMN_TABLE, Message.COLUMN_ROWS_DELETED, Message.COLUMN_ROWS_REMAINING)
+    rows = [(each.name, str(each.deleted), str(each.remaining)) for each in left.tables]
+    if rows:
+        console().print(table(columns, rows))
+    say(
+        Message.TENANT_DELETED.format(
+            name=name, rows=left.deleted, files=left.files, remaining=left.remaining
+        )
+    )

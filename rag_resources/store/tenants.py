@@ -1,0 +1,61 @@
+"""Rows of `tenants`, and the deletion of everything that is a tenant's in the database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from rag_resources.database.pool import Connection
+from rag_resources.database.queries import queries
+from rag_resources.database.schema import own_tables
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTenant:
+    """A tenant and how much it has.
+
+    Attributes:
+        questions: Golden questions.
+        keys: Of the API, not revoked.
+        created_at: None if nobody created it: it has rows all the same.
+    """
+
+    name: str
+    notes: int
+    documents: int
+    questions: int
+    keys: int
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptiedTable:
+    """How many rows of a tenant a table had, and how many it has now."""
+
+    name: str
+    deleted: int
+    remaining: int
+
+
+def insert_tenant(connection: Connection, tenant: str) -> bool:
+    """Create a tenant; False if it was created before."""
+    return queries().insert_tenant(connection, tenant=tenant) is not None
+
+
+def list_tenants(connection: Connection) -> list[ListedTenant]:
+    """Return the tenants that were created or have something, by name."""
+    return [
+        ListedTenant(row.tenant, row.notes, row.documents, row.questions, row.keys, row.created_at)
+        for row in queries().list_tenants(connection)
+    ]
+
+
+def list_tenant_evaluations(connection: Connection, tenant: str) -> list[UUID]:
+    """Return the ids of a tenant's evaluations."""
+    return [row.id for row in queries().list_tenant_evaluations(connection, tenant=tenant)]
+
+
+def delete_tenant(connection: Connection, tenant: str) -> Sequence[EmptiedTable]:
+    """Delete a tenant's rows from all tables; return the tables that had some."""
+    rows = queries().delete_tenant(connection, tenant=tenant, names=list(own_tables()))
+    return [EmptiedTable(row.relation, row.deleted, row.remaining) for row in rows]
