@@ -55,7 +55,7 @@ RECOUNTED = """
     FROM (
         SELECT n.tenant_id, month_of(n.created_at) AS month FROM notes AS n
         UNION
-        SELECT s.tenant_id, '-infinity' FROM corpus_statistics AS s
+        SELECT s.tenant_id, s.month FROM month_contents AS s WHERE s.month = '-infinity'
     ) AS m
     CROSS JOIN LATERAL count_months(ARRAY[m.tenant_id], ARRAY[m.month]) AS c
 """
