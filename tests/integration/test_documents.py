@@ -69,6 +69,11 @@ SECTIONS = [
 
 
 @pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
 def corpus(database: Database) -> Corpus:
     """A document of two sections on two pages, and a note that is no document's."""
     made = Corpus(database)

@@ -369,7 +369,7 @@ def test_few_notes_are_searched_without_the_vector_index_and_many_by_it(corpus: 
         ({"metadata": {"k": 1}}, "notes_metadata_idx"),
         ({"source": "web"}, "notes_external_key"),
         ({"created_from": START}, "notes_newest_idx"),
-        ({"note_ids": [uuid4()]}, "notes_pkey"),
+        ({"note_ids": [uuid4()]}, "notes_tenant_key"),
     ],
 )
 def test_each_filter_has_its_index(corpus: Corpus, filters: dict[str, Any], index: str) -> None:

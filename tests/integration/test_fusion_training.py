@@ -67,7 +67,7 @@ def test_words_are_looked_up_with_the_idf_of_the_index(corpus: Corpus) -> None:
     with corpus.database.transaction() as connection:
         candidates: dict[Any, list[UUID]] = {"chunks": [row.id], "notes": []}
         question = "¿Cuándo llegó Luis al huerto?"
-        found = look_up_words(connection, question, candidates, tenant="default")
+        found = look_up_words(connection, question, candidates, tenant="ana")
     assert found.keys() == {row.id}
     # "cuándo" and "al" do not count; "Luis" is in no note, so it weighs the most.
     assert 0 < found[row.id][Feature.COVERAGE] < 0.6

@@ -60,6 +60,11 @@ OTHER = ChunkingConfig(max_tokens=48, overlap_tokens=0, min_tokens=0)
 PLACES = "Orriols Paiporta Catarroja Teruel Vallibona Barracas Xàtiva Ruzafa Benimaclet Sagunto"
 
 
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
 def text_of(number: int, sentences: int = 6) -> str:
     """Make a note whose sentences occur in no other note."""
     places = PLACES.split()

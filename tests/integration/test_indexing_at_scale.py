@@ -199,6 +199,7 @@ def test_note_edited_from_another_schema_is_chunked_again(
         owner.execute(f"CREATE ROLE {role}")
         owner.execute(f"GRANT SELECT, UPDATE (content) ON notes TO {role}")
         owner.execute(f"SET LOCAL ROLE {role}")
+        owner.execute("SET LOCAL rag.tenant = 'ana'")
         owner.execute("SET LOCAL search_path = pg_catalog")
         owner.execute("UPDATE public.notes SET content = 'Otra cosa.'")
         owner.execute("RESET ROLE")

@@ -51,6 +51,11 @@ MONTHS = [datetime(2025, month, 1, tzinfo=UTC) for month in (1, 2, 3, 4)]
 WORDS = [f"clave{number:03}" for number in range(3 * NOTES_A_MONTH)]
 
 
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
 @dataclass(frozen=True)
 class Migrated(Application):
     """An application whose models need no file."""
