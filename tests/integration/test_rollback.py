@@ -514,6 +514,9 @@ def test_a_migration_resumed_meanwhile_keeps_the_chunks_that_are_left(
 # --- Back to what served before -------------------------------------------------------------------
 
 
+OF_ANA = SearchSettings("ana")
+
+
 def evaluate(corpus: Corpus, item: NamedConfiguration) -> UUID:
     """Store an evaluation that passes its gate; the later, the better."""
     relevant = UUID(int=1)
@@ -528,7 +531,7 @@ def evaluate(corpus: Corpus, item: NamedConfiguration) -> UUID:
     )
     with corpus.database.transaction() as connection:
         count_contents(connection)
-        searched = read_contents(connection, item.retrieval, SearchSettings())
+        searched = read_contents(connection, item.retrieval, OF_ANA)
         context = EvaluationContext(
             item.name,
             item.retrieval,
@@ -545,7 +548,9 @@ def promote(
     corpus: Corpus, *items: NamedConfiguration, name: str | None = None
 ) -> tuple[str, bool]:
     """Promote one of some candidates, as a run does."""
-    outcome = promote_best(corpus.database, {item.name: item for item in items}, name=name)
+    outcome = promote_best(
+        corpus.database, {item.name: item for item in items}, settings=OF_ANA, name=name
+    )
     return outcome.evaluation.configuration, outcome.changed
 
 

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+import pytest
+
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text, joined
 from rag_resources.database.pool import Database
@@ -32,6 +34,11 @@ WHERE golden_id = '00000000-0000-0000-0000-000000000001';
 UPDATE evaluation_queries SET answer = 'No consta en las notas.', answer_note_ids = '{}'
 WHERE golden_id = '00000000-0000-0000-0000-000000000002';
 """
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
 
 
 def failures(database: Database) -> list[str]:
