@@ -75,8 +75,10 @@ class Standby:
         """Let it replay nothing in the block."""
         self._execute("SELECT pg_wal_replay_pause()")
         wait_until(lambda: self._execute("SELECT pg_get_wal_replay_pause_state()") == "paused")
-        yield
-        self._execute("SELECT pg_wal_replay_resume()")
+        try:
+            yield
+        finally:
+            self._execute("SELECT pg_wal_replay_resume()")
 
     def _execute(self, statement: str) -> object:
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:

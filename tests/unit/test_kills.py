@@ -52,9 +52,11 @@ def test_kills_go_on_after_those_in_the_log(tmp_path: Path) -> None:
 
 
 STOPPED = """
+import signal
 import sys
 import time
 from tests.crash.disk import end_orderly_when_stopped, small_disk
+signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Whoever runs the tests may ignore it.
 end_orderly_when_stopped()
 with small_disk(1) as disk:
     print(disk.folder, flush=True)
