@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from threading import Thread
 
 from rich.console import Console
@@ -68,8 +69,10 @@ def serve(settings: Settings) -> int:
 
 def _tell(lines: Iterable[bytes]) -> None:
     for line in without_news(lines):
-        # Without a buffer, whose lock could outlive this thread.
-        os.write(sys.stdout.fileno(), line)
+        # Without a buffer, whose lock could outlive this thread. Also if nobody reads it any more,
+        # the rest is taken: or the process that writes it would wait for ever.
+        with suppress(OSError):
+            os.write(sys.stdout.fileno(), line)
 
 
 def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:

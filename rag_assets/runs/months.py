@@ -206,9 +206,9 @@ def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) ->
     """Log how a month ended."""
     if outcome.is_good:
         counts = ", ".join(
-            f"{name}: {count:g}"
+            f"{name}: {count:g}" if isinstance(count, float) else f"{name}: {count}"
             for name, count in outcome.counts.items()
-            if isinstance(count, int | float)
+            if isinstance(count, int | float)  # Not the tables, which the UI shows.
         )
         context.log.info(
             Message.MONTH_DONE.format(month=key[:7], seconds=outcome.seconds, counts=counts)

@@ -152,7 +152,7 @@ def plan_counterfactuals(
     after: RetrievalConfig,
     *,
     models: AbstractSet[str],
-    windowed: AbstractSet[str] = frozenset(),
+    windowed: AbstractSet[str],
     golden_changed: bool,
     new_notes: Mapping[str, frozenset[UUID]],
     statistics_differ: bool,

@@ -70,8 +70,7 @@ def test_a_fresh_standby_is_read_and_one_that_lags_is_not(
             with standby.behind():
                 # Only what is written makes it lag, however long nothing is.
                 before = written(readers)
-                enough = len(readers._written) + int(1.5 * STALENESS_S / PROBE_S)
-                wait_until(lambda enough=enough: len(readers._written) >= enough)  # type: ignore[misc]
+                outlast_staleness(readers)
                 is_used = reads_standby(readers)
                 if written(readers) != before:
                     continue  # The server itself has written, as autovacuum does: once more.
@@ -86,6 +85,12 @@ def test_a_fresh_standby_is_read_and_one_that_lags_is_not(
             wait_until(lambda: told()[-3:] == [1, 0, 1])
             return
     pytest.fail("the server always writes something")
+
+
+def outlast_staleness(readers: Readers) -> None:
+    """Wait for half as long again as a standby may lag, by the probes of the primary."""
+    enough = len(readers._written) + int(1.5 * STALENESS_S / PROBE_S)
+    wait_until(lambda: len(readers._written) >= enough)
 
 
 def written(readers: Readers) -> object:

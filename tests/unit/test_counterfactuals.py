@@ -37,6 +37,7 @@ def plan(before: RetrievalConfig | None = OLD, **changes: Any) -> Plan:
     """What is planned if nothing changed but what is given."""
     nothing: dict[str, Any] = {
         "models": {"e5_small", "use_multilingual"},
+        "windowed": frozenset(),
         "golden_changed": False,
         "new_notes": {},
         "statistics_differ": False,

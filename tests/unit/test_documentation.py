@@ -122,7 +122,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 
 LATER = {50, 51}
-"""Properties of what is not built: tenants."""
+"""Properties of tenants and of deletion: their tests are of chosen cases, not by Hypothesis yet."""
 
 
 def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
