@@ -1,6 +1,5 @@
 """`rag settings show|accept`, and the confirmation of changed settings in other commands."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from rag_resources.cli.output import (
     JsonOption,
     conclude,
+    confirmed,
     console,
     note,
     say,
@@ -92,13 +92,9 @@ def accept_changes(changes: "Sequence[SettingChange]", *, accept: bool) -> None:
         return
     from rag_resources.ingestion.content_settings import changed_error
 
-    if not accept and not sys.stdin.isatty():
-        raise changed_error(changes)
-    note(Message.SETTINGS_DIFFER)
-    for change in changes:
-        note(f"  - {change}")
+    about = [str(Message.SETTINGS_DIFFER), *(f"  - {change}" for change in changes)]
     if accept:
-        return
-    answer: str = typer.prompt(Message.SETTINGS_CONFIRM, default="", show_default=False, err=True)
-    if answer.strip().casefold() not in Message.WORDS_YES.split():
+        for line in about:
+            note(line)
+    elif not confirmed(Message.SETTINGS_CONFIRM, about=about, err=True):
         raise changed_error(changes)

@@ -1,13 +1,21 @@
 """`rag document …`: what is stored of documents, deleting, reviewing and verifying them."""
 
-import sys
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, clean, console, say, table, warn, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    clean,
+    confirmed,
+    console,
+    say,
+    table,
+    warn,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
@@ -206,12 +214,7 @@ def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
 
 
 def _confirmed(document: "DocumentSummary") -> bool:
-    """Ask on a terminal; without a terminal nothing is confirmed."""
-    if not sys.stdin.isatty():
-        return False
-    question = Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes)
-    answer: str = typer.prompt(question, default="", show_default=False)
-    return answer.strip().casefold() in Message.WORDS_YES.split()
+    return confirmed(Message.DOCUMENT_CONFIRM.format(title=document.title, notes=document.notes))
 
 
 def _status(document: "DocumentSummary") -> str:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, conclude, console, say, table, warn, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    conclude,
+    confirmed,
+    console,
+    say,
+    table,
+    warn,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
@@ -190,15 +199,8 @@ def warn_of_source(source: Path | None, *, imported: Path | None = None) -> None
 
 
 def _confirmed(entries: "Sequence[GoldenEntry]") -> bool:
-    """Ask on a terminal; without a terminal nothing is confirmed."""
-    if not sys.stdin.isatty():
-        return False
-    for entry in entries:
-        say(f"{_short_id(entry)}  {entry.query}")
-    answer: str = typer.prompt(
-        Message.GOLDEN_CONFIRM.format(count=len(entries)), default="", show_default=False
-    )
-    return answer.strip().casefold() in Message.WORDS_YES.split()
+    about = [f"{_short_id(entry)}  {entry.query}" for entry in entries]
+    return confirmed(Message.GOLDEN_CONFIRM.format(count=len(entries)), about=about)
 
 
 def _fields(

@@ -1,6 +1,5 @@
 """`rag notes …`: the stored notes, deleting and restoring them. Storing them is `cli.ingest`."""
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from rag_resources.cli.output import (
     JsonOption,
     clean,
     conclude,
+    confirmed,
     console,
     note,
     say,
@@ -160,17 +160,10 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
 
 
 def _confirmed(notes: "Sequence[StoredNote]", questions: int) -> bool:
-    """Ask on a terminal; without a terminal nothing is confirmed."""
-    if not sys.stdin.isatty():
-        return False
-    for each in notes:
-        say(f"{each.external_id}  {each.title}")
+    about = [f"{each.external_id}  {each.title}" for each in notes]
     if questions:
-        say(Message.NOTES_NAMED_BY.format(count=questions))
-    answer: str = typer.prompt(
-        Message.NOTES_CONFIRM.format(count=len(notes)), default="", show_default=False
-    )
-    return answer.strip().casefold() in Message.WORDS_YES.split()
+        about.append(Message.NOTES_NAMED_BY.format(count=questions))
+    return confirmed(Message.NOTES_CONFIRM.format(count=len(notes)), about=about)
 
 
 def _cells(stored: "StoredNote") -> tuple[str, ...]:

@@ -89,6 +89,16 @@ def conclude(text: str, value: Any, *, as_json: bool) -> None:
         say(text)
 
 
+def confirmed(question: str, *, about: Sequence[str] = (), err: bool = False) -> bool:
+    """Ask a person at a terminal, after lines about the question; without a terminal it is a no."""
+    if not sys.stdin.isatty():
+        return False
+    for line in about:
+        (note if err else say)(line)
+    answer: str = typer.prompt(question, default="", show_default=False, err=err)
+    return answer.strip().casefold() in Message.WORDS_YES.split()
+
+
 def console(*, err: bool = False) -> "Console":
     """Return a console for tables that never interprets text as markup."""
     from rich.console import Console

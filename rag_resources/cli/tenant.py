@@ -1,6 +1,5 @@
 """`rag tenant`: the tenants that share the database."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from rag_resources.cli.output import (
     JsonOption,
     conclude,
+    confirmed,
     console,
     note,
     say,
@@ -98,18 +98,15 @@ def delete(
 
 
 def _confirmed(tenant: "ListedTenant") -> bool:
-    """Ask on a terminal; without a terminal nothing is confirmed."""
-    if not sys.stdin.isatty():
-        return False
-    question = Message.TENANT_CONFIRM.format(
-        name=tenant.name,
-        notes=tenant.notes,
-        documents=tenant.documents,
-        questions=tenant.questions,
-        keys=tenant.keys,
+    return confirmed(
+        Message.TENANT_CONFIRM.format(
+            name=tenant.name,
+            notes=tenant.notes,
+            documents=tenant.documents,
+            questions=tenant.questions,
+            keys=tenant.keys,
+        )
     )
-    answer: str = typer.prompt(question, default="", show_default=False)
-    return answer.strip().casefold() in Message.WORDS_YES.split()
 
 
 def _cells(tenant: "ListedTenant") -> tuple[str, ...]:
