@@ -66,6 +66,7 @@ class Found:
         looked_up: What the fusion combined.
         rankings: The lists.
         seeds: The best chunks, for retrievers that follow links.
+        any_gone: Whether a chunk was deleted between the list that it is in and its text.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
@@ -78,6 +79,7 @@ class Found:
     looked_up: LookedUp = LookedUp()
     rankings: Sequence[Ranking] = ()
     seeds: tuple[UUID, ...] = ()
+    any_gone: bool = False
 
 
 class Search:
@@ -168,7 +170,7 @@ class Search:
             plan: From an earlier question.
 
         Returns:
-            None if the plan has changed since.
+            None if the plan has changed since, or a note between two statements.
 
         Raises:
             Exception: As `rankings`; also because the plan has changed.
@@ -199,7 +201,8 @@ class Search:
         looked_up = LookedUp()
         if made.scores is not None:
             looked_up = LookedUp(made.rankings, made.scores)
-        return self._found(connection, made.rankings, names, looked_up, made)
+        found = self._found(connection, made.rankings, names, looked_up, made)
+        return None if found.any_gone else found
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
         lists = [item for name in names for item in RETRIEVERS[name].lists(self._question, plan)]
@@ -299,6 +302,7 @@ class Search:
             looked_up=looked_up,
             rankings=rankings,
             seeds=tuple(item.chunk_id for item in fused[:SEEDS] if item.chunk_id != item.note_id),
+            any_gone=len(kept) < len(best),
         )
         if config.diversity_weight == 0:
             return found

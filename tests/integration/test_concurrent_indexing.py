@@ -302,14 +302,20 @@ def delete_doomed(corpus: Corpus, chance: random.Random) -> None:
 
 
 def read(corpus: Corpus, chance: random.Random, stop: threading.Event) -> int:
-    """Ask for notes by their words until told to stop; each must be found, by every strategy."""
+    """Ask for notes by their words until told to stop; each must be found, by every strategy.
+
+    Among all the notes: the vectors are chance, and so is how many notes they put before it.
+    """
     asked = 0
     while not stop.is_set() or not asked:
         number = chance.choice(KEPT)
         strategy = chance.choice([Strategy.FULLTEXT, Strategy.HYBRID, Strategy.HYBRID_RERANK])
         config = RetrievalConfig(model=MODEL, strategy=strategy)
         answer = corpus.pipeline().retrieve(
-            f"¿Qué dice {word_of(number)}?", config, distinct_notes=10, deadline_ms=GENEROUS_MS
+            f"¿Qué dice {word_of(number)}?",
+            config,
+            distinct_notes=len(KEPT) + len(DOOMED),
+            deadline_ms=GENEROUS_MS,
         )
         assert (answer.error, answer.degraded) == (None, ())
         found = {result.note_id for result in answer.results}

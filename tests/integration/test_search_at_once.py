@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,15 @@ from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.connection import LimitedCursor, LimitedRawCursor
 from rag_resources.database.pool import Database
+from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.windows import embed_windows
+from rag_resources.retrieval import searching
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.models import retire_model
+from rag_resources.store.passages import fetch_passages
+from rag_resources.store.search_at_once import AllAtOnce, search_at_once
 from tests.corpus import ALWAYS, GENEROUS_MS, Draft
-from tests.integration.test_windows import LONG, NOTES, PAIRS, Windowed
+from tests.integration.test_windows import CAT, LONG, NOTES, PAIRS, Windowed
 
 WINDOWS = {
     RetrieverName.SEMANTIC: RetrieverConfig(weight=0.25),
@@ -110,6 +115,34 @@ def test_one_statement_finds_what_three_find(
         assert shown(at_once.results) == [result.to_json() for result in stepwise.results]
         assert at_once.results or question == QUESTIONS[-1]
         assert len(sent) <= 2, "a second one only reads texts that were not expected to lead"
+
+
+def test_a_note_chunked_again_between_two_statements_is_found(
+    corpus: Windowed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunk that was found is gone by then; the snapshot that is searched next has another."""
+    pipeline = corpus.pipeline()
+    ask(pipeline, "¿Qué?", CONFIGS["words"])
+    ((gata,),) = corpus.fetch("SELECT id FROM notes WHERE content = %s", CAT)
+
+    def chunk_then_fetch(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        corpus.fetch(
+            "UPDATE notes SET content = content || ' Sí.' WHERE id = %s RETURNING id", gata
+        )
+        chunk_window(corpus.database, ALWAYS, LONG)
+        return fetch_passages(*arguments)
+
+    monkeypatch.setattr(searching, "search_at_once", bringing_no_texts)
+    monkeypatch.setattr(searching, "fetch_passages", chunk_then_fetch)
+    response = ask(pipeline, QUESTIONS[0], CONFIGS["words"])
+
+    assert gata in {result.note_id for result in response.results}
+
+
+def bringing_no_texts(*arguments: Any, **options: Any) -> AllAtOnce:
+    """The one statement, had it expected other chunks to lead."""
+    return replace(search_at_once(*arguments, **options), passages={})
 
 
 def test_a_known_question_takes_one_statement(
