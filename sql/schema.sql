@@ -89,8 +89,12 @@ CREATE TABLE documents (
     -- Decides the partition.
     arrived_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
+    -- Hidden from then on; the notes of its sections have the same time.
+    expires_at timestamptz,
     CONSTRAINT documents_tenant_key UNIQUE (tenant_id, id)
 );
+-- Prevents a scan of all documents for those to purge.
+CREATE INDEX documents_expiry_idx ON documents (expires_at) WHERE expires_at IS NOT NULL;
 -- Prevents a scan of all documents for one month's partition.
 CREATE INDEX documents_arrival_idx ON documents (arrived_at DESC, id);
 -- Prevents a scan of all documents for one with the same text.
@@ -2052,10 +2056,15 @@ RETURN (
     OR EXISTS (SELECT FROM notes AS n WHERE n.tenant_id > $1)
 );
 
--- Tenants that a person created, and how a tenant leaves.
+-- Tenants that a person created, and how a tenant leaves. Null where nothing is said of what it may have.
 CREATE TABLE tenants (
     tenant_id text PRIMARY KEY CHECK (tenant_id <> ''),
-    created_at timestamptz NOT NULL DEFAULT now()
+    created_at timestamptz NOT NULL DEFAULT now(),
+    max_notes bigint CHECK (max_notes >= 0),
+    -- Of the texts of its notes and the files of its documents together.
+    max_bytes bigint CHECK (max_bytes >= 0),
+    questions_a_minute integer CHECK (questions_a_minute > 0),
+    upload_hours integer CHECK (upload_hours > 0)
 );
 
 -- Deletes the rows of a tenant from the tables of these names, and says of each table how many there were and how many

@@ -1,4 +1,4 @@
-"""The job that deletes expired notes."""
+"""The job that deletes expired notes and documents."""
 
 import dagster as dg
 
@@ -9,15 +9,21 @@ from rag_resources.resources import RagResource
 
 @dg.op(description=Message.JOB_PURGE_EXPIRED)
 def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Delete the notes whose grace period after expiry is over."""
+    """Delete the notes and documents whose grace period after expiry is over."""
     with told_as_failure():
         report = rag.notes.purge_expired()
+        documents = rag.documents.purge_expired()
     context.add_output_metadata(
-        {"deleted": report.deleted, "left": report.left, "grace_hours": rag.notes.grace_hours}
+        {
+            "deleted": report.deleted,
+            "left": report.left,
+            "documents": documents,
+            "grace_hours": rag.notes.grace_hours,
+        }
     )
 
 
 @dg.job(name="purge_expired", description=Message.JOB_PURGE_EXPIRED)
 def purge_expired_job() -> None:
-    """Delete expired notes."""
+    """Delete expired notes and documents."""
     purge_expired_notes()

@@ -50,7 +50,7 @@ _STATUSES = {
     "404": "Not there",
     "409": "In contradiction to what is stored",
     "413": "Body too large",
-    "429": "Too many requests with this key",
+    "429": "Too many requests with this key, or too many questions of this tenant",
     "503": "Busy, or something that is needed is down",
     "504": "Not answered in time",
     "default": "Any other problem",

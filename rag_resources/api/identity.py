@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 import structlog
 from cachetools import TTLCache
 from fastapi import Depends, Request
-from limits import RateLimitItem, parse
+from limits import RateLimitItem, RateLimitItemPerMinute, parse
 from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -25,6 +25,7 @@ from rag_resources.core.api_keys import ApiRole, parse_key, read_scope
 from rag_resources.core.errors import DatabaseError, InvalidFiltersError
 from rag_resources.core.filters import RetrievalFilters, narrowed, parse_filters
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import Template
 from rag_resources.settings import Settings
 from rag_resources.store.api_keys import StoredKey
 
@@ -80,6 +81,8 @@ class Door:
         self._open: TTLCache[str, bool] = TTLCache(1, KEY_CACHE_S)
         self._last_known: TTLCache[str, StoredKey | None] = TTLCache(_CACHED_KEYS, _OUTAGE_S)
         self._last_open: TTLCache[str, bool] = TTLCache(1, _OUTAGE_S)
+        self._quotas: TTLCache[str, int | None] = TTLCache(_CACHED_KEYS, KEY_CACHE_S)
+        self._last_quotas: TTLCache[str, int | None] = TTLCache(_CACHED_KEYS, _OUTAGE_S)
         self._lock = Lock()
         self._limiter = _limiter(settings)
         self._tokens = Tokens(settings) if settings.jwt_jwks_url else None
@@ -103,6 +106,24 @@ class Door:
         request.state.key_id = caller.key_id or None
         self._count(caller)
         return caller
+
+    def count_question(self, caller: Caller) -> None:
+        """Count a question of the caller's tenant.
+
+        Raises:
+            ProblemError: 429: the tenant may not ask more this minute.
+            DatabaseError: The database does not say how many it may ask.
+        """
+        most = self._looked_up(
+            caller.tenant,
+            self._quotas,
+            self._last_quotas,
+            lambda: self._application.tenants.quota(caller.tenant).questions_a_minute,
+        )
+        if most is not None:
+            self._hit(
+                RateLimitItemPerMinute(most), f"tenant {caller.tenant}", Message.API_QUESTIONS
+            )
 
     def _checked(self, given: str) -> Caller:
         if self._tokens is not None and is_token(given):
@@ -171,17 +192,19 @@ class Door:
         return found
 
     def _count(self, caller: Caller) -> None:
-        if self._limit is None:
-            return
+        if self._limit is not None:
+            self._hit(self._limit, caller.key_id, Message.API_TOO_MANY)
+
+    def _hit(self, limit: RateLimitItem, who: str, message: Template) -> None:
         try:
-            if self._limiter.hit(self._limit, caller.key_id):
+            if self._limiter.hit(limit, who):
                 return
         except StorageError as error:  # Without Redis nobody is counted rather than refused.
             _log.warning("rate_limit_off", error=type(error).__name__)
             return
-        reset_at = self._limiter.get_window_stats(self._limit, caller.key_id).reset_time
+        reset_at = self._limiter.get_window_stats(limit, who).reset_time
         seconds = max(1, ceil(reset_at - time.time()))
-        raise later(Message.API_TOO_MANY, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
+        raise later(message, seconds=seconds, status=HTTPStatus.TOO_MANY_REQUESTS)
 
 
 def is_loopback(host: str) -> bool:

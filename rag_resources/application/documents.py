@@ -15,7 +15,7 @@ from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.documents.applying import ApplyReport, apply_reading, apply_window
 from rag_resources.documents.arrival import ArrivalReport, arrive
-from rag_resources.documents.deletion import delete_document, restore_document
+from rag_resources.documents.deletion import delete_document, purge_documents, restore_document
 from rag_resources.documents.extracting import (
     ExtractReport,
     extract_document,
@@ -291,6 +291,13 @@ class Documents:
             tenant=self.settings.tenant,
             reason=reason,
         )
+
+    def purge_expired(self) -> int:
+        """Delete the documents whose grace period after expiry is over; return how many."""
+        if not self.settings.keeps_files:
+            return 0  # Without copies there are no documents.
+        hours = self.settings.expired_grace_hours
+        return purge_documents(self.database, self.files, grace_hours=hours)
 
     def restore(self, address: str) -> bool:
         """Let the source bring a deleted document back; False if none was deleted there."""

@@ -1,10 +1,11 @@
-"""Use cases of the tenants: creating one, listing them, and deleting all that is one's."""
+"""Use cases of the tenants: creating, listing and limiting them, and deleting all of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.quotas import Quota, Usage
 from rag_resources.core.quoting import shown
 from rag_resources.database.pool import Database
 from rag_resources.documents.arrival import files_folder
@@ -12,6 +13,7 @@ from rag_resources.documents.uploads import kept_uploads
 from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
+from rag_resources.store.quotas import read_quota, read_usage, write_quota
 from rag_resources.store.tenants import (
     EmptiedTable,
     ListedTenant,
@@ -81,6 +83,26 @@ class Tenants:
             if tenant.name == name:
                 return tenant
         raise InvalidParameterError(Message.TENANT_UNKNOWN.format(name=shown(name)))
+
+    def quota(self, name: str) -> Quota:
+        """Return the limits of a tenant; none if nothing is said of it."""
+        with self.database.transaction() as connection:
+            return read_quota(connection, name)
+
+    def usage(self, name: str) -> Usage:
+        """Count what a tenant has."""
+        with self.database.transaction() as connection:
+            return read_usage(connection, name)
+
+    def limit(self, name: str, quota: Quota) -> None:
+        """Store the limits of a tenant, in place of those before. What it has stays.
+
+        Raises:
+            InvalidParameterError: There is no tenant of this name.
+        """
+        self.find(name)
+        with self.database.transaction() as connection:
+            write_quota(connection, name, quota)
 
     def delete(self, name: str) -> Left:
         """Delete everything of a tenant: rows and files. It cannot be restored.

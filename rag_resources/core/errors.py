@@ -134,6 +134,10 @@ class ConflictError(InvalidInputError):
     """What is asked for contradicts what is stored."""
 
 
+class QuotaError(InvalidInputError):
+    """It does not fit into what its tenant may have."""
+
+
 class DatabaseError(RagError):
     """The database is not usable."""
 

@@ -1264,6 +1264,7 @@ class Message:
     API_ROLE: Template
     API_SCOPED: Template
     API_OUTSIDE_SCOPE: Template
+    API_QUESTIONS: Template
     API_TOO_MANY: Template
     API_TENANTS_FULL: Template
     API_NO_RESULTS: Template
@@ -1315,6 +1316,20 @@ class Message:
     TENANT_DELETED: Template
     TENANT_REMAINING: Template
     TENANT_ELSEWHERE: Template
+    TENANT_QUOTA_STORED: Template
+    TENANT_QUOTA_TWICE: str
+    QUOTA_NOTES: Template
+    QUOTA_SIZE: Template
+    QUOTA_NONE: str
+    QUOTA_ROW_NOTES: str
+    QUOTA_ROW_SIZE: str
+    QUOTA_ROW_QUESTIONS: str
+    QUOTA_ROW_UPLOADS: str
+    QUOTA_HOURS: Template
+    QUOTA_MEGABYTES: Template
+    COLUMN_QUOTA: str
+    COLUMN_QUOTA_USED: str
+    COLUMN_QUOTA_LIMIT: str
     COLUMN_TENANT: Template
     COLUMN_TENANT_NOTES: Template
     COLUMN_TENANT_DOCUMENTS: Template
@@ -1329,6 +1344,12 @@ class Message:
     HELP_TENANT_LIST: Template
     HELP_TENANT_DELETE: Template
     HELP_TENANT_NAME: Template
+    HELP_TENANT_QUOTA: str
+    HELP_QUOTA_NOTES: str
+    HELP_QUOTA_MEGABYTES: str
+    HELP_QUOTA_QUESTIONS: str
+    HELP_QUOTA_UPLOADS: str
+    HELP_QUOTA_WITHOUT: str
     HELP_TENANT_YES: Template
     HELP_SERVE: Template
 

@@ -10,9 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.documents import Page, Section
+from rag_resources.core.errors import QuotaError
 from rag_resources.core.section_identity import StoredSection, name_sections
 from rag_resources.core.sections import sections_of
 from rag_resources.core.text import is_blank
+from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.document_files import bury_document, find_deleted
@@ -38,6 +40,7 @@ from rag_resources.store.extractions import (
     list_extracted,
 )
 from rag_resources.store.notes import Upsert, note_id, upsert_notes
+from rag_resources.store.quotas import note_sizes, open_account
 from rag_resources.store.tombstones import find_tombstones
 
 TITLE_JOINT = " › "
@@ -51,11 +54,13 @@ class ApplyReport:
 
     Attributes:
         merged: Titles of documents that had the text of another one, and are its addresses now.
+        refused: Number of documents that do not fit into the quota of their tenant, and wait.
         notes: Number of notes by what was done with them.
     """
 
     documents: int = 0
     merged: list[str] = field(default_factory=list)
+    refused: int = 0
     notes: dict[Upsert, int] = field(default_factory=lambda: dict.fromkeys(Upsert, 0))
     deleted_notes: int = 0
 
@@ -63,6 +68,7 @@ class ApplyReport:
         """Add another report."""
         self.documents += other.documents
         self.merged += other.merged
+        self.refused += other.refused
         self.notes = {kind: count + other.notes[kind] for kind, count in self.notes.items()}
         self.deleted_notes += other.deleted_notes
 
@@ -71,20 +77,30 @@ def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> Appl
     """Let the readings of a window replace the pages of their documents.
 
     Each document takes one transaction: pages, sections and notes change together or not at all.
+    One that does not fit into the quota of its tenant waits until it does, and says so.
     """
     report = ApplyReport()
     with database.transaction() as connection:
         waiting = documents_to_apply(connection, window, tenant=tenant)
     for document_id in waiting:
-        with database.transaction() as connection:
-            apply_reading(connection, document_id, tenant, report)
+        try:
+            with database.transaction() as connection:
+                apply_reading(connection, document_id, tenant, report)
+        except QuotaError as error:
+            report.refused += 1
+            with database.transaction() as connection:
+                write_failure(connection, document_id, error.message)
     return report
 
 
 def apply_reading(
     connection: Connection, document_id: UUID, tenant: str, report: ApplyReport
 ) -> None:
-    """Let the reading that waits replace the pages of a document, in the caller's transaction."""
+    """Let the reading that waits replace the pages of a document, in the caller's transaction.
+
+    Raises:
+        QuotaError: See `write_notes`.
+    """
     document = lock_document(connection, document_id, tenant=tenant)
     extraction = latest_extraction(connection, document_id, "read") if document else None
     if document is None or extraction is None:
@@ -125,6 +141,9 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         connection: Holds the document's lock.
         document: Its row.
         report: Counts the notes.
+
+    Raises:
+        QuotaError: The notes do not fit into the quota of their tenant.
     """
     pages = list_pages(connection, document.id)
     sections = list(sections_of(_searchable(pages)))
@@ -150,14 +169,34 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         for record, section, tombstone in zip(records, sections, tombstones, strict=True)
         if tombstone is None
     ]
+    kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
+    _require_room(
+        connection,
+        document.tenant_id,
+        [row.id for row in stored],
+        [record.content for record, _ in wanted],
+    )
     unlink_sections(connection, document.id)
     for outcome in upsert_notes(connection, [record for record, _ in wanted], **key):
         report.notes[outcome] += 1
-    kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
     report.deleted_notes += delete_sections(
         connection, [row.id for row in stored if row.id not in kept]
     )
     write_sections(connection, document.id, kept, {each.page.number: each.page for each in pages})
+
+
+def _require_room(
+    connection: Connection, tenant: str, before: Sequence[UUID], contents: Sequence[str]
+) -> None:
+    """Refuse the texts of a document, in place of its notes before, if there is no room."""
+    account = open_account(connection, tenant)
+    if account is None:
+        return
+    sizes = note_sizes(connection, before)
+    size = sum(len(content.encode()) for content in contents)
+    problem = account.add(notes=len(contents) - len(sizes), size_bytes=size - sum(sizes.values()))
+    if problem is not None:
+        raise QuotaError(problem)
 
 
 def text_sha256(pages: Sequence[Page]) -> bytes | None:
@@ -204,7 +243,8 @@ def _record(
         content=section.text,
         created_at=document.arrived_at,
         metadata={
-            **own,
+            # When it expires is for its owner to say.
+            **{key: value for key, value in own.items() if key not in EXPIRES_AT_FIELDS},
             **document.metadata,
             "file": address,
             "section": section.heading_path[-1] if section.heading_path else "",

@@ -1,4 +1,7 @@
-"""Deletes documents with everything that has their text, and lets sources bring them back."""
+"""Deletes documents with everything that has their text, and lets sources bring them back.
+
+What has expired is deleted by `purge_documents`.
+"""
 
 from uuid import UUID
 
@@ -7,6 +10,7 @@ from rag_resources.documents.arrival import file_name
 from rag_resources.files import Files
 from rag_resources.store import document_files as store
 from rag_resources.store.chunks import update_statistics
+from rag_resources.store.documents import delete_document as delete_rows
 from rag_resources.store.documents import list_section_notes
 from rag_resources.store.tombstones import Deletion, bury_notes, lock_deletions
 
@@ -33,6 +37,27 @@ def delete_document(
     with database.transaction() as connection:
         update_statistics(connection)
     return len(deleted)
+
+
+def purge_documents(database: Database, files: Files, *, grace_hours: int) -> int:
+    """Delete the documents that expired some hours ago or earlier; return how many.
+
+    Nothing is remembered of them: the same file may come again. The copies go first, as in
+    `delete_document`.
+    """
+    with database.transaction() as connection:
+        expired = store.list_expired_documents(connection, grace_hours=grace_hours)
+    for document_id, tenant in expired:
+        with database.transaction() as connection:
+            store.lock_documents(connection, tenant=tenant)
+            for sha256 in store.list_file_hashes(connection, document_id):
+                files.delete(file_name(tenant, sha256))
+            lock_deletions(connection)
+            delete_rows(connection, document_id)
+    if expired:
+        with database.transaction() as connection:
+            update_statistics(connection)
+    return len(expired)
 
 
 def restore_document(database: Database, address: str, *, tenant: str) -> bool:

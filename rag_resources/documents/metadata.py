@@ -8,6 +8,7 @@ from typing import Any
 from rag_resources.core.errors import InvalidSourceError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, parse_timestamp
 
 MAX_KEYS = 100
 MAX_VALUE_CHARS = 1_000
@@ -16,6 +17,8 @@ MAX_VALUE_CHARS = 1_000
 def checked_metadata(values: Any) -> dict[str, Any]:
     """Return metadata with values that JSON and filters know; dates become text.
 
+    `expiresAt` is when the document expires.
+
     Raises:
         InvalidSourceError: They are no mapping, too many, or a value is of no allowed kind.
     """
@@ -23,7 +26,18 @@ def checked_metadata(values: Any) -> dict[str, Any]:
         return {}
     if not isinstance(values, Mapping) or len(values) > MAX_KEYS:
         raise InvalidSourceError(Message.SIDECAR_MAPPING.format(maximum=MAX_KEYS))
-    return {str(key): _plain(str(key), value) for key, value in values.items()}
+    plain = {str(key): _plain(str(key), value) for key, value in values.items()}
+    for name in EXPIRES_AT_FIELDS:
+        if (value := plain.pop(name, None)) is not None:
+            plain["expiresAt"] = _moment(name, value)
+    return plain
+
+
+def _moment(key: str, value: Any) -> str:
+    moment = parse_timestamp(value) if isinstance(value, str) else None
+    if moment is None:
+        raise InvalidSourceError(Message.RECORD_EXPIRES_AT.format(field=key, value=shown(value)))
+    return moment.isoformat()
 
 
 def _plain(key: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ import io
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,10 +19,15 @@ import structlog
 
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import ConflictError, InvalidParameterError
+from rag_resources.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    InvalidParameterError,
+    QuotaError,
+)
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import printable
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
@@ -36,6 +41,7 @@ from rag_resources.store.document_files import (
     lock_documents,
     register_file,
 )
+from rag_resources.store.quotas import open_account, read_quota
 
 SOURCE = "uploads"
 """The source of uploaded documents."""
@@ -126,9 +132,12 @@ def keep(files: Files, upload: Upload, content: bytes) -> None:
 def register(database: Database, files: Files, upload: Upload) -> UUID:
     """Register a kept upload as a document, once; return the document's id.
 
+    It expires when its metadata say, or its tenant.
+
     Raises:
         ConflictError: Something else was uploaded under the same idempotency key, or a person
             deleted the document.
+        QuotaError: It does not fit into the quota of its tenant.
         DatabaseError: The database does not answer; the upload stays kept.
     """
     arrived = ArrivedFile(
@@ -141,25 +150,48 @@ def register(database: Database, files: Files, upload: Upload) -> UUID:
         file_bytes=upload.file_bytes,
         etag=upload.body,
     )
-    own = {"tenant": upload.tenant, "source": SOURCE}
     with database.transaction(Deadline.after(_REGISTER_MS, time.monotonic)) as connection:
         lock_documents(connection, tenant=upload.tenant)
-        before = find_upload(connection, upload.upload_id, **own)
-        if before is None or before.body == upload.body:
-            registered = register_file(connection, arrived, **own)
-            is_needed = not isinstance(registered, DeletedDocument)
-        else:
-            registered = None
-            is_needed = is_known_file(connection, upload.file_sha256, tenant=upload.tenant)
-        if not is_needed and not _is_kept_by_another(files, upload):
+        outcome = _registered(connection, upload, arrived)
+        if (
+            isinstance(outcome, InvalidInputError)
+            and not is_known_file(connection, upload.file_sha256, tenant=upload.tenant)
+            and not _is_kept_by_another(files, upload)
+        ):
             # Before the commit: nobody else can register the same file meanwhile.
             files.delete(file_name(upload.tenant, upload.file_sha256))
     files.delete(_note_name(upload.upload_id))
-    if registered is None:
-        raise _conflict()
+    if isinstance(outcome, InvalidInputError):
+        raise outcome
+    return outcome
+
+
+def _registered(
+    connection: Connection, upload: Upload, arrived: ArrivedFile
+) -> UUID | InvalidInputError:
+    """Return the document that an upload was registered as, or why it was not."""
+    own = {"tenant": upload.tenant, "source": SOURCE}
+    before = find_upload(connection, upload.upload_id, **own)
+    if before is not None and before.body != upload.body:
+        return _conflict()
+    if not is_known_file(connection, upload.file_sha256, tenant=upload.tenant):
+        account = open_account(connection, upload.tenant)
+        problem = account.add(size_bytes=upload.file_bytes) if account else None
+        if problem is not None:
+            return QuotaError(problem)
+    registered = register_file(connection, _expiring(connection, upload, arrived), **own)
     if isinstance(registered, DeletedDocument):
-        raise ConflictError(why_left_out(registered))
+        return ConflictError(why_left_out(registered))
     return registered.document_id
+
+
+def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> ArrivedFile:
+    """Return the file of an upload with the time when it expires, if its tenant says one."""
+    hours = read_quota(connection, upload.tenant).upload_hours
+    if hours is None or "expiresAt" in upload.metadata:
+        return arrived
+    expires_at = upload.received_at + timedelta(hours=hours)
+    return replace(arrived, metadata={**upload.metadata, "expiresAt": expires_at.isoformat()})
 
 
 def register_kept(database: Database, files: Files) -> int:
@@ -175,7 +207,7 @@ def register_kept(database: Database, files: Files) -> int:
             continue
         try:
             register(database, files, upload)
-        except ConflictError as error:
+        except (ConflictError, QuotaError) as error:
             _log.warning("upload_refused", upload=str(upload.upload_id), error=error.code)
         else:
             registered += 1

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.database.pool import Database
-from rag_resources.store.notes import Upsert, upsert_notes
+from rag_resources.database.pool import Connection, Database
+from rag_resources.store.notes import Upsert, note_id, upsert_notes
+from rag_resources.store.quotas import note_sizes, open_account
 from rag_resources.store.rejections import replace_rejections
 from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
@@ -93,8 +94,9 @@ def ingest(
     """Write records in batches of one transaction each, `WORKERS` of them at once.
 
     A record of a deleted note is left out as long as its content is that of the deleted note. Of
-    records of one note the last one counts. The rejected ones are stored by name, in place of those
-    of the last reading of the same root.
+    records of one note the last one counts. One that does not fit into the quota of its tenant is
+    rejected. The rejected ones are stored by name, in place of those of the last reading of the
+    same root.
 
     Args:
         database: Open.
@@ -121,7 +123,9 @@ def ingest(
             report.by_month.setdefault(month, Counter())[outcome] += 1
         for record, tombstone in written.left_out:
             _leave_out(report, record, tombstone)
-        progress(len(written.outcomes) + len(written.left_out))
+        for rejected in written.rejected:
+            _reject(report, rejected)
+        progress(len(written.outcomes) + len(written.left_out) + len(written.rejected))
     with database.transaction() as connection:
         replace_rejections(connection, report.rejected, tenant=tenant, source=source, root=root)
     return report
@@ -129,10 +133,17 @@ def ingest(
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A batch in the database: its records with their outcomes, and those of deleted notes."""
+    """A batch in the database.
+
+    Attributes:
+        outcomes: Its records with what was done.
+        left_out: Those of deleted notes.
+        rejected: Those that do not fit into the quota.
+    """
 
     outcomes: Sequence[tuple[NoteRecord, Upsert]]
     left_out: Sequence[tuple[NoteRecord, Tombstone]]
+    rejected: Sequence[RejectedRecord]
 
 
 def _write(
@@ -142,11 +153,34 @@ def _write(
         tombstones = find_tombstones(connection, batch, tenant=tenant, source=source)
         found = list(zip(batch, tombstones, strict=True))
         wanted = [record for record, tombstone in found if tombstone is None]
-        outcomes = upsert_notes(connection, wanted, tenant=tenant, source=source)
+        fitting, rejected = _within_quota(connection, wanted, tenant=tenant, source=source)
+        outcomes = upsert_notes(connection, fitting, tenant=tenant, source=source)
     return _Written(
-        list(zip(wanted, outcomes, strict=True)),
+        list(zip(fitting, outcomes, strict=True)),
         [(record, tombstone) for record, tombstone in found if tombstone is not None],
+        rejected,
     )
+
+
+def _within_quota(
+    connection: Connection, batch: Sequence[NoteRecord], *, tenant: str, source: str
+) -> tuple[Sequence[NoteRecord], Sequence[RejectedRecord]]:
+    """Divide records into those that fit into the quota of their tenant, in order, and others."""
+    account = open_account(connection, tenant)
+    if account is None:
+        return batch, ()
+    ids = [note_id(tenant, source, record.external_id) for record in batch]
+    sizes = dict(note_sizes(connection, ids))
+    fitting, rejected = [], []
+    for own, record in zip(ids, batch, strict=True):
+        size = len(record.content.encode())
+        problem = account.add(notes=own not in sizes, size_bytes=size - sizes.get(own, 0))
+        if problem is None:
+            sizes[own] = size
+            fitting.append(record)
+        else:
+            rejected.append(RejectedRecord(record.location, problem))
+    return fitting, rejected
 
 
 def _in_order(
@@ -174,6 +208,12 @@ def undated_of(record: NoteRecord) -> Undated:
     return Undated(record.location, record.created_at.astimezone(UTC), origin == "file_name")
 
 
+def _reject(report: IngestReport, record: RejectedRecord) -> None:
+    report.rejected_count += 1
+    if len(report.rejected) < NAMED_REJECTIONS:
+        report.rejected.append(record)
+
+
 def _leave_out(report: IngestReport, record: NoteRecord, tombstone: Tombstone) -> None:
     report.left_out_count += 1
     if len(report.left_out) >= NAMED_REJECTIONS:
@@ -193,9 +233,7 @@ def _wanted(
 ) -> Iterator[NoteRecord]:
     for record in records:
         if isinstance(record, RejectedRecord):
-            report.rejected_count += 1
-            if len(report.rejected) < NAMED_REJECTIONS:
-                report.rejected.append(record)
+            _reject(report, record)
         elif keep(record.created_at):
             if "createdAtOrigin" in record.metadata:
                 report.undated_count += 1

@@ -11,6 +11,7 @@ from typing import Any
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.text import content_sha256, is_blank
+from rag_resources.core.timestamps import EXPIRES_AT_FIELDS, leading_date, parse_timestamp
 from rag_resources.core.types import NoteRecord
 from rag_resources.ingestion.field_values import FieldValues
 from rag_resources.ingestion.source_file import (
@@ -18,12 +19,10 @@ from rag_resources.ingestion.source_file import (
     SourceFile,
     too_large,
 )
-from rag_resources.ingestion.timestamps import leading_date, parse_timestamp
 
 ID_FIELDS = ("id", "external_id", "externalId")
 CONTENT_FIELDS = ("content", "text", "body")
 CREATED_AT_FIELDS = ("created_at", "createdAt", "date", "fecha")
-EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
 TITLE_FIELDS = ("title",)
 TAGS_FIELDS = ("tags",)
 KNOWN_FIELDS = (

@@ -138,6 +138,12 @@ def is_known_file(connection: Connection, file_sha256: bytes, *, tenant: str) ->
     )
 
 
+def list_expired_documents(connection: Connection, *, grace_hours: int) -> list[tuple[UUID, str]]:
+    """Return the documents that expired some hours ago or earlier, and their tenants."""
+    rows = queries().list_expired_documents(connection, grace_hours=grace_hours)
+    return [(row.id, row.tenant_id) for row in rows]
+
+
 def list_arrivals(
     connection: Connection, addresses: Collection[str], *, tenant: str, source: str
 ) -> list[datetime]:
@@ -182,6 +188,7 @@ def register_file(
     deleted = find_deleted(connection, tenant=tenant, file_sha256=file.file_sha256)
     if deleted is not None:
         return deleted
+    queries().delete_expired_of_file(connection, tenant=tenant, file_sha256=file.file_sha256)
     before = _find_address(connection, file.address, tenant=tenant, source=source)
     known = queries().find_document_of_file(connection, tenant=tenant, file_sha256=file.file_sha256)
     if known is not None:

@@ -3,11 +3,12 @@
 --          null, file_bytes bigint or null, page_count int or null, arrived_at timestamptz or null (now)
 -- returns: id uuid
 INSERT INTO documents (
-    tenant_id, source, title, media_type, metadata, file_sha256, file_url, file_bytes, page_count, arrived_at
+    tenant_id, source, title, media_type, metadata, file_sha256, file_url, file_bytes, page_count, arrived_at,
+    expires_at
 )
 VALUES (
     :tenant, :source, :title, :media_type, :metadata, :file_sha256, :file_url, :file_bytes, :page_count,
-    coalesce(:arrived_at, now())
+    coalesce(:arrived_at, now()), (:metadata::jsonb ->> 'expiresAt')::timestamptz
 )
 RETURNING id;
 
@@ -107,19 +108,25 @@ SELECT count(*) FROM document_addresses AS a WHERE a.document_id = :document_id;
 --          file_bytes bigint
 UPDATE documents SET
     title = :title, media_type = :media_type, metadata = :metadata, file_sha256 = :file_sha256, file_url = :file_url,
-    file_bytes = :file_bytes, status = 'pending', updated_at = now()
+    file_bytes = :file_bytes, expires_at = (:metadata::jsonb ->> 'expiresAt')::timestamptz, status = 'pending',
+    updated_at = now()
 WHERE id = :document_id;
 
 -- name: update_document_metadata!
 -- Store other metadata of a document, and of its notes: what it says is a filter of theirs.
 -- params:  document_id uuid, title text, metadata jsonb
 WITH changed AS (
-    UPDATE documents AS d SET title = :title, metadata = :metadata, updated_at = now()
+    UPDATE documents AS d
+    SET
+        title = :title, metadata = :metadata, expires_at = (:metadata::jsonb ->> 'expiresAt')::timestamptz,
+        updated_at = now()
     WHERE d.id = :document_id
 )
 
 UPDATE notes AS n
-SET metadata = :metadata || jsonb_build_object('file', n.metadata -> 'file', 'section', n.metadata -> 'section')
+SET
+    metadata = :metadata || jsonb_build_object('file', n.metadata -> 'file', 'section', n.metadata -> 'section'),
+    expires_at = (:metadata::jsonb ->> 'expiresAt')::timestamptz
 WHERE n.document_id = :document_id;
 
 -- name: set_document_status!
@@ -147,12 +154,14 @@ WHERE a.document_id = :document_id
 ORDER BY a.missing_since IS NOT NULL, a.address LIMIT 1;
 
 -- name: find_document_of_text$
--- Another document of the tenant with the same text, already read.
+-- Another document of the tenant with the same text, already read and not expired.
 -- params:  tenant text, text_sha256 bytea, document_id uuid
 -- returns: uuid or nothing
 -- index:   documents_text_idx
 SELECT d.id FROM documents AS d
-WHERE d.tenant_id = :tenant AND d.text_sha256 = :text_sha256 AND d.id <> :document_id
+WHERE
+    d.tenant_id = :tenant AND d.text_sha256 = :text_sha256 AND d.id <> :document_id
+    AND (d.expires_at IS NULL OR d.expires_at > now())
 ORDER BY d.arrived_at, d.id LIMIT 1;
 
 -- name: move_addresses!
@@ -240,7 +249,7 @@ FROM (
 WHERE s.id = d.id AND s.status <> d.status;
 
 -- name: list_documents
--- The documents of a tenant, latest arrival first.
+-- The documents of a tenant that have not expired, latest arrival first.
 -- params:  tenant text, name text or null (only those with this id, address or title), id uuid or null (that name as an
 --          id), row_limit int or null
 -- returns: the columns of documents, addresses jsonb, pages bigint (read), words bigint, needs_ocr bigint (pages),
@@ -271,7 +280,7 @@ LEFT JOIN LATERAL (
     FROM document_pages AS x WHERE x.document_id = d.id
 ) AS p ON TRUE
 WHERE
-    d.tenant_id = :tenant
+    d.tenant_id = :tenant AND (d.expires_at IS NULL OR d.expires_at > now())
     AND (
         :name::text IS NULL OR d.id = :id OR d.title = :name
         OR EXISTS (SELECT FROM document_addresses AS x WHERE x.document_id = d.id AND x.address = :name)
@@ -365,6 +374,25 @@ WHERE
     d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after_last
     AND EXISTS (SELECT FROM document_pages AS p WHERE p.document_id = d.id)
 ORDER BY d.arrived_at DESC, d.id;
+
+-- name: list_expired_documents
+-- The documents that expired some hours ago or earlier.
+-- params:  grace_hours int
+-- returns: id uuid, tenant_id text; earliest expiry first
+-- index:   documents_expiry_idx
+SELECT d.id, d.tenant_id FROM documents AS d
+WHERE d.expires_at <= now() - make_interval(hours => :grace_hours)
+ORDER BY d.expires_at, d.id;
+
+-- name: delete_expired_of_file!
+-- Delete the documents of a file that have expired: the file may arrive again before they are purged.
+-- params:  tenant text, file_sha256 bytea
+-- index:   document_addresses_file_idx
+DELETE FROM documents AS d
+USING document_addresses AS a
+WHERE
+    a.tenant_id = :tenant AND a.file_sha256 = :file_sha256 AND d.id = a.document_id AND d.tenant_id = :tenant
+    AND d.expires_at <= now();
 
 -- name: list_file_hashes
 -- All files that a document has had.
@@ -497,7 +525,7 @@ INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_numbe
 ORDER BY f.number, s.start_char;
 
 -- name: find_page_runs
--- The ranges of notes that a page became, in the order of the page.
+-- The ranges of notes that a page became, in the order of the page; none of a document that has expired.
 -- params:  tenant text, name text (id, address or title of the document), id uuid or null (that name as an id),
 --          page int
 -- returns: note_id uuid, content text, start_char int, end_char int, page_start int
@@ -507,7 +535,7 @@ FROM documents AS d
 INNER JOIN note_spans AS s ON s.document_id = d.id AND s.page_number = :page
 INNER JOIN notes AS n ON n.id = s.note_id
 WHERE
-    d.tenant_id = :tenant
+    d.tenant_id = :tenant AND (d.expires_at IS NULL OR d.expires_at > now())
     AND (
         d.id = :id OR d.title = :name
         OR EXISTS (SELECT FROM document_addresses AS a WHERE a.document_id = d.id AND a.address = :name)

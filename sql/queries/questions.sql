@@ -13,16 +13,19 @@ found AS (
     FROM asked AS q
     INNER JOIN documents AS d ON d.tenant_id = current_tenant() AND file_key(d.title) = q.key
     INNER JOIN notes AS n ON n.document_id = d.id AND n.tenant_id = current_tenant()
+    WHERE d.expires_at IS NULL OR d.expires_at > now()
     UNION
     SELECT q.key, q.phrase, regexp_replace(a.address, '^.*/', '') AS name, n.id
     FROM asked AS q
     INNER JOIN document_addresses AS a ON a.tenant_id = current_tenant() AND file_key(a.address) = q.key
     INNER JOIN notes AS n ON n.document_id = a.document_id AND n.tenant_id = current_tenant()
+    WHERE n.expires_at IS NULL OR n.expires_at > now()
     UNION
     SELECT q.key, q.phrase, regexp_replace(n.external_id, '^.*/', '') AS name, n.id
     FROM asked AS q
     INNER JOIN notes AS n
         ON n.tenant_id = current_tenant() AND n.document_id IS NULL AND file_key(n.external_id) = q.key
+    WHERE n.expires_at IS NULL OR n.expires_at > now()
 )
 
 SELECT
@@ -39,7 +42,8 @@ FROM documents AS d
 CROSS JOIN LATERAL jsonb_each(d.metadata) AS m
 INNER JOIN unnest(:names::text[]) AS q (name)
     ON fold_accents(lower(m.value #>> '{}')) = fold_accents(lower(q.name))
-WHERE d.tenant_id = current_tenant() AND jsonb_typeof(m.value) = 'string'
+WHERE
+    d.tenant_id = current_tenant() AND jsonb_typeof(m.value) = 'string' AND (d.expires_at IS NULL OR d.expires_at > now())
 ORDER BY q.name, m.key, value;
 
 -- name: titled_in_month

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from rag_resources.core.errors import RagError
 from rag_resources.core.text import is_blank
+from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.records import MAX_ID_BYTES
 from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.ingestion.squad import read_squad
-from rag_resources.ingestion.timestamps import parse_timestamp
 from tests.fuzz.bounds import assert_told, bounded, outcome
 from tests.fuzz.hostile import any_texts, heaps, json_texts, mutated
 

@@ -15,10 +15,10 @@ import pytest
 
 from rag_resources.core.errors import InvalidParameterError, InvalidSourceError
 from rag_resources.core.messages import Message
+from rag_resources.core.timestamps import parse_timestamp
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.ingestion.sources import SourceOptions, iter_source
 from rag_resources.ingestion.squad import read_squad
-from rag_resources.ingestion.timestamps import parse_timestamp
 
 NOBODY = 65534
 MODIFIED = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)

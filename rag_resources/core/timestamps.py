@@ -1,10 +1,13 @@
 """Parses the dates of notes in the usual spellings, and finds dates in file names.
 
-Which field holds the date is decided in `records`.
+Which field holds the date of a note is decided in `ingestion.records`.
 """
 
 import re
 from datetime import UTC, datetime
+
+EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
+"""The fields of a note or document that say when it expires."""
 
 # Unambiguous dates only, year first. YAML and people also write one-digit months and hours, and a
 # space before the offset, which `datetime.fromisoformat` does not accept.
