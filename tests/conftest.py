@@ -18,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
+from tests.databases import cloned, server_folder
 from tests.ollama_server import OllamaServer
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
@@ -63,7 +64,7 @@ def logs_by_default() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedServer]:
     """One embedded PostgreSQL for the whole session, in a folder that every user can enter."""
-    with TemporaryDirectory(prefix="rag-tests-") as home:
+    with TemporaryDirectory(prefix="rag-tests-", dir=server_folder()) as home:
         Path(home).chmod(0o755)
         own = EmbeddedServer(Path(home))
         own.up()
@@ -87,7 +88,9 @@ def create_database(server: EmbeddedServer) -> Iterator[Callable[..., str]]:
 
     def created(options: str = "") -> str:
         names.append(f"test_{uuid4().hex}")
-        connection.execute(f"CREATE DATABASE {names[-1]} TEMPLATE template0 {options}")
+        connection.execute(
+            f"CREATE DATABASE {names[-1]} TEMPLATE template0 STRATEGY file_copy {options}"
+        )
         return server.dsn(names[-1])
 
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
@@ -107,11 +110,8 @@ def template_database(server: EmbeddedServer) -> str:
 @pytest.fixture
 def database_url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
     """URL of a fresh migrated database, dropped afterwards."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    with cloned(server, template_database) as (name,):
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from rag_resources.core.messages import Message
+from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
 from rag_resources.core.yaml_text import load_yaml
 from rag_resources.ingestion.records import (
     CREATED_AT_FIELDS,
-    EXPIRES_AT_FIELDS,
     ID_FIELDS,
     TAGS_FIELDS,
     TITLE_FIELDS,

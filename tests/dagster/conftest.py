@@ -21,7 +21,6 @@ from dagster_project import (
     SAMPLE,
     Corpus,
     Project,
-    cloned,
     environment,
     opened,
     prepare,
@@ -30,6 +29,7 @@ from dagster_project import (
 
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
+from tests.databases import cloned
 
 
 @pytest.fixture(scope="session")

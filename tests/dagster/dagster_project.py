@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import dagster as dg
 import psycopg
@@ -18,7 +18,6 @@ from rag_assets.instance import prepare
 from rag_assets.runs.failures import failure_reason
 from rag_resources.application import open_application
 from rag_resources.cli.content_settings import confirm_settings
-from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
 
 CONFIGURATIONS = Path(__file__).parent / "configurations"
@@ -172,19 +171,6 @@ def environment(**variables: str) -> Iterator[None]:
         for name, value in variables.items():
             patch.setenv(name, value)
         yield
-
-
-@contextmanager
-def cloned(server: EmbeddedServer, *templates: str) -> Iterator[list[str]]:
-    """Copy databases for a while."""
-    names = [f"test_{uuid4().hex}" for _ in templates]
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        for name, template in zip(names, templates, strict=True):
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-            connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-        yield names
-        for name in names:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def accept_present_settings() -> None:

@@ -27,7 +27,6 @@ from dagster_project import (
     NOTES,
     Corpus,
     Project,
-    cloned,
     failure_texts,
     opened,
 )
@@ -41,6 +40,7 @@ from rag_resources.database.migrations import migrate
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.settings import load_settings
+from tests.databases import cloned
 
 ALL = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)
 OLD_MONTHS = tuple(f"2024-{month:02}-01" for month in range(7, 13))

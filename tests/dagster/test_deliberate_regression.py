@@ -18,7 +18,6 @@ from dagster_project import (
     PROMOTED,
     QUIET,
     Project,
-    cloned,
     definitions,
     evaluation,
     failure_texts,
@@ -35,6 +34,7 @@ from rag_resources.core.retrievers import RetrieverName
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
 from rag_resources.settings import load_settings
+from tests.databases import cloned
 
 
 def rapida(folder: Path) -> RetrievalConfig:

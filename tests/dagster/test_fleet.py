@@ -17,7 +17,7 @@ from dagster._core.code_pointer import ModuleCodePointer
 from dagster._core.launcher.base import LaunchRunContext, WorkerStatus
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
-from dagster_project import MONTHS, Corpus, Project, cloned, definitions, environment, opened
+from dagster_project import MONTHS, Corpus, Project, definitions, environment, opened
 from dagster_ui import eventually, members
 
 from rag_assets.instance_file import DEFAULT
@@ -26,6 +26,7 @@ from rag_assets.runs.celery_launcher import FleetRunLauncher
 from rag_assets.runs.liveness import RUN_LOCK, end_dead_runs
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
+from tests.databases import cloned
 from tests.redis_server import RedisServer
 
 INSTANCE_FILE = Path(__file__).parents[2] / "deploy" / "celery" / "dagster.yaml"

@@ -21,7 +21,6 @@ from dagster_project import (
     SAMPLE,
     Corpus,
     Project,
-    cloned,
     definitions,
     failure_texts,
     prepare,
@@ -32,6 +31,7 @@ from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.ingestion.content_settings import require_settings
 from rag_resources.settings import Settings, load_settings
+from tests.databases import cloned
 
 SAMPLE_NOTES = len(list((SAMPLE / "notes").rglob("*.md")))
 SAMPLE_QUESTIONS = len(json.loads((SAMPLE / "golden.json").read_text("utf-8"))["entries"])

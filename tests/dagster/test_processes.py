@@ -20,7 +20,6 @@ from dagster_project import (
     NOTE_EMBEDDINGS,
     NOTES,
     Corpus,
-    cloned,
     variables,
 )
 from dagster_ui import Ui, eventually, free_port, members
@@ -31,6 +30,7 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.files import OTHERS
 from rag_resources.settings import SAMPLE
 from tests.command_line import OF_DOCUMENTS, call_rag, documented_commands, isolate
+from tests.databases import cloned
 
 ROOT = Path(__file__).parents[2]
 ASSETS = (NOTES, NOTE_EMBEDDINGS, CHUNKS, EMBEDDINGS)

@@ -38,6 +38,7 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.chunks import find_broken, refresh_statistics, stream_spans
 from rag_resources.store.embeddings import count_gaps
 from rag_resources.store.models import register_model
+from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.legacy import BLANK, WEIRD, create_legacy, fingerprint
 from tests.ollama_server import OllamaServer
@@ -70,11 +71,8 @@ def run(program: str, *arguments: str) -> None:
 @pytest.fixture(scope="module")
 def adopted(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
     """The old database, dumped, restored somewhere else, and adopted there."""
-    old, restored = f"old_{uuid4().hex}", f"restored_{uuid4().hex}"
     dump = tmp_path_factory.mktemp("dump") / "legacy.dump"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        for name in (old, restored):
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+    with cloned(server, "template0", "template0") as (old, restored):
         create_legacy(server.dsn(old), NOTES)
         run("pg_dump", "--format=custom", f"--file={dump}", server.dsn(old))
         run("pg_restore", "--exit-on-error", f"--dbname={server.dsn(restored)}", str(dump))
@@ -82,18 +80,13 @@ def adopted(server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) ->
         assert before == fingerprint(server.dsn(old))
         migrate(server.dsn(restored))
         yield Adopted(restored, before)
-        for name in (old, restored):
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
 def url(server: EmbeddedServer, adopted: Adopted) -> Iterator[str]:
     """A copy of it."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {adopted.template}")
+    with cloned(server, adopted.template) as (name,):
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import jwt
-import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
@@ -31,6 +29,7 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
 from tests.corpus import ALWAYS
+from tests.databases import cloned
 
 DAY = datetime(2025, 1, 12, tzinfo=UTC)
 COST = "El taller pide 415 euros por arreglar la dirección de la furgoneta."
@@ -106,10 +105,9 @@ def api(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiServer]:
     """A server that takes tokens, over a note of each of two tenants."""
-    name, folder = f"test_agents_{uuid4().hex}", tmp_path_factory.mktemp("agents")
-    url = server.dsn(name)
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    folder = tmp_path_factory.mktemp("agents")
+    with cloned(server, template_database) as (name,):
+        url = server.dsn(name)
         for tenant, text in (("default", COST), ("vecina", THEIRS)):
             with Database(url, tenant=tenant) as database:
                 record = NoteRecord("furgo", "La furgoneta", text, DAY, tags=("coche",))
@@ -125,7 +123,6 @@ def api(
         }
         with serving(folder, url, **variables) as running:
             yield running
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def bearer(token: str) -> dict[str, str]:

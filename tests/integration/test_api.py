@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import httpx
 import openai
-import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +35,7 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
+from tests.databases import cloned
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -54,9 +54,7 @@ RECEIVED_LATE = 7
 @pytest.fixture(scope="module")
 def url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
     """URL of a database with two indexed notes, and a note of another tenant."""
-    name = f"test_api_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    with cloned(server, template_database) as (name,):
         with Database(server.dsn(name)) as database:
             ingest(database, RECORDS, tenant="default", source="notes")
             index(database)
@@ -64,7 +62,6 @@ def url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
         with Database(server.dsn(name), tenant="vecina") as database:
             ingest(database, foreign, tenant="vecina", source="notes")
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def index(database: Database) -> None:

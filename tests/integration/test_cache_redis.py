@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
-import psycopg
 import pytest
 from structlog.testing import capture_logs
 
@@ -27,6 +26,7 @@ from rag_resources.resilience.breakers import BreakerState, CircuitBreaker
 from rag_resources.retrieval.cache import build_caches, query_key
 from rag_resources.retrieval.request import Request
 from rag_resources.store.index_state import read_index_version
+from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.redis_server import RedisServer
 from tests.waiting import wait_until
@@ -297,15 +297,12 @@ def test_databases_that_share_a_redis_never_share_an_answer(
     redis: RedisServer, server: EmbeddedServer, template_database: str
 ) -> None:
     """Clones of one template, at the same number of their versions."""
-    names = [f"test_{uuid4().hex}" for _ in range(2)]
     cache = build_caches(redis.url).answers
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+    with cloned(server, template_database, template_database) as names:
         for name in names:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
             with Database(server.dsn(name)) as database, database.transaction() as reading:
                 version = read_index_version(reading, "ana")
             key = query_key(request(), version, models={})
             assert cache.get(key) is None
             cache.put(key, replace(RESPONSE, model=name))
             assert cache.get(key) == replace(RESPONSE, model=name)
-            connection.execute(f"DROP DATABASE {name}")

@@ -36,6 +36,7 @@ from rag_resources.store.evaluations import latest_evaluation
 from rag_resources.store.models import register_model
 from rag_resources.store.promotions import promote
 from tests.command_line import Outcome, call_rag, isolate
+from tests.databases import cloned
 from tests.stored_evaluations import forge
 
 MODEL = "use_multilingual"
@@ -135,25 +136,19 @@ def indexed_template(
     server: EmbeddedServer, template_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """Name of a database with the five notes chunked and embedded."""
-    name = "template_cli"
     folder = write_notes(tmp_path_factory.mktemp("cli") / "notas")
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    with cloned(server, template_database) as (name,):
         with Database(server.dsn(name)) as database:
             ingest(database, iter_source(folder), tenant="default", source="notes")
             index(database)
         yield name
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
 def indexed_url(server: EmbeddedServer, indexed_template: str) -> Iterator[str]:
     """URL of a copy of it."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {indexed_template}")
+    with cloned(server, indexed_template) as (name,):
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -357,7 +357,9 @@ def test_databases_never_share_a_version(server: EmbeddedServer, template_databa
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         for clone in (name, f"{name}_b", name):
             connection.execute(f"DROP DATABASE IF EXISTS {clone}")
-            connection.execute(f"CREATE DATABASE {clone} TEMPLATE {template_database}")
+            connection.execute(
+                f"CREATE DATABASE {clone} TEMPLATE {template_database} STRATEGY file_copy"
+            )
             with Database(server.dsn(clone)) as database:
                 seen.append(look(database).lineage)
             with Database(server.dsn(clone)) as database:

@@ -48,6 +48,7 @@ from rag_resources.store.notes import note_id
 from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from rag_resources.store.verification import sample_embeddings
+from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.waiting import wait_until
 
@@ -1041,18 +1042,11 @@ def others(database: Database) -> list[Any]:
 def undisturbed(database: Database, server: Any, template: str) -> dict[str, list[Any]]:
     """The index that one run makes of the same notes, in a database of its own."""
     rows = fetch(database, "SELECT external_id, title, content, created_at FROM notes")
-    name = f"undisturbed_{os.getpid()}"
-    with database.autocommit() as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-    try:
-        with Database(server.dsn(name)) as fresh:
-            register(fresh, HashEmbedder())
-            ingest(fresh, [NoteRecord(*row) for row in rows], tenant="ana", source="diario")
-            index(fresh, HashEmbedder())
-            return index_content(fresh)
-    finally:
-        with database.autocommit() as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with cloned(server, template) as (name,), Database(server.dsn(name)) as fresh:
+        register(fresh, HashEmbedder())
+        ingest(fresh, [NoteRecord(*row) for row in rows], tenant="ana", source="diario")
+        index(fresh, HashEmbedder())
+        return index_content(fresh)
 
 
 # --- Vector indexes ---------------------------------------------------------------------------

@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
-import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
@@ -35,6 +33,7 @@ from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
 from tests.browser import chromium
 from tests.corpus import ALWAYS
+from tests.databases import cloned
 from tests.language_models import reply
 from tests.ollama_server import Fault
 from tests.openai_server import OpenAIServer
@@ -92,10 +91,9 @@ def api(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiServer]:
     """A server with notes and a document of one tenant, a note of another, and keys."""
-    name, folder = f"test_page_{uuid4().hex}", tmp_path_factory.mktemp("page")
-    url = server.dsn(name)
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    folder = tmp_path_factory.mktemp("page")
+    with cloned(server, template_database) as (name,):
+        url = server.dsn(name)
         with Database(url) as database, Database(url, tenant="vecina") as theirs:
             ingest(database, RECORDS, tenant="default", source="notes")
             add_document(database, folder)
@@ -119,7 +117,6 @@ def api(
         }
         with serving(folder, url, **variables) as running:
             yield running
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def add_document(database: Database, folder: Path) -> None:

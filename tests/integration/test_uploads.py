@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
-import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -26,6 +25,7 @@ from rag_resources.files import LocalFiles
 from rag_resources.settings import Settings, load_settings
 from rag_resources.store.document_list import ALWAYS
 from tests.api_server import ApiServer, serving
+from tests.databases import cloned
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
 
@@ -37,11 +37,8 @@ ACTA = b"Acta de la comunidad: se arregla el ascensor.\n"
 @pytest.fixture(scope="module")
 def url(server: EmbeddedServer, template_database: str) -> Iterator[str]:
     """URL of a database with keys of two tenants."""
-    name = f"test_uploads_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    with cloned(server, template_database) as (name,):
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="module")

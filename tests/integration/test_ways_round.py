@@ -72,7 +72,6 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -83,6 +82,7 @@ from rag_resources.core.gate import GateConfig
 from rag_resources.database.pool import Database
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.store.models import claim_model, retire_model
+from tests.databases import cloned
 from tests.evaluated_corpus import (
     ASKED,
     CANDIDATE,
@@ -101,23 +101,17 @@ NOTES = 8
 @pytest.fixture(scope="module")
 def evaluated(server: EmbeddedServer, template_database: str) -> Iterator[str]:
     """Name of a database in which the candidate was evaluated, and nothing promoted."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    with cloned(server, template_database) as (name,):
         with Database(server.dsn(name)) as database:
             Evaluated.filled(database, NOTES).evaluate(CANDIDATE)
         yield name
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
 def copied(server: EmbeddedServer, evaluated: str) -> Iterator[str]:
     """URL of a copy of that database."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {evaluated}")
+    with cloned(server, evaluated) as (name,):
         yield server.dsn(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
