@@ -4,12 +4,12 @@ import logging
 import sys
 
 
-def log_to_stderr(*, level: int = logging.INFO) -> None:
+def log_to_stderr(*, level: int | str = logging.INFO) -> None:
     """Configure the logs of this process; called by every entry point.
 
     Args:
-        level: The least severe level to write, as `logging` numbers it. DEBUG records may contain
-            users' questions.
+        level: The least severe level to write, as `logging` numbers it, or its name. DEBUG records
+            may contain users' questions.
     """
     import structlog  # loads rich, which `--help` should not wait for
 

@@ -35,7 +35,7 @@ class RagResource(ConfigurableResource["RagResource"]):
     @contextmanager
     def yield_for_execution(self, context: InitResourceContext) -> Iterator[Self]:
         """Open the application for a run and close it at its end."""
-        log_to_stderr()
+        log_to_stderr(level=self.settings.log_level)
         run_id = context.run.run_id if context.run else None
         with open_application(self.settings, guard=run_guard(run_id)) as application:
             self._application = application

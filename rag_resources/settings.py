@@ -197,6 +197,8 @@ class Settings(BaseSettings):
         query_topk_max: Most passages of it.
         query_similarity_threshold: Lowest cosine there; None uses the model's own.
         query_mode: How it searches.
+        log_level: The least severe records that the API and runs write. Those of `debug` have
+            filters, scores and questions.
     """
 
     model_config = SettingsConfigDict(
@@ -274,6 +276,7 @@ class Settings(BaseSettings):
     query_topk_max: int = Field(50, ge=1, le=50)
     query_similarity_threshold: OptionalShare = None
     query_mode: Literal["semantic", "fulltext", "hybrid"] = "hybrid"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")
     def _query_sizes(self) -> "Settings":

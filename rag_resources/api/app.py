@@ -59,8 +59,9 @@ _STATUSES = {
 
 def create() -> FastAPI:
     """Build the application of a worker from the environment."""
-    log_to_stderr()
-    return build_app(load_settings())
+    settings = load_settings()
+    log_to_stderr(level=settings.log_level)
+    return build_app(settings)
 
 
 def build_app(settings: Settings) -> FastAPI:

@@ -372,7 +372,7 @@ class Application:
             language=language,
             deadline_ms=deadline_ms,
         )
-        self.retrieval_log.record(config, response)
+        self.retrieval_log.record(config, response, filters)
         confidence = self.confidences.judge(
             question,
             config,

@@ -3,6 +3,7 @@
 The rows are in `store.retrieval_log`; failures of a retrieval are logged in `retrieval.stages`.
 """
 
+import logging
 import random
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ from uuid import uuid4
 import structlog
 
 from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.background import WRITE_MS, BackgroundWriter
 from rag_resources.database.pool import Database
@@ -54,8 +56,16 @@ class RetrievalLog:
             write_ms=write_ms,
         )
 
-    def record(self, config: RetrievalConfig, response: RetrievalResponse) -> None:
-        """Log a question, and write it if it is in the sample; costs no input or output."""
+    def record(
+        self,
+        config: RetrievalConfig,
+        response: RetrievalResponse,
+        filters: RetrievalFilters | None = None,
+    ) -> None:
+        """Log a question, and write it if it is in the sample; costs no input or output.
+
+        What was asked under which conditions, and how the passages scored, is for DEBUG records.
+        """
         _log.info(
             "retrieval",
             config_hash=config.config_hash,
@@ -66,6 +76,13 @@ class RetrievalLog:
             cached=response.cached,
             failed=response.error is not None,
         )
+        if _log.is_enabled_for(logging.DEBUG):
+            _log.debug(
+                "retrieval_results",
+                query=response.query,
+                filters=filters.model_dump(mode="json", exclude_defaults=True) if filters else {},
+                scores={str(each.chunk_id): round(each.score, 4) for each in response.results},
+            )
         if random.random() >= self._share:  # noqa: S311 -- a sample, not a secret
             return
         self._writer.put(self._made(config, response))

@@ -36,6 +36,7 @@ from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
 from tests.databases import cloned
+from tests.trace_collector import collecting
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -386,6 +387,34 @@ def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> No
     assert response.headers["x-request-id"] == "mi-peticion-1"
     wait_until(lambda: "mi-peticion-1" in api.log.read_text("utf-8"))
     assert QUESTION not in api.log.read_text("utf-8")
+
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
+    """How the simple query searches, what is logged, and where the caller's trace goes on."""
+    settings = {"QUERY_MODE": "fulltext", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
+    with (
+        collecting() as collector,
+        serving(tmp_path, url, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, **settings) as own,
+    ):
+        found = own.client.post(
+            "/api/v1/query",
+            json={"query": QUESTION, "tags": ["coche"]},
+            headers={"traceparent": f"00-{TRACE}-{SPAN}-01"},
+        ).json()
+        assert found["metadata"]["strategy"] == "fulltext"
+        (result,) = found["results"]
+        assert own.stop() == 0
+        log = own.log.read_text("utf-8")
+        root = collector.spans["retrieval"]
+    (record,) = (
+        line for line in log.splitlines() if "retrieval_results" in line and QUESTION in line
+    )
+    for shown in ("coche", result["chunkId"], str(round(result["score"], 4))):
+        assert shown in record
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, SPAN)
 
 
 def test_without_keys_only_this_machine_by_its_own_name_is_answered(api: ApiServer) -> None:
