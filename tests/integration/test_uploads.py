@@ -235,6 +235,8 @@ def test_names_of_files_lead_nowhere(api: ApiServer, keys: dict[str, str], folde
 def test_without_a_database_the_file_is_kept_and_registered_later(
     api: ApiServer, keys: dict[str, str], proxy: TcpProxy, application: Application
 ) -> None:
+    for known in ("reader", "writer"):  # an unknown key cannot be checked without a database
+        assert show(api, keys[known], str(uuid4())).status_code == HTTPStatus.NOT_FOUND
     proxy.refuse()
     proxy.cut()
     try:
