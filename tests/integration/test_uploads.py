@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
