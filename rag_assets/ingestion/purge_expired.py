@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -13,7 +14,9 @@ def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> Non
     with told_as_failure():
         report = rag.notes.purge_expired()
     context.add_output_metadata(
-        {"deleted": report.deleted, "left": report.left, "grace_hours": rag.notes.grace_hours}
+        labelled(
+            {"deleted": report.deleted, "left": report.left, "grace_hours": rag.notes.grace_hours}
+        )
     )
 
 

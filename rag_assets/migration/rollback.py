@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
@@ -67,7 +68,9 @@ def drop_migration(
             run_id=context.run_id,
             accept_missing=config.accept_missing,
         )
-    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
+    context.add_output_metadata(
+        labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
+    )
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PARTIAL)
@@ -78,7 +81,9 @@ def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: R
         consequence = Message.ROLLBACK_WOULD_STOP.format(chunked=before.chunked, notes=before.notes)
         _check_confirmed(config.confirm, Message.WORD_PARTIAL, consequence)
         changed = rag.migration.stop(reason=config.given_reason(), run_id=context.run_id)
-    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
+    context.add_output_metadata(
+        labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
+    )
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PROMOTION)
@@ -91,7 +96,7 @@ def withdraw_promotion(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
     context.add_output_metadata(
-        {**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed}
+        labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )
 
 
@@ -101,11 +106,13 @@ def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagReso
     with told_as_failure():
         lifted = rag.migration.resume(reason=config.given_reason(), run_id=context.run_id)
     context.add_output_metadata(
-        {
-            **_state(rag),
-            "lifted": lifted.explanation if lifted else "–",
-            "changed": lifted is not None,
-        }
+        labelled(
+            {
+                **_state(rag),
+                "lifted": lifted.explanation if lifted else "–",
+                "changed": lifted is not None,
+            }
+        )
     )
 
 

@@ -822,33 +822,6 @@ class Message:
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
 
-    LABEL_RESULTS: Template
-    LABEL_ANSWER: Template
-    LABEL_ANSWERER: Template
-    LABEL_PASSAGES: Template
-    LABEL_MESSAGES: Template
-    LABEL_DEGRADED: Template
-    LABEL_CONFIDENCE: Template
-    LABEL_CONFIGURATION: Template
-    LABEL_STRATEGY: Template
-    LABEL_MODEL: Template
-    LABEL_INTENT: Template
-    LABEL_SEARCHED_BESIDE: Template
-    LABEL_CACHED: Template
-    LABEL_LATENCY: Template
-    LABEL_RESPONSE: Template
-    LABEL_TRANSFORM: Template
-    LABEL_CACHE: Template
-    LABEL_EMBED: Template
-    LABEL_PLAN: Template
-    LABEL_SEARCH: Template
-    LABEL_SCORES: Template
-    LABEL_FUSE: Template
-    LABEL_FETCH: Template
-    LABEL_DIVERSITY: Template
-    LABEL_RERANK: Template
-    LABEL_EXPAND: Template
-    LABEL_STAGE: Template
     RESOURCE_RAG: Template
     SCHEDULE_EVALUATION: Template
     SCHEDULE_PURGE: Template
