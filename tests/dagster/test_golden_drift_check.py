@@ -25,7 +25,10 @@ def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> Non
         False,
     )
     assert said.metadata[label("notes_edited")].value >= 1
-    assert f"«{question['query']}»" in str(said.metadata[label("findings")].value)
+    findings = str(said.metadata[label("findings")].value)
+    assert f"«{question['query']}»" in findings
+    ((own,),) = indexed.query("SELECT id FROM golden_dataset WHERE query = %s", question["query"])
+    assert f"«rag golden update {own} --reviewed»" in findings
 
 
 def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(
