@@ -928,6 +928,7 @@ class Message:
     REPORT_CONTENTS: Template
     REPORT_EMPTY: Template
     REPORT_SERVING: Template
+    REPORT_SKIP: Template
     REPORT_CONFIGURATIONS: Template
     REPORT_GATES: Template
     REPORT_GROUPS: Template

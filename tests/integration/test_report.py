@@ -630,6 +630,11 @@ def test_the_page_needs_nothing_else(database: Database, three: Mapping[str, UUI
     assert pointed <= set(found.ids)
     assert ("html", "lang", "es") in found.attributes
     assert "currentColor" in html
+    focusable = [tag for tag, name, _ in found.attributes if name == "tabindex"]
+    labels = {"aria-label", "aria-labelledby"}
+    named = [tag for tag, name, _ in found.attributes if name in labels and tag in set(focusable)]
+    assert len(named) == len(focusable) > 5
+    assert ("a", "href", "#content") in found.attributes
     headers = [value for tag, name, value in found.attributes if (tag, name) == ("th", "scope")]
     assert set(headers) == {"row", "col"}
 
