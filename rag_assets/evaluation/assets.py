@@ -26,6 +26,7 @@ from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.ingestion.content_settings import GOLDEN_SETTINGS
+from rag_resources.languages.labels import label
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.reporting.page import history_plot, hit_rates_plot
 from rag_resources.reporting.plots.canvas import png
@@ -198,7 +199,9 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
         return {}
     figures = {"hit_rates": hit_rates_plot(report), "history": history_plot(report)}
     return {
-        name: dg.MetadataValue.md(f"![](data:image/png;base64,{b64encode(png(figure)).decode()})")
+        name: dg.MetadataValue.md(
+            f"![{label(name)}](data:image/png;base64,{b64encode(png(figure)).decode()})"
+        )
         for name, figure in figures.items()
     }
 

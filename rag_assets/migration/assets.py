@@ -11,6 +11,7 @@ from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
+from rag_resources.languages.labels import label
 from rag_resources.migration.status import summary, tables
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource
@@ -61,7 +62,9 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata=labelled(
                 {
-                    "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),
+                    "plot": dg.MetadataValue.md(
+                        f"![{label('plot')}](data:image/png;base64,{image})"
+                    ),
                     "summary": dg.MetadataValue.md(
                         "\n\n".join(summary(status, first_month=own.first_month))
                     ),

@@ -226,5 +226,5 @@ def test_the_job_compares_two_evaluations(serving: Project) -> None:
         for event in result.events_for_node("compare_evaluations")
         if event.event_type_value == "STEP_OUTPUT"
     ]
-    assert "| top_k.final | 5 | 3 |" in str(output["changes"].value)
-    assert "Hit_Rate@10" in str(output["comparison"].value)
+    assert "| top_k.final | 5 | 3 |" in str(output[label("changes")].value)
+    assert "Hit_Rate@10" in str(output[label("comparison")].value)
