@@ -841,6 +841,8 @@ class Message:
     HELP_INIT_DRY_RUN: Template
     HELP_RUN_COMMAND: Template
     HELP_UI_COMMAND: Template
+    HELP_DAGSTER: Template
+    HELP_DAGSTER_ARGUMENTS: Template
     RUN_NOT_STARTED: Template
     INIT_TITLE: Template
     INIT_FORMATS: Template
