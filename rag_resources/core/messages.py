@@ -928,9 +928,9 @@ class Message:
     REPORT_TITLE: Template
     REPORT_READ_AT: Template
     REPORT_CONTENTS: Template
+    REPORT_SKIP: Template
     REPORT_EMPTY: Template
     REPORT_SERVING: Template
-    REPORT_SKIP: Template
     REPORT_CONFIGURATIONS: Template
     REPORT_GATES: Template
     REPORT_GROUPS: Template
@@ -1727,6 +1727,7 @@ class Message:
     NOTE_NEWER_VERSION: Template
     NOTE_ALREADY_DELETED: Template
     NOTE_RESTORED: Template
+    NOTE_RESTORED_NEXT: Template
     NOTE_LIFTED: Template
     NOTE_NOT_DELETED: Template
     NOTE_KEPT: Template
