@@ -1,12 +1,14 @@
 """The names of figures on Dagster's pages: in both languages, each its own, and never forgotten."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 from rag_assets.labels import labelled, stage_times
 from rag_resources.core.messages import METRIC_WORDS
+from rag_resources.core.retrievers import RetrieverName
 from rag_resources.languages.files import read
 from rag_resources.languages.labels import every_label, label
 from rag_resources.languages.messages import OPERATORS
@@ -75,6 +77,15 @@ def test_fractions_have_few_decimals_and_stay_numbers() -> None:
     )
     assert list(shown.values()) == [0.8712, 131.12, 0.12, 12.35, 33.33, 132, True, "e5_small"]
     assert stage_times({"rerank": 1.2345}) == {"ms de reordenación": 1.23}
+
+
+def test_every_stage_has_a_name() -> None:
+    """Those of the code, and the retrievers, which are stages as well."""
+    sources = [path.read_text("utf-8") for path in (ROOT / "rag_resources").rglob("*.py")]
+    named = re.compile(r"(?:stages\.(?:run|optional)|\bdegrade)\(\s*\"([a-z_]+)\"")
+    stages = {name for text in sources for name in named.findall(text)} | set(RetrieverName)
+    assert {"transform", "rerank", "semantic"} <= stages
+    assert stages - words("es", "stages").keys() == set()
 
 
 def _keys(tree: ast.AST) -> set[str]:
