@@ -1,4 +1,4 @@
-"""`python -m rag_assets run|ui|worker`: the main job; webserver and daemon; a worker of a fleet."""
+"""`python -m rag_assets run|ui|dagster|worker`: the main job, the UI, Dagster's CLI, a worker."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ import typer
 from rag_resources.cli.content_settings import AcceptOption
 from rag_resources.cli.output import note, warn
 from rag_resources.cli.running import run_app
-from rag_resources.cli.usage import command, group
+from rag_resources.cli.usage import command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
@@ -49,6 +49,19 @@ def ui() -> None:
     from rag_assets.webserver import serve
 
     raise typer.Exit(serve(settings))
+
+
+@passing_on(app, "dagster", Message.HELP_DAGSTER)
+def dagster(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS),
+    ] = None,
+) -> None:
+    """Become Dagster's own command line, in the environment that its instance needs."""
+    _prepare(load_settings(), migrating=False, ends_dead_runs=False)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "dagster", *(arguments or [])])  # noqa: S606 - the caller's own arguments
 
 
 @command(app, "worker", Message.HELP_WORKER)

@@ -27,6 +27,8 @@ _MESSAGE = re.compile(
     % {b"c": _COLOUR}
 )
 _NEWS = (b"DEBUG", b"INFO")
+_FAILED = (b" - STEP_FAILURE - ", b" - RUN_FAILURE - ")
+_SIGNED_OFF = b"Aborted!"
 
 
 def serve(settings: Settings) -> int:
@@ -78,13 +80,17 @@ def _tell(lines: Iterable[bytes]) -> None:
 def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Leave out what runs tell of their progress, which the UI shows; no option does that.
 
-    A message goes on until the next line with a time.
+    Nor is told how a run failed, with a stack: the sensor of failed runs says it in a sentence.
+
+    A message goes on until the next line with a time. Left out, too, is how a process that is ended
+    signs off.
     """
     is_news = False
     for line in lines:
         found = _MESSAGE.match(line)
-        is_news = found["level"] in _NEWS if found else is_news
-        if not is_news:
+        if found:
+            is_news = found["level"] in _NEWS or any(event in line for event in _FAILED)
+        if not is_news and line.strip() != _SIGNED_OFF:
             yield line
 
 

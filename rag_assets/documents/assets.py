@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from rag_assets.keys import DOCUMENTS, OWNERS
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, materialize_months
 from rag_assets.runs.partitions import batches, monthly
@@ -15,7 +16,7 @@ from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import RejectedRecord, TimeWindow
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
-from rag_resources.store.document_list import MonthDocument
+from rag_resources.store.document_list import MonthDocument, status_word
 
 LISTED = 50
 
@@ -41,12 +42,17 @@ def build_documents_asset(settings: Settings) -> dg.AssetsDefinition:
         for rejected in report.rejected:
             context.log.warning("%s: %s", rejected.location, rejected.reason)
         context.add_asset_metadata(
-            _arrival_metadata(report), partition_key=max(context.partition_keys)
+            labelled(_arrival_metadata(report)), partition_key=max(context.partition_keys)
         )
 
         def month(window: TimeWindow) -> MonthOutcome:
             counted = rag.documents.count(window)
-            return MonthOutcome({"documents": counted.documents, **counted.statuses})
+            return MonthOutcome(
+                {
+                    "documents": counted.documents,
+                    **{status_word(status): count for status, count in counted.statuses.items()},
+                }
+            )
 
         yield from materialize_months(context, month)
 
@@ -136,5 +142,5 @@ def _problems(report: ExtractReport) -> str:
 
 def _by_document(documents: Sequence[MonthDocument]) -> str:
     """Return a table of how far each document is."""
-    rows = [(each.address, each.status, each.pages, each.reason) for each in documents]
+    rows = [(each.address, status_word(each.status), each.pages, each.reason) for each in documents]
     return markdown_table(Message.TABLE_DOCUMENTS_OF_MONTH, rows)

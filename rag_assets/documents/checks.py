@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from rag_assets.keys import CHUNKS, DOCUMENT_PAGES
+from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -37,7 +38,7 @@ def extraction_loss(
     return dg.AssetCheckResult(
         passed=not held,
         severity=dg.AssetCheckSeverity.ERROR if is_new else dg.AssetCheckSeverity.WARN,
-        metadata={"held": len(held)},
+        metadata=labelled({"held": len(held)}),
         description=Message.READINGS_HELD.format(count=len(held), documents=shown)
         if held
         else Message.READINGS_GOOD,
@@ -59,18 +60,20 @@ def document_errors(
     return dg.AssetCheckResult(
         passed=not stages and all(share <= MOST_ERRORS for share in shares.values()),
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            "documents": counted.documents,
-            "failed_documents": failed,
-            "failed_pages": counted.failed_pages,
-            "failed_documents_share": shares["documents"],
-            "failed_pages_share": shares["pages"],
-            **{
-                f"failed_{what}_{stage}": count
-                for stage, counts in counted.failures.items()
-                for what, count in zip(("documents", "pages"), counts, strict=True)
-            },
-        },
+        metadata=labelled(
+            {
+                "documents": counted.documents,
+                "failed_documents": failed,
+                "failed_pages": counted.failed_pages,
+                "failed_documents_share": shares["documents"],
+                "failed_pages_share": shares["pages"],
+                **{
+                    f"failed_{what}_{status_word(stage)}": count
+                    for stage, counts in counted.failures.items()
+                    for what, count in zip(("documents", "pages"), counts, strict=True)
+                },
+            }
+        ),
         description=Message.DOCUMENT_ERRORS.format(**shares) + _named(stages),
     )
 
@@ -87,18 +90,20 @@ def citations_verified(
     """Read the passages of the run's months in their files again."""
     window = run_window(context.run.tags, rag.settings)
     if not rag.documents.count(window).documents:
-        return dg.AssetCheckResult(passed=True, metadata={"passages": 0})
+        return dg.AssetCheckResult(passed=True, metadata=labelled({"passages": 0}))
     verified = rag.documents.verify_window(window)
     examples = "; ".join(
         f"{each.document}: «{each.content[:80]}»" for each in verified.unverified[:EXAMPLES]
     )
     return dg.AssetCheckResult(
         passed=verified.share >= rag.documents.config.verified,
-        metadata={
-            "passages": verified.passages,
-            "verified": verified.verified,
-            "verified_share": verified.share,
-        },
+        metadata=labelled(
+            {
+                "passages": verified.passages,
+                "verified": verified.verified,
+                "verified_share": verified.share,
+            }
+        ),
         description=Message.CITATIONS_VERIFIED.format(
             verified=verified.verified, passages=verified.passages, examples=examples
         ),

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -14,15 +15,17 @@ def archive_old_questions(context: dg.OpExecutionContext, rag: RagResource) -> N
         archived = rag.evaluations.archive()
     if archived is None:
         context.log.warning(Message.ARCHIVE_WITHOUT_FILES)
-        context.add_output_metadata({"evaluations": 0, "questions": 0})
+        context.add_output_metadata(labelled({"evaluations": 0, "questions": 0}))
         return
     moved, folder = archived
     context.add_output_metadata(
-        {
-            "evaluations": moved.evaluations,
-            "questions": moved.questions,
-            "folder": dg.MetadataValue.path(folder),
-        }
+        labelled(
+            {
+                "evaluations": moved.evaluations,
+                "questions": moved.questions,
+                "folder": dg.MetadataValue.path(folder),
+            }
+        )
     )
 
 

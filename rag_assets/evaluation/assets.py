@@ -17,6 +17,7 @@ from rag_assets.keys import (
     evaluation_key,
     windows_key,
 )
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.configuration import NamedConfiguration
 from rag_resources.core.configuration_notices import notices
@@ -25,6 +26,7 @@ from rag_resources.core.golden_changes import Operation, count_changes
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_markdown
 from rag_resources.ingestion.content_settings import GOLDEN_SETTINGS
+from rag_resources.languages.labels import label
 from rag_resources.reporting.data import EvaluationReport
 from rag_resources.reporting.page import history_plot, hit_rates_plot
 from rag_resources.reporting.plots.canvas import png
@@ -56,15 +58,17 @@ def golden_dataset(
     entries = rag.golden.entries()
     categories = sorted({entry.category for entry in entries})
     return dg.MaterializeResult(
-        metadata={
-            "questions": len(entries),
-            "golden_hash": golden_hash(entries),
-            **_changes_metadata(imported),
-            **{
-                f"questions_{category}": sum(entry.category == category for entry in entries)
-                for category in categories
-            },
-        }
+        metadata=labelled(
+            {
+                "questions": len(entries),
+                "golden_hash": golden_hash(entries),
+                **_changes_metadata(imported),
+                **{
+                    f"questions_{category}": sum(entry.category == category for entry in entries)
+                    for category in categories
+                },
+            }
+        )
     )
 
 
@@ -124,11 +128,13 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         with told_as_failure():
             evaluation = rag.evaluations.run(configuration, run_id=context.run.run_id)
         return dg.MaterializeResult(
-            metadata={
-                "evaluation_id": str(evaluation.evaluation_id),
-                "config_hash": configuration.retrieval.config_hash,
-                **evaluation_metadata(evaluation, rag.evaluations),
-            }
+            metadata=labelled(
+                {
+                    "evaluation_id": str(evaluation.evaluation_id),
+                    "config_hash": configuration.retrieval.config_hash,
+                    **evaluation_metadata(evaluation, rag.evaluations),
+                }
+            )
         )
 
     return evaluation_results
@@ -168,14 +174,16 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
         said = serving.fallen or serving.unjudged
         compared = comparison_markdown(latest, report.gate, evidence)
         yield dg.MaterializeResult(
-            metadata={
-                "report": dg.MetadataValue.path(path),
-                "configurations": len(latest),
-                "comparison": dg.MetadataValue.md(compared),
-                **({"serving_verdict": said} if said else {}),
-                **_plots(report),
-                **_report_numbers(report),
-            }
+            metadata=labelled(
+                {
+                    "report": dg.MetadataValue.path(path),
+                    "configurations": len(latest),
+                    "comparison": dg.MetadataValue.md(compared),
+                    **({"serving_verdict": said} if said else {}),
+                    **_plots(report),
+                    **_report_numbers(report),
+                }
+            )
         )
         if serving.unjudged:
             context.log.warning(serving.unjudged)
@@ -191,7 +199,9 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
         return {}
     figures = {"hit_rates": hit_rates_plot(report), "history": history_plot(report)}
     return {
-        name: dg.MetadataValue.md(f"![](data:image/png;base64,{b64encode(png(figure)).decode()})")
+        name: dg.MetadataValue.md(
+            f"![{label(name)}](data:image/png;base64,{b64encode(png(figure)).decode()})"
+        )
         for name, figure in figures.items()
     }
 

@@ -17,10 +17,14 @@ from rag_resources.evaluation.comparison_tables import (
     flips_table,
     metrics_table,
 )
+from rag_resources.languages.labels import every_label
 
 SHOWN_FLIPS = 50
 _PAGE = 500
-_WORK = frozenset({"inserted", "updated", "migrated", "vectors"})
+_WORK = frozenset(
+    name for field in ("inserted", "updated", "migrated", "vectors") for name in every_label(field)
+)
+"""What says that a month was worked on, as materialisations of any version call it."""
 
 
 def attribution_metadata(

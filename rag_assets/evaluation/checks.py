@@ -6,15 +6,22 @@ import dagster as dg
 
 from rag_assets.evaluation.attribution import attribution_metadata
 from rag_assets.keys import GOLDEN_DATASET, evaluation_key
+from rag_assets.labels import labelled
 from rag_resources.application.evaluations import Evaluations
 from rag_resources.core.answer_metrics import Estimate
 from rag_resources.core.configuration import NamedConfiguration, Role
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.gate import GateConfig, GateState
 from rag_resources.core.messages import Message
+from rag_resources.core.metrics import SERVED
 from rag_resources.core.texts import joined
 from rag_resources.evaluation.gates import Gates
-from rag_resources.evaluation.summary import evidence_in_words
+from rag_resources.evaluation.summary import (
+    GATE_WORDS,
+    evidence_in_words,
+    inferiority_in_words,
+    p_value_in_words,
+)
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
@@ -36,7 +43,7 @@ def golden_valid(rag: RagResource) -> dg.AssetCheckResult:
     examples = "; ".join(f"«{entry.query}»" for entry in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
-        metadata={"questions": count, "broken": len(broken)},
+        metadata=labelled({"questions": count, "broken": len(broken)}),
         description=Message.GOLDEN_BROKEN.format(examples=examples)
         if broken
         else Message.GOLDEN_SOUND.format(count=count),
@@ -51,18 +58,20 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=not findings,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            "notes_gone": len(drift.gone),
-            "notes_edited": len(drift.edited),
-            "near_duplicates": len(drift.near_duplicates),
-            "category_mix_distance": drift.mix.distance if drift.mix else 0.0,
-            "every_configuration_right": len(drift.ceiling),
-            "no_configuration_right": len(drift.floor),
-            "deciding_questions": drift.deciding,
-            "findings": dg.MetadataValue.md(
-                "\n".join(f"- {line}" for line in findings[:EXAMPLES]) or "–"
-            ),
-        },
+        metadata=labelled(
+            {
+                "notes_gone": len(drift.gone),
+                "notes_edited": len(drift.edited),
+                "near_duplicates": len(drift.near_duplicates),
+                "category_mix_distance": drift.mix.distance if drift.mix else 0.0,
+                "every_configuration_right": len(drift.ceiling),
+                "no_configuration_right": len(drift.floor),
+                "deciding_questions": drift.deciding,
+                "findings": dg.MetadataValue.md(
+                    "\n".join(f"- {line}" for line in findings[:EXAMPLES]) or "–"
+                ),
+            }
+        ),
         description=drift.summary,
     )
 
@@ -152,15 +161,17 @@ def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
     verdict = gates.hit_rate
     return dg.AssetCheckResult(
         passed=verdict.allows_promotion,
-        metadata={
-            "hit_rate_at_10": verdict.hit_rate,
-            "hit_rate_at_10_low": verdict.interval.low,
-            "hit_rate_at_10_high": verdict.interval.high,
-            "threshold": verdict.threshold,
-            "evidence": evidence_in_words(gates.evidence),
-            "state": verdict.state.value,
-            "degraded_queries": gates.evaluation.degraded_queries,
-        },
+        metadata=labelled(
+            {
+                "hit_rate_at_10": verdict.hit_rate,
+                "hit_rate_at_10_low": verdict.interval.low,
+                "hit_rate_at_10_high": verdict.interval.high,
+                "threshold": verdict.threshold,
+                "evidence": evidence_in_words(gates.evidence),
+                "state": GATE_WORDS[verdict.state],
+                "degraded_queries": gates.evaluation.degraded_queries,
+            }
+        ),
         description=gates.description,
     )
 
@@ -169,7 +180,7 @@ def settled_result(gates: Gates) -> dg.AssetCheckResult:
     """Tell whether it does so with its whole interval."""
     return dg.AssetCheckResult(
         passed=gates.hit_rate.state is GateState.PASS,
-        metadata={"queries_to_settle": gates.hit_rate.queries_to_settle},
+        metadata=labelled({"queries_to_settle": gates.hit_rate.queries_to_settle}),
         description=gates.description,
     )
 
@@ -178,13 +189,15 @@ def latency_result(gates: Gates) -> dg.AssetCheckResult:
     """Tell whether the p95 latency is under the limit."""
     return dg.AssetCheckResult(
         passed=gates.latency.allows_promotion,
-        metadata={
-            "latency_p50_ms": gates.evaluation.latency_p50_ms,
-            "latency_p95_ms": gates.evaluation.latency_p95_ms,
-            "limit_ms": gates.config.latency_p95_ms,
-            "latency_queries": gates.evaluation.latency_queries,
-            "late_queries": gates.evaluation.late_queries,
-        },
+        metadata=labelled(
+            {
+                "latency_p50_ms": gates.evaluation.latency_p50_ms,
+                "latency_p95_ms": gates.evaluation.latency_p95_ms,
+                "limit_ms": gates.config.latency_p95_ms,
+                "latency_queries": gates.evaluation.latency_queries,
+                "late_queries": gates.evaluation.late_queries,
+            }
+        ),
         description=gates.disturbance,
     )
 
@@ -215,11 +228,13 @@ def _answers_result(
     )
     return dg.AssetCheckResult(
         passed=state.allows_promotion,
-        metadata={
-            **measured,
-            "threshold": threshold,
-            "state": state.value,
-        },
+        metadata=labelled(
+            {
+                **measured,
+                "threshold": threshold,
+                "state": GATE_WORDS[state],
+            }
+        ),
         description=gates.disturbance or said,
     )
 
@@ -234,15 +249,17 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
     judged, served = against.judged, against.served
     return dg.AssetCheckResult(
         passed=gates.regression.allows_promotion,
-        metadata={
-            "state": judged.state.value,
-            "difference_low": judged.interval.low,
-            "difference_high": judged.interval.high,
-            "served_state": served.state.value if served else None,
-            "served_difference_low": served.interval.low if served else None,
-            "served_difference_high": served.interval.high if served else None,
-            "margin": judged.margin,
-        },
+        metadata=labelled(
+            {
+                "state": inferiority_in_words(judged),
+                "difference_low": judged.interval.low,
+                "difference_high": judged.interval.high,
+                "served_state": inferiority_in_words(served, SERVED) if served else "–",
+                "served_difference_low": served.interval.low if served else None,
+                "served_difference_high": served.interval.high if served else None,
+                "margin": judged.margin,
+            }
+        ),
         description=Message.REGRESSION_AGAINST.format(
             name=against.name, verdict=joined(" ", against.sentences)
         ),
@@ -259,14 +276,14 @@ def graph_result(gates: Gates) -> dg.AssetCheckResult:
             "recall_gain": verdict.gain,
             "recall_gain_low": verdict.interval.low,
             "recall_gain_high": verdict.interval.high,
-            "p_value": verdict.p_value,
+            "p_value": p_value_in_words(verdict.p_value),
         }
         if verdict.interval
         else {}
     )
     return dg.AssetCheckResult(
         passed=verdict.has_won,
-        metadata=measured,
+        metadata=labelled(measured),
         description=verdict.reason
         or Message.GRAPH_WON.format(gain=verdict.gain, p_value=verdict.p_value),
     )
@@ -286,8 +303,14 @@ def _attributed(
         passed=result.passed,
         metadata={
             **result.metadata,
-            "queries": compared.comparison.queries,
-            **attribution_metadata(context.instance, evaluations, compared, context.log.info),
+            **labelled(
+                {
+                    "queries": compared.comparison.queries,
+                    **attribution_metadata(
+                        context.instance, evaluations, compared, context.log.info
+                    ),
+                }
+            ),
         },
         description=result.description,
     )

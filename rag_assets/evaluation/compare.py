@@ -4,6 +4,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.evaluation.attribution import answers_metadata, attribution_metadata
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words, inferiority_in_words
@@ -30,15 +31,17 @@ def compare_evaluations(
     evidence = rag.evaluations.evidence([found.before, found.after])
     context.log.info(inferiority_in_words(judged))
     context.add_output_metadata(
-        {
-            "before": f"{found.before.configuration} ({found.before.evaluation_id})",
-            "after": f"{found.after.configuration} ({found.after.evaluation_id})",
-            "before_evidence": evidence_in_words(evidence[found.before.evaluation_id]),
-            "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
-            "verdict": inferiority_in_words(judged),
-            **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
-            **answers_metadata(context.instance, rag.evaluations, found, context.log.info),
-        }
+        labelled(
+            {
+                "before": f"{found.before.configuration} ({found.before.evaluation_id})",
+                "after": f"{found.after.configuration} ({found.after.evaluation_id})",
+                "before_evidence": evidence_in_words(evidence[found.before.evaluation_id]),
+                "after_evidence": evidence_in_words(evidence[found.after.evaluation_id]),
+                "verdict": inferiority_in_words(judged),
+                **attribution_metadata(context.instance, rag.evaluations, found, context.log.info),
+                **answers_metadata(context.instance, rag.evaluations, found, context.log.info),
+            }
+        )
     )
 
 

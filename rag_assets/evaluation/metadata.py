@@ -14,6 +14,8 @@ from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
 from rag_resources.evaluation.runner import Evaluation
+from rag_resources.evaluation.summary import GATE_WORDS
+from rag_resources.languages.labels import stage_label
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
 
 _PLOTTED = (
@@ -36,7 +38,7 @@ def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dic
         SERVED: summary.metrics[SERVED],
         "hit_rate_at_10_low": summary.verdict.interval.low,
         "hit_rate_at_10_high": summary.verdict.interval.high,
-        "gate": summary.verdict.state.value,
+        "gate": GATE_WORDS[summary.verdict.state],
         "latency_p50_ms": summary.latency.p50_ms,
         "latency_p95_ms": summary.latency.p95_ms,
         "latency_p99_ms": summary.latency.p99_ms,
@@ -113,7 +115,9 @@ def profile_markdown(summary: ProfileSummary, *, pool: PoolStatistics) -> str:
     pool_row = (pool.size, pool.in_use, pool.waiting, pool.requests)
     tables: dict[str, list[Sequence[object]]] = {
         Message.TABLE_PROFILE: [_profile_row(name, item) for name, item in stages.items() if item],
-        Message.TABLE_DEGRADED: list(summary.degraded.items()),
+        Message.TABLE_DEGRADED: [
+            (stage_label(stage), count) for stage, count in summary.degraded.items()
+        ],
         Message.TABLE_POOL: [(*pool_row, f"{pool.wait_ms_avg:.2f}", pool.connections_lost)],
     }
     always = {Message.TABLE_PROFILE, Message.TABLE_POOL}
@@ -125,7 +129,7 @@ def profile_markdown(summary: ProfileSummary, *, pool: PoolStatistics) -> str:
 def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
     shares = profile.percentiles
     times = (profile.average_ms, shares.p50_ms, shares.p95_ms, shares.p99_ms)
-    return name, profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
+    return stage_label(name), profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
 
 
 def _breakdown(summary: Summary) -> str:

@@ -6,8 +6,10 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.keys import evaluation_key
+from rag_assets.labels import labelled
 from rag_resources.application import open_application
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.summary import GATE_WORDS
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -41,11 +43,11 @@ def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
             metadata: dict[str, Any] = {
                 "evaluation_id": str(made),
                 "hit_rate_at_10": found.hit_rate_at_10,
-                "gate": found.gate,
+                "gate": GATE_WORDS[found.gate],
             }
             key = evaluation_key(request.configuration)
-            context.log_event(dg.AssetMaterialization(key, metadata=metadata))
-    context.add_output_metadata(outcomes)
+            context.log_event(dg.AssetMaterialization(key, metadata=labelled(metadata)))
+    context.add_output_metadata(labelled(outcomes))
 
 
 @dg.job(name=JOB, description=Message.JOB_REQUESTED_EVALUATIONS)

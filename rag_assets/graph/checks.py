@@ -6,6 +6,7 @@ from statistics import median
 import dagster as dg
 
 from rag_assets.keys import graph_key
+from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
 from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.messages import Message
@@ -31,7 +32,7 @@ def build_completeness_check(part: GraphPart) -> dg.AssetChecksDefinition:
         gaps = rag.graph.gaps(part, run_window(context.run.tags, rag.settings))
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
-            metadata=asdict(gaps),
+            metadata=labelled(asdict(gaps)),
             description=Message.GRAPH_GAPS.format(**asdict(gaps)),
         )
 
@@ -55,7 +56,7 @@ def statement_precision(rag: RagResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=found.good >= LEAST_PRECISION * found.judged,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"judged": found.judged, "right": found.good, "low": low, "high": high},
+        metadata=labelled({"judged": found.judged, "right": found.good, "low": low, "high": high}),
         description=Message.GRAPH_PRECISION.format(
             good=found.good, judged=found.judged, low=low, high=high
         ),
@@ -82,11 +83,13 @@ def graph_shape(rag: RagResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            **asdict(found),
-            "orphan_share": found.orphan_share,
-            "latest_mentions": months[-1].mentions if months else 0,
-            "latest_statements": months[-1].statements if months else 0,
-        },
+        metadata=labelled(
+            {
+                **asdict(found),
+                "orphan_share": found.orphan_share,
+                "latest_mentions": months[-1].mentions if months else 0,
+                "latest_statements": months[-1].statements if months else 0,
+            }
+        ),
         description=joined(" ", [*problems, told]),
     )

@@ -6,8 +6,10 @@ from rag_assets.configured import Configured
 from rag_assets.evaluation.metadata import evaluation_metadata
 from rag_assets.indexing.gate import record_quality
 from rag_assets.keys import CHUNKS, GOLDEN_DATASET, embeddings_key
+from rag_assets.labels import labelled
 from rag_assets.runs.partitions import run_window
 from rag_resources.core.messages import Message
+from rag_resources.evaluation.summary import p_value_in_words
 from rag_resources.resources import RagResource
 
 EXAMPLES = 10
@@ -22,7 +24,7 @@ def chunk_integrity(
     examples = ", ".join(f"{note.note_id} ({note.problem})" for note in broken[:EXAMPLES])
     return dg.AssetCheckResult(
         passed=not broken,
-        metadata={"notes": checked, "broken": len(broken)},
+        metadata=labelled({"notes": checked, "broken": len(broken)}),
         description=Message.CHUNKS_BROKEN.format(examples=examples)
         if broken
         else Message.CHUNKS_SOUND.format(notes=checked),
@@ -54,17 +56,19 @@ def build_quality_check(model: str, configured: Configured) -> dg.AssetChecksDef
             passed=batch.is_open,
             # An error that does not block: this run is over, and the next one reads the gate.
             severity=dg.AssetCheckSeverity.WARN if batch.is_open else dg.AssetCheckSeverity.ERROR,
-            metadata={
-                **evaluation_metadata(evaluation, rag.evaluations),
-                "configuration": configuration,
-                "config_hash": evaluation.versions.config_hash,
-                "next_batch": "open" if batch.is_open else "closed",
-                "level": batch.level,
-                "p_value": batch.drop.p_value if batch.drop else None,
-                "compared_queries": batch.drop.compared if batch.drop else 0,
-                "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
-                "compared_hit_rate_at_10": batch.drop.now if batch.drop else None,
-            },
+            metadata=labelled(
+                {
+                    **evaluation_metadata(evaluation, rag.evaluations),
+                    "configuration": configuration,
+                    "config_hash": evaluation.versions.config_hash,
+                    "next_batch": next_batch,
+                    "level": batch.level,
+                    "p_value": p_value_in_words(batch.drop.p_value) if batch.drop else "–",
+                    "compared_queries": batch.drop.compared if batch.drop else 0,
+                    "baseline_hit_rate_at_10": batch.drop.before if batch.drop else None,
+                    "compared_hit_rate_at_10": batch.drop.now if batch.drop else None,
+                }
+            ),
             description=f"{next_batch}: {batch.reason}.",
         )
 

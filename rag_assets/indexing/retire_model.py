@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -51,9 +52,9 @@ def retire_embedding_model(
         "configurations": ", ".join(configurations) or "–",
     }
     if not is_confirmed:
-        raise dg.Failure(told, metadata=metadata, allow_retries=False)
+        raise dg.Failure(told, metadata=labelled(metadata), allow_retries=False)
     context.log.info(told)
-    context.add_output_metadata(metadata)
+    context.add_output_metadata(labelled(metadata))
 
 
 @dg.job(name="retire_model", description=Message.JOB_RETIRE_MODEL)

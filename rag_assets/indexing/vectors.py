@@ -8,6 +8,7 @@ import dagster as dg
 from rag_assets.configured import Configured
 from rag_assets.indexing.gate import BatchConfig, pass_quality_gate, record_quality
 from rag_assets.keys import CHUNKS, OWNERS, embeddings_key, windows_key
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.runs.partitions import batches, monthly, run_window, span
@@ -132,7 +133,7 @@ def build_vectors_checks(
         gaps = kind.vectors(rag.indexing).gaps(model, window)
         return dg.AssetCheckResult(
             passed=gaps.total == 0,
-            metadata=asdict(gaps),
+            metadata=labelled(asdict(gaps)),
             description=gaps_told.format(**asdict(gaps)),
         )
 
@@ -148,7 +149,7 @@ def build_vectors_checks(
             return dg.AssetCheckResult(passed=True, description=Message.NOTHING_TO_CHECK)
         return dg.AssetCheckResult(
             passed=not vectors.faults,
-            metadata=asdict(vectors),
+            metadata=labelled(asdict(vectors)),
             description=joined("; ", vectors.faults)
             or Message.BATCH_DIFFERS.format(cosine=vectors.lowest_cosine, minimum=MIN_COSINE),
         )

@@ -8,6 +8,7 @@ import dagster as dg
 
 from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import DOCUMENT_PAGES, NOTES, OWNERS
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
 from rag_assets.runs.partitions import batches, full_window, monthly, outside_windows, span
@@ -63,21 +64,24 @@ def build_notes_asset(settings: Settings) -> dg.AssetsDefinition:
 
         latest = max(context.partition_keys)
         context.add_asset_metadata(
-            {
-                "rejected": report.rejected_count,
-                "rejected_records": dg.MetadataValue.md(
-                    "\n".join(
-                        f"- `{item.location}`: {item.reason}" for item in report.rejected[:50]
-                    )
-                ),
-                "undated": report.undated_count,
-                "left_out": report.left_out_count,
-                "left_out_notes": dg.MetadataValue.md(
-                    "\n".join(
-                        f"- `{item.external_id}`: {item.reason}" for item in report.left_out[:50]
-                    )
-                ),
-            },
+            labelled(
+                {
+                    "rejected": report.rejected_count,
+                    "rejected_records": dg.MetadataValue.md(
+                        "\n".join(
+                            f"- `{item.location}`: {item.reason}" for item in report.rejected[:50]
+                        )
+                    ),
+                    "undated": report.undated_count,
+                    "left_out": report.left_out_count,
+                    "left_out_notes": dg.MetadataValue.md(
+                        "\n".join(
+                            f"- `{item.external_id}`: {item.reason}"
+                            for item in report.left_out[:50]
+                        )
+                    ),
+                }
+            ),
             partition_key=latest,
         )
         yield from materialize_months(context, month)

@@ -5,6 +5,7 @@ from datetime import UTC
 import dagster as dg
 
 from rag_assets.keys import NOTES
+from rag_assets.labels import labelled
 from rag_assets.runs.partitions import full_window
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
@@ -19,17 +20,19 @@ def rejected_records(rag: RagResource) -> dg.AssetCheckResult:
     """Name the records that the last reading of each source could not read."""
     found, count = rag.notes.rejections(limit=EXAMPLES)
     if not count:
-        return dg.AssetCheckResult(passed=True, metadata={"rejected": 0})
+        return dg.AssetCheckResult(passed=True, metadata=labelled({"rejected": 0}))
     rows = ((item.location, item.reason) for item in found)
     return dg.AssetCheckResult(
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={
-            "rejected": count,
-            "rejected_records": dg.MetadataValue.md(
-                markdown_table((Message.COLUMN_WHERE, Message.COLUMN_REASON), rows)
-            ),
-        },
+        metadata=labelled(
+            {
+                "rejected": count,
+                "rejected_records": dg.MetadataValue.md(
+                    markdown_table((Message.COLUMN_WHERE, Message.COLUMN_REASON), rows)
+                ),
+            }
+        ),
         description=Message.REJECTED_RECORDS.format(count=count),
     )
 
@@ -40,7 +43,7 @@ def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     inside = full_window(rag.settings)
     outside = rag.notes.outside(inside, limit=EXAMPLES)
     if outside is None:
-        return dg.AssetCheckResult(passed=True, metadata={"outside": 0})
+        return dg.AssetCheckResult(passed=True, metadata=labelled({"outside": 0}))
     description = Message.OUTSIDE_NOTES.format(
         count=outside.count,
         first=f"{outside.earliest:%Y-%m-%d}",
@@ -58,6 +61,6 @@ def notes_inside_partitions(rag: RagResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=False,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata={"outside": outside.count},
+        metadata=labelled({"outside": outside.count}),
         description=description,
     )

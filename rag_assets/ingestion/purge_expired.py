@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.resources import RagResource
@@ -14,12 +15,14 @@ def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> Non
         report = rag.notes.purge_expired()
         documents = rag.documents.purge_expired()
     context.add_output_metadata(
-        {
-            "deleted": report.deleted,
-            "left": report.left,
-            "documents": documents,
-            "grace_hours": rag.notes.grace_hours,
-        }
+        labelled(
+            {
+                "deleted": report.deleted,
+                "left": report.left,
+                "documents": documents,
+                "grace_hours": rag.notes.grace_hours,
+            }
+        )
     )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.keys import OWNERS, embeddings_key
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import Quality
+from rag_resources.languages.labels import label
 from rag_resources.migration.status import summary, tables
 from rag_resources.reporting.plots.migration import migration_plot
 from rag_resources.resources import RagResource
@@ -58,16 +60,20 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
             status = own.status()
         image = b64encode(migration_plot(status, floor=own.floor)).decode()
         return dg.MaterializeResult(
-            metadata={
-                "plot": dg.MetadataValue.md(f"![](data:image/png;base64,{image})"),
-                "summary": dg.MetadataValue.md(
-                    "\n\n".join(summary(status, first_month=own.first_month))
-                ),
-                "tables": dg.MetadataValue.md(
-                    "\n\n".join(table.markdown() for table in tables(status))
-                ),
-                **numbers(status),
-            }
+            metadata=labelled(
+                {
+                    "plot": dg.MetadataValue.md(
+                        f"![{label('plot')}](data:image/png;base64,{image})"
+                    ),
+                    "summary": dg.MetadataValue.md(
+                        "\n\n".join(summary(status, first_month=own.first_month))
+                    ),
+                    "tables": dg.MetadataValue.md(
+                        "\n\n".join(table.markdown() for table in tables(status))
+                    ),
+                    **numbers(status),
+                }
+            )
         )
 
     return migration_status

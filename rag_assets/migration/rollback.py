@@ -5,10 +5,12 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.configurations import BASELINE_CONFIGURATION
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
 from rag_resources.store.progress import Progress
@@ -35,7 +37,18 @@ class ImmediateConfig(ReasonConfig):
     """The confirmation of an immediate rollback."""
 
     confirm: str = Field(default="", description=Message.FIELD_CONFIRM_IMMEDIATE)
-    accept_missing: int = Field(default=0, ge=0, description=Message.FIELD_ACCEPT_MISSING)
+    accept_missing: int = Field(default=0, description=Message.FIELD_ACCEPT_MISSING)
+
+    def accepted(self) -> int:
+        """Return how many notes may become unfindable.
+
+        Raises:
+            InvalidParameterError: It is negative. Dagster would tell that in words of pydantic.
+        """
+        if self.accept_missing < 0:
+            problem = Message.PROBLEM_TOO_SMALL.format(value=self.accept_missing, ge=0)
+            raise InvalidParameterError(joined(": ", ("accept_missing", problem)))
+        return self.accept_missing
 
 
 class PartialConfig(ReasonConfig):
@@ -65,9 +78,11 @@ def drop_migration(
             rag.application.configuration(BASELINE_CONFIGURATION),
             reason=config.given_reason(),
             run_id=context.run_id,
-            accept_missing=config.accept_missing,
+            accept_missing=config.accepted(),
         )
-    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
+    context.add_output_metadata(
+        labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
+    )
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PARTIAL)
@@ -78,7 +93,9 @@ def stop_migration(context: dg.OpExecutionContext, config: PartialConfig, rag: R
         consequence = Message.ROLLBACK_WOULD_STOP.format(chunked=before.chunked, notes=before.notes)
         _check_confirmed(config.confirm, Message.WORD_PARTIAL, consequence)
         changed = rag.migration.stop(reason=config.given_reason(), run_id=context.run_id)
-    context.add_output_metadata({**_counts(before, "before"), **_state(rag), "changed": changed})
+    context.add_output_metadata(
+        labelled({**_counts(before, "before"), **_state(rag), "changed": changed})
+    )
 
 
 @dg.op(description=Message.JOB_ROLLBACK_PROMOTION)
@@ -91,7 +108,7 @@ def withdraw_promotion(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
     context.add_output_metadata(
-        {**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed}
+        labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )
 
 
@@ -101,11 +118,13 @@ def lift_hold(context: dg.OpExecutionContext, config: ReasonConfig, rag: RagReso
     with told_as_failure():
         lifted = rag.migration.resume(reason=config.given_reason(), run_id=context.run_id)
     context.add_output_metadata(
-        {
-            **_state(rag),
-            "lifted": lifted.explanation if lifted else "–",
-            "changed": lifted is not None,
-        }
+        labelled(
+            {
+                **_state(rag),
+                "lifted": lifted.explanation if lifted else "–",
+                "changed": lifted is not None,
+            }
+        )
     )
 
 

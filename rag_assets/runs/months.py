@@ -8,17 +8,20 @@ from uuid import UUID
 
 import dagster as dg
 
+from rag_assets.labels import labelled
 from rag_assets.runs.partitions import month_window
 from rag_resources.application.indexing import Indexing
 from rag_resources.core.errors import DatabaseUnavailableError, ProviderUnavailableError, RagError
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
+from rag_resources.languages.labels import label
 from rag_resources.store.failures import Failure
 
 NAMED_NOTES = 5
 LISTED_NOTES = 100
-FAILED_NOTES = "failed_notes"
+FAILED_NOTES = label("failed_notes")
+"""The metadata of a failed run or month that only notes failed in."""
 
 MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
 
@@ -61,11 +64,11 @@ class MonthOutcome:
         """Return the metadata of the month's page; work not done has no speed."""
         seconds = self.seconds or 0.0
         speeds = {
-            f"{unit}_per_second": round(amount / seconds, 1)
+            f"{unit}_per_second": amount / seconds
             for unit, amount in self.per_second.items()
             if amount and seconds
         }
-        return {**self.counts, "seconds": round(seconds, 3), **speeds}
+        return labelled({**self.counts, "seconds": seconds, **speeds})
 
 
 class Indexed(Protocol):
@@ -129,8 +132,8 @@ def materialize_months(
         Dagster's events. Messages of a failing step to `context.log_event` would be lost.
 
     Raises:
-        dagster.Failure: A month was bad. If only notes failed, its metadata `failed_notes` has
-            their number.
+        dagster.Failure: A month was bad. If only notes failed, its metadata `FAILED_NOTES`
+            has their number.
     """
     outcomes: dict[str, MonthOutcome] = {}
     down: RagError | None = None
@@ -207,7 +210,7 @@ def _tell(context: dg.AssetExecutionContext, key: str, outcome: MonthOutcome) ->
     if outcome.is_good:
         counts = ", ".join(
             f"{name}: {count:g}" if isinstance(count, float) else f"{name}: {count}"
-            for name, count in outcome.counts.items()
+            for name, count in labelled(outcome.counts).items()
             if isinstance(count, int | float)  # Not the tables, which the UI shows.
         )
         context.log.info(

@@ -1,6 +1,17 @@
-"""The connections of a process that executes runs to Dagster's own storage."""
+"""Dagster's own storage: its log of events, and the connections of a process that executes runs."""
+
+from typing import Any, Self
 
 from dagster import DagsterInstance
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.events.log import EventLogEntry
+from dagster._core.execution.plan.objects import StepFailureData
+from dagster._serdes import ConfigurableClassData
+from dagster_postgres import PostgresEventLogStorage
+from dagster_postgres.utils import pg_url_from_config
+from dagster_shared.error import SerializableErrorInfo
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _OLDEST_S = 3600
@@ -21,4 +32,53 @@ def keep_connections(instance: DagsterInstance) -> None:
         statement_timeout=_STATEMENT_TIMEOUT_MS,
         pool_recycle=_OLDEST_S,
         max_overflow=_MORE_CONNECTIONS,
+    )
+
+
+class EventLog(PostgresEventLogStorage):
+    """The log in PostgreSQL, made for the pages that people read.
+
+    A check of a run over months has one entry: no check of the product has partitions, but Dagster
+    plans one execution a month of the run. The result is written beside them, and the history of
+    the check would show each as skipped.
+
+    A step that failed with a message for people has that message, without class name and stack;
+    both are in the output of the step. A failure that nobody foresaw keeps them.
+    """
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Self:
+        """Build it from the instance file; Dagster's own method would return its own class."""
+        url = pg_url_from_config(config_value)
+        return cls(postgres_url=url, inst_data=inst_data)
+
+    def store_event(self, event: EventLogEntry) -> None:
+        """Store an event."""
+        super().store_event(_in_words(event))
+
+    def store_asset_check_event(self, event: EventLogEntry, event_id: int | None) -> None:
+        """Store what a check is planned to do, or found; a plan without the run's months."""
+        super().store_asset_check_event(_without_months(event), event_id)
+
+
+def _without_months(event: EventLogEntry) -> EventLogEntry:
+    told = event.get_dagster_event()
+    planned = told.event_specific_data
+    if not isinstance(planned, AssetCheckEvaluationPlanned):
+        return event
+    whole = AssetCheckEvaluationPlanned(asset_key=planned.asset_key, check_name=planned.check_name)
+    return event._replace(dagster_event=told._replace(event_specific_data=whole))
+
+
+def _in_words(event: EventLogEntry) -> EventLogEntry:
+    told = event.dagster_event
+    data = told.event_specific_data if told else None
+    if told is None or not isinstance(data, StepFailureData):
+        return event
+    given = data.user_failure_data.description if data.user_failure_data else None
+    if not given or not data.error:
+        return event
+    error = SerializableErrorInfo(message=given, stack=[], cls_name=data.error.cls_name)
+    return event._replace(
+        dagster_event=told._replace(event_specific_data=data._replace(error=error))
     )

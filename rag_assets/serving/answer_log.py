@@ -13,6 +13,7 @@ from rag_resources.core.question_drift import QuestionDrift
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.types import TimeWindow
 from rag_resources.resources import RagResource
+from rag_resources.retrieval.notices import INTENT_WORDS
 from rag_resources.settings import Settings
 
 LISTED = 20
@@ -77,7 +78,7 @@ def _intents(drift: QuestionDrift) -> list[tuple[str, str, str]]:
         return []
     before, now = drift.intents.before, drift.intents.now
     return [
-        (name, f"{before.get(name, 0):.0%}", f"{now.get(name, 0):.0%}")
+        (INTENT_WORDS.get(name, name), f"{before.get(name, 0):.0%}", f"{now.get(name, 0):.0%}")
         for name in sorted(before.keys() | now.keys())
     ]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
+from rag_assets.labels import labelled, stage_times
 from rag_assets.runs.failures import told_as_failure
-from rag_assets.serving.labels import labelled, stage_times
 from rag_assets.serving.retrieve import RetrieveConfig
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, Citation, numbered

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from rag_assets.configured import Configured
 from rag_assets.keys import OWNERS, evaluation_key
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words
@@ -55,23 +56,25 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
             )
         evaluation = outcome.evaluation
         return dg.MaterializeResult(
-            metadata={
-                "configuration": evaluation.configuration,
-                "model": evaluation.model,
-                "config_hash": evaluation.config_hash,
-                "evaluation_id": str(evaluation.evaluation_id),
-                "hit_rate_at_10": evaluation.hit_rate_at_10,
-                "served_hit_rate": evaluation.served_hit_rate,
-                "mrr": evaluation.mrr,
-                "latency_p95_ms": evaluation.latency_p95_ms,
-                "evidence": evidence_in_words(outcome.evidence),
-                "evaluated_again": ", ".join(outcome.evaluated_again) or "–",
-                "changed": outcome.changed,
-                "refused": dg.MetadataValue.md(
-                    "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items())
-                    or "–"
-                ),
-            }
+            metadata=labelled(
+                {
+                    "configuration": evaluation.configuration,
+                    "model": evaluation.model,
+                    "config_hash": evaluation.config_hash,
+                    "evaluation_id": str(evaluation.evaluation_id),
+                    "hit_rate_at_10": evaluation.hit_rate_at_10,
+                    "served_hit_rate": evaluation.served_hit_rate,
+                    "mrr": evaluation.mrr,
+                    "latency_p95_ms": evaluation.latency_p95_ms,
+                    "evidence": evidence_in_words(outcome.evidence),
+                    "evaluated_again": ", ".join(outcome.evaluated_again) or "–",
+                    "changed": outcome.changed,
+                    "refused": dg.MetadataValue.md(
+                        "\n".join(f"- {name}: {reason}" for name, reason in outcome.refused.items())
+                        or "–"
+                    ),
+                }
+            )
         )
 
     return promoted_config

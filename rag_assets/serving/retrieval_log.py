@@ -6,9 +6,11 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.keys import OWNERS
+from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
+from rag_resources.languages.labels import stage_label
 from rag_resources.resources import RagResource
 from rag_resources.store.retrieval_log import RetrievalHistory
 
@@ -23,7 +25,7 @@ def retrieval_log(rag: RagResource) -> dg.MaterializeResult[None]:
     """Read the log of the questions."""
     with told_as_failure():
         history = rag.serving.retrievals()
-    return dg.MaterializeResult(metadata=history_metadata(history))
+    return dg.MaterializeResult(metadata=labelled(history_metadata(history)))
 
 
 def history_metadata(history: RetrievalHistory) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def history_metadata(history: RetrievalHistory) -> dict[str, Any]:
         "stages": _table(
             Message.TABLE_STAGES,
             [
-                (item.stage, item.count, f"{item.p50_ms:.1f}", f"{item.p95_ms:.1f}")
+                (stage_label(item.stage), item.count, f"{item.p50_ms:.1f}", f"{item.p95_ms:.1f}")
                 for item in history.stages
             ],
         ),

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.labels import labelled, stage_times
 from rag_assets.runs.failures import told_as_failure
-from rag_assets.serving.labels import labelled, stage_times
 from rag_resources.core.filters import parse_filters
 from rag_resources.core.markdown import plain
 from rag_resources.core.messages import Message
@@ -16,10 +16,11 @@ from rag_resources.core.tables import markdown_table
 from rag_resources.core.texts import joined
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.languages.formats import day, number
+from rag_resources.languages.labels import stage_label
 from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import confidence_in_words
-from rag_resources.retrieval.notices import place_in_words
+from rag_resources.retrieval.notices import INTENT_WORDS, place_in_words
 
 PASSAGE_CHARS = 240
 
@@ -30,7 +31,7 @@ class RetrieveConfig(dg.Config):
     question: str = Field(description=Message.FIELD_QUESTION)
     configuration: str = Field(default="", description=Message.FIELD_CONFIGURATION)
     strategy: str = Field(default="", description=Message.FIELD_STRATEGY)
-    top_k: int = Field(default=0, ge=0, description=Message.FIELD_TOP_K)
+    top_k: int = Field(default=0, description=Message.FIELD_TOP_K)
     overrides: dict[str, Any] = Field(default={}, description=Message.FIELD_OVERRIDES)
     filters: dict[str, Any] = Field(default={}, description=Message.FIELD_FILTERS)
     language: str = Field(default="", description=Message.FIELD_LANGUAGE)
@@ -91,7 +92,7 @@ def response_metadata(
         {
             "results": dg.MetadataValue.md(results_markdown(response, language)),
             "messages": "\n".join(response.messages) or "–",
-            "degraded": ", ".join(response.degraded) or "–",
+            "degraded": ", ".join(map(stage_label, response.degraded)) or "–",
             "confidence": "\n".join(
                 render(sentence, language) for sentence in confidence_in_words(response.confidence)
             )
@@ -100,10 +101,10 @@ def response_metadata(
             "configuration": configuration,
             "strategy": response.strategy,
             "model": response.model,
-            "intent": asked.intent.value if asked else "–",
+            "intent": render(INTENT_WORDS[asked.intent.value], language) if asked else "–",
             "searched_beside": "\n".join(filter(None, beside)) or "–",
             "cached": response.cached,
-            "latency_ms": round(response.latency_ms, 2),
+            "latency_ms": response.latency_ms,
             **stage_times(response.stages),
             "response": dg.MetadataValue.json(response.to_json()),
         }

@@ -8,6 +8,7 @@ from rag_resources.cli.output import clean, console, fail, is_plain, say, warn
 from rag_resources.cli.reader import told, told_day, told_number
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
+from rag_resources.languages.labels import stage_label
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -63,7 +64,9 @@ def warn_of(response: "RetrievalResponse") -> None:
         else:
             warn(message)
     if response.degraded:
-        warn(Message.RETRIEVED_DEGRADED.format(stages=", ".join(response.degraded)))
+        warn(
+            Message.RETRIEVED_DEGRADED.format(stages=", ".join(map(stage_label, response.degraded)))
+        )
 
 
 def _say_searched(transformed: "TransformedQuery") -> None:
@@ -169,20 +172,16 @@ def say_confidence(response: "RetrievalResponse") -> None:
 
 
 def _say_cost(response: "RetrievalResponse", configuration: str) -> None:
+    from rag_resources.retrieval.notices import INTENT_WORDS
+
     count, total = len(response.results), response.latency_ms
     template = Message.RETRIEVED_CACHED if response.cached else Message.RETRIEVED_COUNT
     intent = response.transformed.intent.value if response.transformed else ""
-    how = (configuration, response.strategy, response.model, _INTENTS.get(intent, ""))
+    how = (configuration, response.strategy, response.model, INTENT_WORDS.get(intent, ""))
     say(joined(" · ", (template.format(count=count, total=total), *filter(None, how))))
     if not response.cached:
-        times = (f"{name} {told_number(elapsed, 0)}" for name, elapsed in response.stages.items())
+        times = (
+            f"{stage_label(name)} {told_number(elapsed, 0)}"
+            for name, elapsed in response.stages.items()
+        )
         say(Message.RETRIEVED_STAGES.format(stages=" · ".join(times)))
-
-
-_INTENTS = {
-    "factual": Message.INTENT_FACTUAL,
-    "causal": Message.INTENT_CAUSAL,
-    "temporal": Message.INTENT_TEMPORAL,
-    "comparative": Message.INTENT_COMPARATIVE,
-    "abstract": Message.INTENT_ABSTRACT,
-}

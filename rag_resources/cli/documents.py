@@ -9,6 +9,7 @@ import typer
 from rag_resources.cli.output import (
     JsonOption,
     clean,
+    conclude,
     confirmed,
     console,
     say,
@@ -20,6 +21,7 @@ from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 if TYPE_CHECKING:
     from rag_resources.core.extraction_diff import ExtractionDiff
@@ -120,6 +122,7 @@ def delete(
         str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_NOTES_REASON)
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_NOTES_YES)] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete a document and everything made of it, after confirmation by a person."""
     with application() as opened:
@@ -127,8 +130,14 @@ def delete(
         if not (yes or _confirmed(document)):
             raise InvalidParameterError(Message.DOCUMENT_DELETE_UNCONFIRMED)
         notes = opened.documents.delete(document, reason=clean(reason))
-    say(Message.DOCUMENT_DELETED.format(title=document.title, notes=notes))
-    say(Message.DOCUMENT_RECOVER.format(address=document.address))
+    told = joined(
+        "\n",
+        (
+            Message.DOCUMENT_DELETED.format(title=document.title, notes=notes),
+            Message.DOCUMENT_RECOVER.format(address=document.address),
+        ),
+    )
+    conclude(told, {"address": document.address, "deletedNotes": notes}, as_json=as_json)
 
 
 @command(app, "restore", Message.HELP_DOCUMENT_RESTORE)
@@ -136,12 +145,14 @@ def restore(
     address: Annotated[
         str, typer.Argument(metavar="DIRECCIÓN", help=Message.HELP_DOCUMENT_ADDRESS)
     ],
+    as_json: JsonOption = False,
 ) -> None:
     """Let the source bring a deleted document back."""
     with application() as opened:
         if not opened.documents.restore(address):
             raise InvalidParameterError(Message.DOCUMENT_NOT_DELETED.format(address=address))
-    say(Message.DOCUMENT_RESTORED.format(address=address))
+    told = Message.DOCUMENT_RESTORED.format(address=address)
+    conclude(told, {"address": address, "restored": True}, as_json=as_json)
 
 
 @command(app, "review", Message.HELP_DOCUMENT_REVIEW)
@@ -163,12 +174,16 @@ def review(
             report = opened.documents.recognise(opened.documents.find(name))
             for title, reason in report.failures:
                 warn(f"{title}: {reason}")
-            say(Message.DOCUMENT_RECOGNISED.format(pages=report.pages, failed=report.failed_pages))
+            conclude(
+                Message.DOCUMENT_RECOGNISED.format(pages=report.pages, failed=report.failed_pages),
+                {"pages": report.pages, "failedPages": report.failed_pages},
+                as_json=as_json,
+            )
             return
         if name is not None and (accept or drop):
             decision = Decision.ACCEPT if accept else Decision.DROP
             opened.documents.review(opened.documents.find(name), decision, page=page)
-            say(Message.DOCUMENT_DECIDED)
+            conclude(Message.DOCUMENT_DECIDED, {"decision": decision.value}, as_json=as_json)
             return
         if accept or drop or ocr:
             raise InvalidParameterError(Message.DOCUMENT_DECIDE_WHICH)

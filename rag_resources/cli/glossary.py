@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, conclude, console, table, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
@@ -33,16 +33,19 @@ def list_entries(as_json: JsonOption = False) -> None:
 def add(
     abbreviation: AbbreviationArgument,
     expansion: Annotated[str, typer.Argument(metavar="SIGNIFICADO", help=Message.HELP_EXPANSION)],
+    as_json: JsonOption = False,
 ) -> None:
     """Say what an abbreviation stands for."""
     with application() as opened:
         entry = opened.glossary.add(abbreviation, expansion)
-    say(Message.GLOSSARY_WRITTEN.format(abbreviation=entry.abbreviation, expansion=entry.expansion))
+    fields = {"abbreviation": entry.abbreviation, "expansion": entry.expansion}
+    conclude(Message.GLOSSARY_WRITTEN.format(**fields), fields, as_json=as_json)
 
 
 @command(app, "remove", Message.HELP_GLOSSARY_REMOVE)
-def remove(abbreviation: AbbreviationArgument) -> None:
+def remove(abbreviation: AbbreviationArgument, as_json: JsonOption = False) -> None:
     """Remove an abbreviation."""
     with application() as opened:
         opened.glossary.remove(abbreviation)
-    say(Message.GLOSSARY_REMOVED.format(abbreviation=abbreviation))
+    fields = {"abbreviation": abbreviation}
+    conclude(Message.GLOSSARY_REMOVED.format(**fields), fields | {"removed": True}, as_json=as_json)

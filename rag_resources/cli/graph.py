@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, conclude, console, say, table, write_json
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
@@ -150,16 +150,18 @@ def alias(
     other: Other,
     no: Annotated[bool, typer.Option("--no", help=Message.HELP_GRAPH_NO)] = False,
     undo: Undo = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say that a name stands for another, that it does not, or withdraw that."""
     with application() as opened:
         if undo:
-            done = opened.graph.withdraw_alias(name, other)
-            say(Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO)
+            _conclude_undone(opened.graph.withdraw_alias(name, other), as_json=as_json)
             return
         one, two = opened.graph.decide_alias(name, other, confirmed=not no)
     message = Message.GRAPH_ALIAS_REJECTED if no else Message.GRAPH_ALIAS_CONFIRMED
-    say(message.format(alias=one.name, entity=two.name))
+    told = message.format(alias=one.name, entity=two.name)
+    fields = {"alias": one.name, "entity": two.name, "confirmed": not no}
+    conclude(told, fields, as_json=as_json)
 
 
 @command(app, "link", Message.HELP_GRAPH_LINK)
@@ -170,6 +172,7 @@ def link(
         str, typer.Option("--relation", metavar="TIPO", help=Message.HELP_GRAPH_RELATION)
     ] = "CAUSES",
     undo: Undo = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say that an event is the cause of an event of another note, or withdraw that."""
     from rag_resources.core.causal import Relation
@@ -179,11 +182,16 @@ def link(
         raise InvalidParameterError(Message.GRAPH_RELATION.format(value=relation, known=known))
     with application() as opened:
         if undo:
-            done = opened.graph.unlink(cause, effect)
-            say(Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO)
+            _conclude_undone(opened.graph.unlink(cause, effect), as_json=as_json)
             return
         one, two = opened.graph.link(cause, effect, Relation(relation))
-    say(Message.GRAPH_LINKED.format(cause=one.name, effect=two.name, relation=relation))
+    fields = {"cause": one.name, "effect": two.name, "relation": relation}
+    conclude(Message.GRAPH_LINKED.format(**fields), fields, as_json=as_json)
+
+
+def _conclude_undone(done: bool, *, as_json: bool) -> None:
+    message = Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO
+    conclude(message, {"undone": done}, as_json=as_json)
 
 
 def precision_in_words(found: "Precision") -> str:

@@ -1,11 +1,12 @@
 """`rag key`: the keys of the HTTP API."""
 
 import time
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from rag_resources.cli.output import JsonOption, console, say, table, write_json
+from rag_resources.cli.output import JsonOption, conclude, console, say, table, write_json
 from rag_resources.cli.search_options import (
     MetadataOption,
     NoteOption,
@@ -18,6 +19,7 @@ from rag_resources.cli.search_options import (
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 
 app = group("key", Message.HELP_KEY)
 
@@ -28,6 +30,7 @@ def create(
     role: Annotated[
         str, typer.Option("--role", metavar="PAPEL", help=Message.HELP_KEY_ROLE)
     ] = "reader",
+    as_json: JsonOption = False,
 ) -> None:
     """Create a key and write it once."""
     from rag_resources.core.api_keys import ApiRole
@@ -38,8 +41,9 @@ def create(
         raise InvalidParameterError(Message.KEY_ROLE_UNKNOWN.format(role=shown(role)))
     with application() as opened:
         key, stored = opened.keys.create(name, ApiRole(role))
-    say(Message.KEY_CREATED.format(key_id=stored.key_id, role=stored.role.value))
-    say(key)
+    told = Message.KEY_CREATED.format(key_id=stored.key_id, role=stored.role.value)
+    fields = {"id": stored.key_id, "name": stored.name, "role": stored.role.value, "key": key}
+    conclude(joined("\n", (told, key)), fields, as_json=as_json)
 
 
 @command(app, "list", Message.HELP_KEY_LIST)
@@ -89,13 +93,15 @@ def list_keys(as_json: JsonOption = False) -> None:
 @command(app, "revoke", Message.HELP_KEY_REVOKE)
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="CLAVE", help=Message.HELP_KEY_ID)],
+    as_json: JsonOption = False,
 ) -> None:
     """Revoke a key."""
     from rag_resources.application.keys import KEY_CACHE_S
 
     with application() as opened:
         opened.keys.revoke(key_id)
-    say(Message.KEY_REVOKED.format(key_id=key_id, seconds=KEY_CACHE_S))
+    told = Message.KEY_REVOKED.format(key_id=key_id, seconds=KEY_CACHE_S)
+    conclude(told, {"id": key_id, "revoked": True, "withinSeconds": KEY_CACHE_S}, as_json=as_json)
 
 
 @command(app, "scope", Message.HELP_KEY_SCOPE)
@@ -110,6 +116,7 @@ def scope(
     since: SinceOption = None,
     until: UntilOption = None,
     metadata: MetadataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a key that only searches, within filters, until it expires; nothing is stored."""
     from rag_resources.core.api_keys import Scope, scoped_key
@@ -119,7 +126,11 @@ def scope(
         source=source, tag=tag, note_id=note_id, since=since, until=until, metadata=metadata
     )
     fields = filters.model_dump(mode="json", exclude_defaults=True)
+    expires_at = int(time.time()) + hours * 3_600
     try:
-        say(scoped_key(key, Scope(fields, int(time.time()) + hours * 3_600)))
+        scoped = scoped_key(key, Scope(fields, expires_at))
     except ValueError as error:
         raise InvalidParameterError(Message.KEY_NOT_WHOLE) from error
+    until_when = datetime.fromtimestamp(expires_at, UTC).isoformat()
+    told = {"key": scoped, "filters": fields, "expiresAt": until_when}
+    conclude(scoped, told, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`rag run` and `rag ui`: hand over to the programs of `rag_assets`, which need Dagster."""
+"""`rag run`, `rag ui`, `rag dagster`: hand over to programs of `rag_assets`, which need Dagster."""
 
 import os
 import sys
@@ -25,6 +25,16 @@ def run(
 def ui() -> None:
     """Become Dagster's webserver and daemon."""
     _become("ui")
+
+
+def dagster(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS),
+    ] = None,
+) -> None:
+    """Become Dagster's own command line, with the instance of this RAG_HOME."""
+    _become("dagster", *(arguments or []))
 
 
 def _become(*arguments: str) -> None:

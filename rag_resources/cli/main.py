@@ -43,7 +43,7 @@ from rag_resources.cli import (
 )
 from rag_resources.cli.output import say, write_as
 from rag_resources.cli.running import run_app
-from rag_resources.cli.usage import command, group
+from rag_resources.cli.usage import command, group, passing_on
 from rag_resources.core.messages import Message
 from rag_resources.logs import log_to_stderr
 
@@ -76,6 +76,7 @@ def options(
 command(app, "init", Message.HELP_INIT)(init.init)
 command(app, "run", Message.HELP_RUN_COMMAND)(launch.run)
 command(app, "ui", Message.HELP_UI_COMMAND)(launch.ui)
+passing_on(app, "dagster", Message.HELP_DAGSTER)(launch.dagster)
 command(app, "up", Message.HELP_UP)(server.up)
 command(app, "down", Message.HELP_DOWN)(server.down)
 command(app, "status", Message.HELP_STATUS)(status.status)

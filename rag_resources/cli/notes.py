@@ -156,7 +156,7 @@ def restore(names: Names, as_json: JsonOption = False) -> None:
     for each in restored:
         say(messages[each.outcome].format(name=each.external_id))
     if any(each.outcome is Restoration.RESTORED for each in restored):
-        say(Message.INGEST_NEXT)
+        say(Message.NOTE_RESTORED_NEXT)
 
 
 def _confirmed(notes: "Sequence[StoredNote]", questions: int) -> bool:

@@ -86,6 +86,21 @@ def command(app: typer.Typer, name: str, description: str) -> Callable[[Function
     )
 
 
+def passing_on(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:
+    """Return the decorator that adds a command whose options are those of another program.
+
+    They are an argument of the function, as is `--help`.
+    """
+    return app.command(
+        name,
+        cls=SpanishCommand,
+        help=description,
+        options_metavar="",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
+
+
 def explain(error: TyperException) -> str:
     """Explain a wrong call: its usage, the problem, and where help is."""
     if isinstance(error, NoArgsIsHelpError):

@@ -143,12 +143,18 @@ class GoldenDrift:
             lines.append(Message.DRIFT_MIX.format(**_mix_in_words(self.mix)))
         lines.extend(
             Message.DRIFT_NEAR_DUPLICATE.format(
-                first=pair.first.query, second=pair.second.query, similarity=pair.similarity
+                first=pair.first.query,
+                first_id=pair.first.golden_id,
+                second=pair.second.query,
+                second_id=pair.second.golden_id,
+                similarity=pair.similarity,
             )
             for pair in self.near_duplicates
         )
         lines.extend(
-            Message.DRIFT_FLOOR.format(query=entry.query, configurations=self.configurations)
+            Message.DRIFT_FLOOR.format(
+                query=entry.query, golden_id=entry.golden_id, configurations=self.configurations
+            )
             for entry in self.floor
         )
         if self.decides_nothing:
@@ -292,7 +298,8 @@ def _mix_in_words(mix: MixShift) -> dict[str, Any]:
 
 
 def _about_notes(message: str, item: QuestionNotes) -> str:
-    return message.format(query=item.entry.query, notes=", ".join(item.notes))
+    entry = item.entry
+    return message.format(query=entry.query, golden_id=entry.golden_id, notes=", ".join(item.notes))
 
 
 def _notes_json(item: QuestionNotes) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class QuestionPlace:
             "text": shown(place.stated.text),
             "note": self.note,
             "query": self.entry.query,
+            "golden_id": self.entry.golden_id,
         }
         if place.similarity is None:
             return Message.DRIFT_PLACE_LOST.format(**values)

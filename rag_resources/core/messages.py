@@ -822,33 +822,6 @@ class Message:
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
 
-    LABEL_RESULTS: Template
-    LABEL_ANSWER: Template
-    LABEL_ANSWERER: Template
-    LABEL_PASSAGES: Template
-    LABEL_MESSAGES: Template
-    LABEL_DEGRADED: Template
-    LABEL_CONFIDENCE: Template
-    LABEL_CONFIGURATION: Template
-    LABEL_STRATEGY: Template
-    LABEL_MODEL: Template
-    LABEL_INTENT: Template
-    LABEL_SEARCHED_BESIDE: Template
-    LABEL_CACHED: Template
-    LABEL_LATENCY: Template
-    LABEL_RESPONSE: Template
-    LABEL_TRANSFORM: Template
-    LABEL_CACHE: Template
-    LABEL_EMBED: Template
-    LABEL_PLAN: Template
-    LABEL_SEARCH: Template
-    LABEL_SCORES: Template
-    LABEL_FUSE: Template
-    LABEL_FETCH: Template
-    LABEL_DIVERSITY: Template
-    LABEL_RERANK: Template
-    LABEL_EXPAND: Template
-    LABEL_STAGE: Template
     RESOURCE_RAG: Template
     SCHEDULE_EVALUATION: Template
     SCHEDULE_PURGE: Template
@@ -868,6 +841,8 @@ class Message:
     HELP_INIT_DRY_RUN: Template
     HELP_RUN_COMMAND: Template
     HELP_UI_COMMAND: Template
+    HELP_DAGSTER: Template
+    HELP_DAGSTER_ARGUMENTS: Template
     RUN_NOT_STARTED: Template
     INIT_TITLE: Template
     INIT_FORMATS: Template
@@ -953,6 +928,7 @@ class Message:
     REPORT_TITLE: Template
     REPORT_READ_AT: Template
     REPORT_CONTENTS: Template
+    REPORT_SKIP: Template
     REPORT_EMPTY: Template
     REPORT_SERVING: Template
     REPORT_CONFIGURATIONS: Template
@@ -1772,6 +1748,7 @@ class Message:
     NOTE_NEWER_VERSION: Template
     NOTE_ALREADY_DELETED: Template
     NOTE_RESTORED: Template
+    NOTE_RESTORED_NEXT: Template
     NOTE_LIFTED: Template
     NOTE_NOT_DELETED: Template
     NOTE_KEPT: Template

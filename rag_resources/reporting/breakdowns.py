@@ -6,6 +6,7 @@ from uuid import UUID
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
+from rag_resources.languages.labels import stage_label
 from rag_resources.migration.status import gate_words
 from rag_resources.reporting.data import SHOWN_HISTORY, EvaluationReport, ReportedConfiguration
 from rag_resources.reporting.plots.evaluations import LatencyBar, stage_order
@@ -36,7 +37,7 @@ def stages_table(report: EvaluationReport) -> PageTable:
     bars = latency_bars(report)
     rows = [
         (
-            Cell(stage),
+            Cell(stage_label(stage)),
             *(
                 _latencies(bar.stages[stage].p50_ms, bar.stages[stage].p95_ms)
                 if stage in bar.stages

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rag_resources.core.messages import Message
 from rag_resources.files import Files
+from rag_resources.languages.messages import operators
 from rag_resources.reporting.answers import (
     answers_gate,
     citations_table,
@@ -66,6 +67,7 @@ def render_report(report: EvaluationReport) -> str:
     contents = _contents(report) if report.configurations else {}
     return environment.get_template("report.html").render(
         m=Message,
+        language=operators(),
         report=report,
         read_at=moment(report.read_at),
         facts=list(_facts(report)),

@@ -15,6 +15,15 @@ from rag_resources.core.places import DocumentPlace, Place
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.texts import Text, joined
 
+INTENT_WORDS: Mapping[str, Text] = {
+    "factual": Message.INTENT_FACTUAL,
+    "causal": Message.INTENT_CAUSAL,
+    "temporal": Message.INTENT_TEMPORAL,
+    "comparative": Message.INTENT_COMPARATIVE,
+    "abstract": Message.INTENT_ABSTRACT,
+}
+"""What a question asks for."""
+
 # If one of these fails, results may be missing. The other stages only affect order or display, or
 # fail silently.
 _SEARCHING = ("embed", *(name for name in RetrieverName if KINDS[name].unavailable))

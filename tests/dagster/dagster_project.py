@@ -1,6 +1,7 @@
 """A code location with one more configuration, and projects on it: databases, source, instance."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from rag_assets.instance import prepare
 from rag_assets.runs.failures import failure_reason
 from rag_resources.application import open_application
 from rag_resources.cli.content_settings import confirm_settings
+from rag_resources.languages.labels import label
 from rag_resources.settings import load_settings
 
 CONFIGURATIONS = Path(__file__).parent / "configurations"
@@ -152,9 +154,26 @@ def materialised(
     for event in result.get_asset_materialization_events():
         if event.asset_key == key:
             assert event.partition not in found
-            metadata = event.materialization.metadata
-            found[event.partition] = {name: value.value for name, value in metadata.items()}
+            found[event.partition] = by_field(event.materialization.metadata)
     return found
+
+
+class Fields(dict[str, Any]):
+    """Metadata by the fields of the code, whatever they are called on the page."""
+
+    def __missing__(self, field: str) -> Any:
+        if label(field) == field:
+            raise KeyError(field)
+        return self[label(field)]
+
+    def __contains__(self, field: object) -> bool:
+        return super().__contains__(field) or super().__contains__(label(str(field)))
+
+
+def by_field(metadata: Mapping[str, dg.MetadataValue[Any]]) -> Fields:
+    """Return the values of metadata; none is shown under a name of the code."""
+    assert [name for name in metadata if re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", name)] == []
+    return Fields({name: value.value for name, value in metadata.items()})
 
 
 def failure_texts(result: dg.ExecuteInProcessResult) -> str:

@@ -18,6 +18,7 @@ from dagster_project import (
 )
 
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import restored
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -27,13 +28,13 @@ def test_all_is_well_after_indexing(indexed: Project) -> None:
     """Every check of an indexed project passes and says what it looked at."""
     integrity = indexed.check(CHUNKS, "chunk_integrity")
     assert integrity.passed
-    assert integrity.metadata["notes"].value == 16
+    assert integrity.metadata[label("notes")].value == 16
     complete = indexed.check(EMBEDDINGS, "embeddings_complete")
     assert complete.passed
-    assert (complete.metadata["missing"].value, complete.metadata["stale"].value) == (0, 0)
+    assert [complete.metadata[label(gap)].value for gap in ("missing", "stale")] == [0, 0]
     single = indexed.check(EMBEDDINGS, "batch_equals_single")
     assert single.passed
-    assert 0.999 <= single.metadata["lowest_cosine"].value <= 1.00001
+    assert 0.999 <= single.metadata[label("lowest_cosine")].value <= 1.00001
     assert indexed.check(GOLDEN, "golden_valid").passed
     assert indexed.check(NOTES, "notes_inside_partitions").passed
 
@@ -63,7 +64,7 @@ def test_a_run_checks_its_own_months_and_a_check_alone_all_of_them(indexed: Proj
     )
     result = indexed.run(CHUNKS, months=MONTHS[:2])
     assert result.success, failure_texts(result)
-    assert evaluation(result, CHUNKS, "chunk_integrity").metadata["notes"].value < 16
+    assert evaluation(result, CHUNKS, "chunk_integrity").metadata[label("notes")].value < 16
     assert not indexed.check(CHUNKS, "chunk_integrity").passed
 
 
@@ -74,7 +75,7 @@ def test_a_vector_that_is_gone(indexed: Project) -> None:
     )
     said = indexed.check(EMBEDDINGS, "embeddings_complete")
     assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert said.metadata["missing"].value == 1
+    assert said.metadata[label("missing")].value == 1
 
 
 def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
@@ -86,11 +87,12 @@ def test_a_vector_that_is_not_the_texts_own(indexed: Project) -> None:
     )
     said = indexed.check(EMBEDDINGS, "batch_equals_single")
     assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert said.metadata["lowest_cosine"].value < 0.9
-    assert said.metadata["wrong_norms"].value > 0
+    assert said.metadata[label("lowest_cosine")].value < 0.9
+    assert said.metadata[label("wrong_norms")].value > 0
     assert indexed.run(GOLDEN).success
     batch = indexed.check(EMBEDDINGS, "retrieval_quality")
-    assert (batch.passed, batch.metadata["next_batch"].value) == (False, "closed")
+    assert not batch.passed
+    assert batch.metadata[label("next_batch")].value == Message.BATCH_CLOSED
     assert "los vectores no son los del modelo" in str(batch.description)
 
 
@@ -122,7 +124,7 @@ def test_windows_that_are_not_the_models_close_its_gate(
     )
     said = indexed.check(WINDOWS, "windows_batch_equals_single")
     assert (said.passed, said.severity, said.blocking) == (False, ERROR, True)
-    assert said.metadata["lowest_cosine"].value < 0.9
+    assert said.metadata[label("lowest_cosine")].value < 0.9
     ((gate, reason),) = indexed.query("SELECT gate, reason FROM migration_batches")
     assert gate == "closed"
     assert "los vectores no son los del modelo" in restored(reason)
@@ -171,7 +173,7 @@ def test_notes_outside_the_partitions(project: Project) -> None:
 
     old.write_text("---\ncreated_at: 2019-03-07\n---\nUna nota de antes.", "utf-8")
     said = evaluation(project.run(NOTES, months=MONTHS[:1]), NOTES, "notes_inside_partitions")
-    assert said.metadata["outside"].value == 2
+    assert said.metadata[label("outside")].value == 2
     assert "FIRST_MONTH=2019-03." in str(said.description)
     assert "vieja, futura" in str(said.description)
 
@@ -186,10 +188,10 @@ def test_retrieval_quality_adds_a_point_a_run(indexed: Project) -> None:
     points = said_of_quality(indexed)[:-1]
     assert len(points) == 2
     for point in points:
-        assert isinstance(point.metadata["hit_rate_at_10"], dg.FloatMetadataValue)
-        assert 0.85 <= point.metadata["hit_rate_at_10"].value <= 1
-        assert isinstance(point.metadata["latency_p95_ms"], dg.FloatMetadataValue)
-        assert point.metadata["total_queries"].value == len(indexed.corpus.questions())
+        assert isinstance(point.metadata[label("hit_rate_at_10")], dg.FloatMetadataValue)
+        assert 0.85 <= point.metadata[label("hit_rate_at_10")].value <= 1
+        assert isinstance(point.metadata[label("latency_p95_ms")], dg.FloatMetadataValue)
+        assert point.metadata[label("total_queries")].value == len(indexed.corpus.questions())
     assert indexed.query("SELECT count(*) FROM evaluation_results") == [(0,)]
 
 

@@ -27,6 +27,7 @@ from dagster_project import (
     NOTES,
     Corpus,
     Project,
+    by_field,
     failure_texts,
     opened,
 )
@@ -101,9 +102,7 @@ class Deployment:
     ) -> dict[str | None, dict[str, object]]:
         """The metadata of an asset's materialisations in some runs, by partition."""
         return {
-            entry.asset_materialization.partition: {
-                name: value.value for name, value in entry.asset_materialization.metadata.items()
-            }
+            entry.asset_materialization.partition: by_field(entry.asset_materialization.metadata)
             for run in runs
             for entry in self.instance.all_logs(run.run_id)
             if entry.asset_materialization and entry.asset_materialization.asset_key == key

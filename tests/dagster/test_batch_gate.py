@@ -21,6 +21,7 @@ from dagster_project import (
 )
 
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import label
 from rag_resources.languages.messages import restored
 
 QUALITY = "retrieval_quality"
@@ -106,7 +107,8 @@ def test_after_a_significant_drop_the_next_batch_does_not_start(migrating: Proje
     )
     assert Message.BATCH_CLOSED in str(said.description)
     assert "caída significativa frente a «rapida»" in str(said.description)
-    assert said.metadata["p_value"].value < said.metadata["level"].value
+    p_value = said.metadata[label("p_value")].value.removeprefix("< ")
+    assert float(p_value) < said.metadata[label("level")].value
 
     leave_work(migrating)
     refused = migrating.run(CHUNKS, EMBEDDINGS, months=LAST)

@@ -1,12 +1,13 @@
 """`python -m rag_assets`, called wrongly or with a wrong setting: Spanish, and no stack."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from dagster_project import environment
+from dagster_project import Project, environment
 
 from rag_assets.__main__ import main
 from rag_resources.core.messages import Message
@@ -81,3 +82,16 @@ def test_a_bad_address_of_dagsters_storage_is_told_without_what_it_says(
         code, out, err = call("run")
     assert (code, out) == (1, "")
     assert err.strip() == "Error: " + Message.DATABASE_URL_INVALID.format(variable="DAGSTER_PG_URL")
+
+
+def test_dagsters_own_commands_have_the_environment_of_the_instance(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever calls `rag dagster` needs to know neither its home nor its database."""
+    monkeypatch.delenv("DAGSTER_HOME")
+    asked = ("job", "execute", "-m", "rag_assets.definitions", "-j", "purge_expired")
+    command = [sys.executable, "-m", "rag_resources.cli", "dagster", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (run,) = project.instance.get_runs()
+    assert (run.job_name, run.is_success) == ("purge_expired", True)

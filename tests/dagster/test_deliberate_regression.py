@@ -30,9 +30,11 @@ from regression_corpus import CODE_MONTH, MEANING_MONTH, MEANINGS, write_corpus
 from rag_assets.configured import read_configured
 from rag_resources.application import open_application
 from rag_resources.core.configuration import RetrievalConfig, with_overrides
+from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import evaluate
+from rag_resources.languages.labels import label
 from rag_resources.settings import load_settings
 from tests.databases import cloned
 
@@ -104,7 +106,7 @@ def worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RetrievalConfig:
 
 def shown(said: dg.AssetCheckEvaluation, name: str) -> str:
     """A table of its metadata."""
-    return str(said.metadata[name].value)
+    return str(said.metadata[label(name)].value)
 
 
 def evaluate_candidate(config: RetrievalConfig) -> None:
@@ -147,12 +149,12 @@ def test_worse_weights_are_caught_named_and_not_promoted(
     evaluate_candidate(worse)
     said = serving.check(CANDIDATE, "no_regression")
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert said.metadata["state"].value == "inferior"
+    assert "es peor" in said.metadata[label("state")].value
     assert shown(said, "changes").splitlines()[2:] == [
         f"| retrievers.fulltext.weight | {RAPIDA.retrievers[FULLTEXT].weight} | 0.01 |",
         f"| retrievers.semantic.weight | {RAPIDA.retrievers[SEMANTIC].weight} | 1.0 |",
     ]
-    lost = said.metadata["lost"].value
+    lost = said.metadata[label("lost")].value
     assert shown(said, "causes").splitlines()[-1] == f"| la configuración | {lost} | 100 % |"
     refused = serving.run(PROMOTED)
     assert not refused.success
@@ -170,7 +172,7 @@ def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_suspected(
             dg.AssetMaterialization(EMBEDDINGS, partition=month, metadata={"migrated": 15})
         )
     batch = serving.check(EMBEDDINGS, "retrieval_quality")
-    assert batch.metadata["next_batch"].value == "closed"
+    assert batch.metadata[label("next_batch")].value == Message.BATCH_CLOSED
     # A sample of the month has the shuffled half in it, or the questions tell.
     assert re.search("vectores no son los del modelo|caída significativa", str(batch.description))
     serving.query("UPDATE notes SET content = content || ' Más.' WHERE external_id = 'code-39'")
@@ -181,7 +183,7 @@ def test_half_a_month_of_shuffled_vectors_is_caught_and_that_month_is_suspected(
     evaluate_candidate(RAPIDA)
     said = serving.check(CANDIDATE, "no_regression")
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    lost = said.metadata["lost"].value
+    lost = said.metadata[label("lost")].value
     causes = shown(said, "causes")
     worked = "| sospecha: se volvió a indexar el mes de una nota relevante"
     assert f"{worked}, {MEANING_MONTH[:7]} | {lost} | 100 % |" in causes
@@ -198,7 +200,8 @@ def test_edited_questions_are_caught_and_not_taken_for_a_regression(serving: Pro
     evaluate_candidate(RAPIDA)
     said = serving.check(CANDIDATE, "no_regression")
     assert said.passed
-    assert (said.metadata["queries"].value, said.metadata["lost"].value) == (len(kept), 0)
+    counts = [said.metadata[label(field)].value for field in ("queries", "lost")]
+    assert counts == [len(kept), 0]
     assert shown(said, "changes").splitlines()[2].startswith("| conjunto de preguntas |")
 
 
@@ -223,5 +226,5 @@ def test_the_job_compares_two_evaluations(serving: Project) -> None:
         for event in result.events_for_node("compare_evaluations")
         if event.event_type_value == "STEP_OUTPUT"
     ]
-    assert "| top_k.final | 5 | 3 |" in str(output["changes"].value)
-    assert "Hit_Rate@10" in str(output["comparison"].value)
+    assert "| top_k.final | 5 | 3 |" in str(output[label("changes")].value)
+    assert "Hit_Rate@10" in str(output[label("comparison")].value)

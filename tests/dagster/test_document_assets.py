@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster_project import by_field
 from reportlab.lib.pdfencrypt import StandardEncryption
 
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
@@ -12,6 +13,7 @@ from rag_assets.documents.checks import document_errors, extraction_loss
 from rag_assets.ingestion.assets import build_notes_asset
 from rag_assets.main_job import documents_notice
 from rag_resources.application.documents import MonthCount
+from rag_resources.core.messages import Message
 from rag_resources.documents.readers import reader_of
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings, load_settings
@@ -70,7 +72,7 @@ def materialize(settings: Settings) -> dg.ExecuteInProcessResult:
 def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]:
     """The metadata of an asset's month."""
     (event,) = result.asset_materializations_for_node(asset)
-    return {name: value.value for name, value in event.metadata.items()}
+    return by_field(event.metadata)
 
 
 def loss_of(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
@@ -108,8 +110,9 @@ def test_bad_files_are_told_and_the_good_one_becomes_notes(
     checks = {each.check_name: each for each in result.get_asset_check_evaluations()}
     assert checks["extraction_loss"].passed
     assert not checks["document_errors"].passed
-    assert checks["document_errors"].metadata["failed_documents"].value == 2
-    assert checks["document_errors"].metadata["failed_documents_extracting"].value == 2
+    errors = by_field(checks["document_errors"].metadata)
+    assert errors["failed_documents"] == 2
+    assert errors[f"failed_documents_{Message.DOCUMENT_EXTRACTING}"] == 2
     assert "falla en: leyendo" in str(checks["document_errors"].description)
     again = materialize(settings)
     assert metadata(again, "document_pages")["read"] == 0

@@ -5,6 +5,7 @@ import pytest
 from dagster_project import GOLDEN, Project, evaluation, failure_texts, materialised
 
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import label
 
 
 def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> None:
@@ -23,8 +24,11 @@ def test_an_edited_note_is_pointed_at_and_stops_nothing(indexed: Project) -> Non
         dg.AssetCheckSeverity.WARN,
         False,
     )
-    assert said.metadata["notes_edited"].value >= 1
-    assert f"«{question['query']}»" in str(said.metadata["findings"].value)
+    assert said.metadata[label("notes_edited")].value >= 1
+    findings = str(said.metadata[label("findings")].value)
+    assert f"«{question['query']}»" in findings
+    ((own,),) = indexed.query("SELECT id FROM golden_dataset WHERE query = %s", question["query"])
+    assert f"«rag golden update {own} --reviewed»" in findings
 
 
 def test_what_the_source_takes_away_is_named_and_a_person_s_question_stays(

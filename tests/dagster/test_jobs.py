@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 from dagster_project import CANDIDATE, QUIET, Project, definitions, failure_texts
 
-from rag_assets.serving.labels import label
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import label
 
 QUESTION = "¿qué dijo el pediatra del virus?"
 
@@ -123,7 +123,7 @@ def test_a_degraded_answer_says_what_it_goes_without(indexed: Project) -> None:
     assert result.success, failure_texts(result)
     metadata = output_metadata(result)
     assert metadata[label("configuration")].value == "hybrid_windows"
-    assert metadata[label("degraded")].value == "semantic, windows"
+    assert metadata[label("degraded")].value == "búsqueda semántica, búsqueda en ventanas"
     assert str(metadata[label("messages")].value).splitlines() == [
         Message.SEMANTIC_UNAVAILABLE,
         Message.MODEL_NOT_INDEXED.format(model="e5_small"),
@@ -138,7 +138,7 @@ def test_an_answer_is_in_the_language_that_the_launchpad_asks_for(indexed: Proje
         result = ask(indexed, question=QUESTION, language="fr", strategy="hybrid+rerank")
         assert result.success, failure_texts(result)
         metadata = output_metadata(result)
-        if "rerank" not in str(metadata[label("degraded")].value):
+        if "reordenación" not in str(metadata[label("degraded")].value):
             break
     rows = str(metadata[label("results")].value).splitlines()
     assert rows[0] == "| # | score | date | titre | passage | méthode |"
@@ -160,7 +160,7 @@ def test_an_answer_that_failed_fails_the_run_with_what_is_known(indexed: Project
     (failure,) = result.get_step_failure_events()
     told = failure.step_failure_data.user_failure_data
     assert told is not None
-    assert told.metadata[label("degraded")].value == "semantic, fulltext"
+    assert told.metadata[label("degraded")].value == "búsqueda semántica, búsqueda de palabras"
 
 
 def test_a_database_that_is_down_is_told_in_words(

@@ -26,7 +26,7 @@ def test_it_shows_numbers_tables_and_a_picture(indexed: Project) -> None:
     assert "baseline_hit_rate_at_10" not in shown
     assert "16 de 16 notas migradas" in shown["summary"]
     assert "| 2025-01 |" in shown["tables"]
-    picture = re.fullmatch(r"!\[\]\(data:image/png;base64,(.+)\)", shown["plot"])
+    picture = re.fullmatch(r"!\[\w+\]\(data:image/png;base64,(.+)\)", shown["plot"])
     assert picture
     with Image.open(BytesIO(b64decode(picture[1]))) as opened:
         opened.load()

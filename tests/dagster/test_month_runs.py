@@ -13,6 +13,7 @@ from dagster_project import (
     NOTE_EMBEDDINGS,
     NOTES,
     Project,
+    by_field,
     failure_texts,
     materialised,
 )
@@ -53,19 +54,17 @@ def test_a_range_of_months_is_indexed_in_one_run_and_only_once(project: Project)
 
     second = project.run(*ALL, months=MONTHS)
     assert second.success, failure_texts(second)
-    for key, count in (
-        (NOTES, "inserted"),
-        (NOTE_EMBEDDINGS, "embedded"),
-        (EMBEDDINGS, "embedded"),
-    ):
+    work = ("inserted", "updated", "chunks", "embedded")
+    for key in (NOTES, NOTE_EMBEDDINGS, EMBEDDINGS):
         again = materialised(second, key)
         assert sorted(again) == list(MONTHS)
-        counts = {"inserted", "updated", "chunks", "embedded"} & set(again[MONTHS[0]])
-        assert {month[count] for month in again.values() for count in counts} == {0}
+        told = [count for count in work if count in again[MONTHS[0]]]
+        assert told
+        assert {month[count] for month in again.values() for count in told} == {0}
     for key in ALL:
         assert sum(month["unchanged"] for month in materialised(second, key).values()) == 16
     idle = [month for key in ALL[1:] for month in materialised(second, key).values()]
-    assert not any(name.endswith("_per_second") for month in idle for name in month)
+    assert not any(name.endswith("por segundo") for month in idle for name in month)
 
 
 def test_a_bad_month_fails_alone(project: Project) -> None:
@@ -233,10 +232,7 @@ def observed(
         for event in result.all_events
         if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION and event.asset_key == key
     ]
-    return {
-        seen.partition: {name: value.value for name, value in seen.metadata.items()}
-        for seen in found
-    }
+    return {seen.partition: by_field(seen.metadata) for seen in found}
 
 
 def refuse_chunks_of(project: Project, note: UUID, reason: str, code: str = "23514") -> None:

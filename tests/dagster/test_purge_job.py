@@ -14,6 +14,8 @@ from dagster_project import (
     materialised,
 )
 
+from rag_resources.languages.labels import label
+
 
 def purge(project: Project) -> dg.ExecuteInProcessResult:
     return (
@@ -26,7 +28,7 @@ def purge(project: Project) -> dg.ExecuteInProcessResult:
 def counts(result: dg.ExecuteInProcessResult) -> dict[str, object]:
     (output,) = (event for event in result.all_events if event.is_successful_output)
     metadata = output.step_output_data.metadata
-    return {name: metadata[name].value for name in ("deleted", "left", "grace_hours")}
+    return {name: metadata[label(name)].value for name in ("deleted", "left", "grace_hours")}
 
 
 def test_the_job_deletes_what_expired_and_says_how_much(

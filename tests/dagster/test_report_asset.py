@@ -13,6 +13,7 @@ from rag_resources.configurations import load_configurations
 from rag_resources.core.golden import golden_hash
 from rag_resources.core.messages import Message
 from rag_resources.database.pool import Database
+from rag_resources.languages.labels import label
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id
 from tests.stored_evaluations import Asked, store_evaluation
@@ -25,7 +26,8 @@ def test_before_the_first_evaluation_there_is_a_page_and_no_picture(project: Pro
     result = project.run(REPORT)
     assert result.success
     shown = materialised(result, REPORT)[None]
-    assert shown.keys() == {"report", "configurations", "comparison"}
+    told = {"report", "configurations", "comparison"}
+    assert set(shown) == {label(field) for field in told}
     assert shown["comparison"] == Message.NO_EVALUATIONS
     assert Message.REPORT_EMPTY in Path(shown["report"]).read_text("utf-8")
 
@@ -57,7 +59,7 @@ def test_it_shows_numbers_a_table_and_pictures(project: Project) -> None:
     assert page.name == "evaluation.html"
     assert "baseline" in page.read_text("utf-8")
     for name in ("hit_rates", "history"):
-        picture = re.fullmatch(r"!\[\]\(data:image/png;base64,(.+)\)", shown[name])
+        picture = re.fullmatch(r"!\[\w+\]\(data:image/png;base64,(.+)\)", shown[name])
         assert picture
         with Image.open(BytesIO(b64decode(picture[1]))) as opened:
             opened.load()

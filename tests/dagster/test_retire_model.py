@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_project import QUIET, Project, definitions, failure_texts
+from dagster_project import QUIET, Project, by_field, definitions, failure_texts
 
 from rag_resources.core.messages import Message
 
@@ -28,7 +28,7 @@ def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     """Return what the op says of its output."""
     output = next(event for event in result.all_events if event.is_successful_output)
     metadata = output.step_output_data.metadata
-    return {name: value.value for name, value in metadata.items()}
+    return by_field(metadata)
 
 
 def failure_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def failure_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     (failure,) = result.get_step_failure_events()
     user_failure = failure.step_failure_data.user_failure_data
     assert user_failure
-    return {name: value.value for name, value in user_failure.metadata.items()}
+    return by_field(user_failure.metadata)
 
 
 def vectors(project: Project) -> tuple[int, int]:

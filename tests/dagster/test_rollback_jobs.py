@@ -15,6 +15,7 @@ from dagster_project import (
     PROMOTED,
     QUIET,
     Project,
+    by_field,
     definitions,
     failure_texts,
 )
@@ -48,7 +49,7 @@ def told(project: Project, job: str, **config: Any) -> dict[str, Any]:
     result = run(project, job, **config)
     assert result.success, failure_texts(result)
     output = next(event for event in result.all_events if event.is_successful_output)
-    return {name: item.value for name, item in output.step_output_data.metadata.items()}
+    return by_field(output.step_output_data.metadata)
 
 
 def state(project: Project) -> list[list[tuple[Any, ...]]]:

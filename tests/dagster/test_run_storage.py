@@ -1,8 +1,8 @@
-"""A run keeps its connections to Dagster's storage, and survives the end of one."""
+"""Dagster's storage: a run keeps its connections, and a check has one entry for each run."""
 
 import dagster as dg
 import pytest
-from dagster_project import Project
+from dagster_project import CHUNKS, MONTHS, NOTE_EMBEDDINGS, NOTES, PROMOTED, Project
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
@@ -29,3 +29,23 @@ def test_statements_share_a_connection_that_is_replaced_when_it_was_ended(
             session(instance)
         assert session(instance) != kept
         instance.run_storage.dispose()
+
+
+def test_the_history_of_a_check_has_one_entry_for_a_run_over_months(project: Project) -> None:
+    """Its result; Dagster plans one a month, which would all be shown as skipped."""
+    assert project.run(NOTES, NOTE_EMBEDDINGS, CHUNKS, months=MONTHS).success
+    key = dg.AssetCheckKey(CHUNKS, "chunk_integrity")
+    history = project.instance.event_log_storage.get_asset_check_execution_history(key, limit=20)
+    assert [entry.status.value for entry in history] == ["SUCCEEDED"]
+
+
+def test_a_failure_told_to_people_has_no_stack_on_its_page(project: Project) -> None:
+    """Nor a class name; the page shows the error of the stored event."""
+    config = {"ops": {"promoted_config": {"config": {"configuration": "nada"}}}}
+    result = project.run(PROMOTED, run_config=config)
+    stored = project.instance.all_logs(result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    (error,) = [entry.get_dagster_event().step_failure_data.error for entry in stored]
+    assert error is not None
+    assert "«nada»" in error.message
+    assert (error.stack, error.cause) == ([], None)
+    assert "Failure" not in error.message

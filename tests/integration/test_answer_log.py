@@ -21,6 +21,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.ingestion.deletion import delete_notes
+from rag_resources.languages.labels import label
 from rag_resources.resources import RagResource
 from rag_resources.settings import load_settings
 from rag_resources.store.answers import insert_answers
@@ -225,10 +226,11 @@ def test_the_asset_tells_the_figures_of_a_month(
         )
         (made,) = run.asset_materializations_for_node("answer_log")
     told = {name: value.value for name, value in made.metadata.items()}
-    assert (told["questions"], told["miss_rate"], told["thumbs_up"]) == (2, 0.5, 1)
-    assert told["far_from_golden_share"] == 0.5
-    assert "| ¿xilófono? |" in told["far_questions"]
-    assert "| 1 | 1 | 0 | 0 | 0 |" in told["outcomes"]
+    counted = [told[label(field)] for field in ("questions", "miss_rate", "thumbs_up")]
+    assert counted == [2, 0.5, 1]
+    assert told[label("far_from_golden_share")] == 0.5
+    assert "| ¿xilófono? |" in told[label("far_questions")]
+    assert "| 1 | 1 | 0 | 0 | 0 |" in told[label("outcomes")]
 
 
 def logged(days: int = 0) -> LoggedAnswer:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import openai
@@ -172,6 +172,54 @@ def test_property_38_an_invalid_request_is_told_the_field_in_spanish(
     read = problem(response, HTTPStatus.BAD_REQUEST)
     assert read["error"] == Message.API_INVALID_BODY.rstrip(":")
     assert any(line.partition(":")[0].partition(".")[0] == field for line in read["details"])
+
+
+ASK, IMPORT, FEEDBACK = "/v1/retrieve", "/v1/golden-dataset/import", "/v1/feedback"
+BAD, MISSING = HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND
+FOREIGN = re.compile(r"\bNone\b|Traceback|\w+Error\b|Input should|is not a|must be|<class")
+"""What must never reach a caller."""
+
+WRONG_REQUESTS: list[tuple[str, str, Any, HTTPStatus, list[str]]] = [
+    ("POST", ASK, {}, BAD, ["query", "falta"]),
+    ("POST", ASK, SEARCH | {"query": " "}, BAD, ["vacía", "Escribe qué quieres buscar"]),
+    ("POST", ASK, SEARCH | {"query": "¿?"}, BAD, ["ninguna palabra que buscar"]),
+    ("POST", ASK, SEARCH | {"query": "x" * 9_000}, BAD, ["query"]),
+    ("POST", ASK, SEARCH | {"query": 3}, BAD, ["query", "texto"]),
+    ("POST", ASK, SEARCH | {"topK": 0}, BAD, ["topK", "1"]),
+    ("POST", ASK, SEARCH | {"topK": "tres"}, BAD, ["topK", "«tres»"]),
+    ("POST", ASK, SEARCH | {"topk": 3}, BAD, ["topk", "revisa si está bien escrita"]),
+    ("POST", ASK, SEARCH | {"configuration": "otra"}, BAD, ["«otra»"]),
+    ("POST", ASK, SEARCH | {"config": {"strategy": "magia"}}, BAD, ["strategy", "«magia»"]),
+    ("POST", ASK, SEARCH | {"config": {"strategi": "x"}}, BAD, ["strategi", "strategy"]),
+    ("POST", ASK, SEARCH | {"config": 7}, BAD, ["config"]),
+    ("POST", ASK, SEARCH | {"filters": {"createdFrom": "ayer"}}, BAD, ["createdFrom", "«ayer»"]),
+    ("POST", ASK, SEARCH | {"filters": {"etiqueta": "x"}}, BAD, ["etiqueta", "desconocida"]),
+    ("POST", ASK, SEARCH | {"filters": {"noteIds": ["x"]}}, BAD, ["noteIds"]),
+    ("POST", ASK, SEARCH | {"language": "de"}, BAD, ["language"]),
+    ("POST", "/v1/answers", {"query": ""}, BAD, ["query"]),
+    ("POST", FEEDBACK, {"answerId": "x", "verdict": "up"}, BAD, ["answerId"]),
+    ("POST", IMPORT, {"entries": [{"query": "x"}]}, BAD, ["entrada 1"]),
+    ("GET", "/v1/evaluations?limit=0", None, BAD, ["limit", "0"]),
+    ("GET", "/v1/evaluations/x", None, MISSING, ["/v1/evaluations/x"]),
+    ("GET", f"/v1/notes/{UUID(int=0)}", None, MISSING, []),
+    ("GET", "/v1/nada", None, MISSING, ["/v1/nada"]),
+    ("PUT", ASK, None, HTTPStatus.METHOD_NOT_ALLOWED, ["PUT", ASK]),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    WRONG_REQUESTS,
+    ids=[f"{method} {path} {body}"[:60] for method, path, body, *_ in WRONG_REQUESTS],
+)
+def test_a_wrong_request_is_told_place_cause_and_status(
+    api: ApiServer, method: str, path: str, body: Any, status: HTTPStatus, said: list[str]
+) -> None:
+    told = problem(api.client.request(method, path, json=body), status)
+    for part in said:
+        assert part in told["detail"]
+    assert told["error"]
+    assert not FOREIGN.search(told["detail"])
 
 
 @pytest.mark.parametrize(

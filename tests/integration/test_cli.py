@@ -28,6 +28,7 @@ from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.ingestion.sources import iter_source
+from rag_resources.languages.labels import stage_label
 from rag_resources.providers.embedded_e5 import E5Embedder
 from rag_resources.providers.registry import build_embedder
 from rag_resources.settings import CONFIGURATIONS
@@ -626,7 +627,9 @@ def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
 
 def test_a_model_without_vectors_leaves_words_and_says_what_to_do(indexed: Rag) -> None:
     """Whatever the configuration asks for; before the first promotion `hybrid_windows` serves."""
-    for options, stages in (((), "semantic, windows"), (("--config", "semantic"), "semantic")):
+    semantic = stage_label("semantic")
+    both = f"{semantic}, {stage_label('windows')}"
+    for options, stages in (((), both), (("--config", "semantic"), semantic)):
         outcome = indexed("retrieve", "gata", *options)
         assert outcome.code == 0
         assert outcome.err.splitlines() == [
@@ -661,7 +664,7 @@ def test_a_model_server_that_is_down_leaves_words(
     assert "Nota de gata" in outcome.out
     assert outcome.err.splitlines() == [
         Message.SEMANTIC_UNAVAILABLE,
-        Message.RETRIEVED_DEGRADED.format(stages="embed"),
+        Message.RETRIEVED_DEGRADED.format(stages=stage_label("embed")),
     ]
     explained = indexed("--debug", *asked)
     assert Message.OLLAMA_UNAVAILABLE.format(host="http://127.0.0.1:9") in explained.err
@@ -676,7 +679,9 @@ def test_where_nothing_can_be_searched_the_code_is_1(indexed: Rag, indexed_url: 
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.splitlines() == [
         Message.CLI_ERROR.format(message=Message.NOTHING_RETRIEVED),
-        Message.RETRIEVED_DEGRADED.format(stages="semantic, fulltext"),
+        Message.RETRIEVED_DEGRADED.format(
+            stages=", ".join(map(stage_label, ("semantic", "fulltext")))
+        ),
     ]
     told = indexed(*asked, "--json")
     assert (told.code, told.err) == (1, "")

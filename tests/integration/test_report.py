@@ -24,6 +24,7 @@ from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.files import LocalFiles
 from rag_resources.ingestion.ingest import ingest
+from rag_resources.languages.labels import stage_label
 from rag_resources.reporting.page import render_report, write_report
 from rag_resources.reporting.reading import LEADING, read_report
 from rag_resources.store.evaluations import fetch_evaluation
@@ -322,9 +323,9 @@ def test_latencies_have_the_numbers_of_their_questions(
     """The slowest stage first, the whole last; and the same beside the bars."""
     found = page(database)
     table = found.table("Milisegundos")
-    assert [row[0] for row in table.body] == [["search"], ["embed"], ["total"]]
-    for row in table.body:
-        stage = None if row[0] == ["total"] else row[0][0]
+    stages = ("search", "embed")
+    assert [row[0] for row in table.body] == [*([stage_label(it)] for it in stages), ["total"]]
+    for row, stage in zip(table.body, (*stages, None), strict=True):
         assert row[1:] == [
             [f"{own.latency(0.5, stage):.1f}", f"{own.latency(0.95, stage):.1f}"]
             for own in (recomputed[name] for name in table.header[1:])
@@ -630,6 +631,11 @@ def test_the_page_needs_nothing_else(database: Database, three: Mapping[str, UUI
     assert pointed <= set(found.ids)
     assert ("html", "lang", "es") in found.attributes
     assert "currentColor" in html
+    focusable = [tag for tag, name, _ in found.attributes if name == "tabindex"]
+    labels = {"aria-label", "aria-labelledby"}
+    named = [tag for tag, name, _ in found.attributes if name in labels and tag in set(focusable)]
+    assert len(named) == len(focusable) > 5
+    assert ("a", "href", "#content") in found.attributes
     headers = [value for tag, name, value in found.attributes if (tag, name) == ("th", "scope")]
     assert set(headers) == {"row", "col"}
 

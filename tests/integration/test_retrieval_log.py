@@ -15,6 +15,7 @@ from rag_assets.serving.retrieval_log import history_metadata, retrieval_log
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import Database
+from rag_resources.languages.labels import label
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.log import RetrievalLog
@@ -83,7 +84,7 @@ def test_a_question_leaves_its_cost_and_not_its_text(database: Database) -> None
     assert (shown["questions"], shown["cached_share"]) == (2, 0.5)
     assert f"| {day.day} | 2 | 1 | 0 | 0 |" in shown["days"].value
     assert "| answers | 1 | 1 | 50% |" in shown["caches"].value
-    assert "| search | 1 |" in shown["stages"].value
+    assert "| búsqueda | 1 |" in shown["stages"].value
 
 
 def test_the_asset_shows_the_questions_or_that_there_are_none(
@@ -98,7 +99,7 @@ def test_the_asset_shows_the_questions_or_that_there_are_none(
         with dg.DagsterInstance.ephemeral() as instance:
             run = dg.materialize([retrieval_log], resources={"rag": rag}, instance=instance)
             (made,) = run.asset_materializations_for_node("retrieval_log")
-            return made.metadata["questions"].value
+            return made.metadata[label("questions")].value
 
     assert shown() == 0
     log = build(database)

@@ -105,10 +105,10 @@ def test_the_tables_show_stages_failures_and_pool() -> None:
     profile.record(12.0, {"search": 10.0}, degraded=("rerank",), cached=False)
     profile.record(0.5, {}, degraded=(), cached=True)
     shown = profile_markdown(profile.summary(), pool=POOL)
-    assert "| search | 1 | 10.0 | 10.0 | 10.0 | 10.0 |" in shown
+    assert "| búsqueda | 1 | 10.0 | 10.0 | 10.0 | 10.0 |" in shown
     assert "| consulta completa | 1 | 12.0 |" in shown
     assert "| consulta completa, desde la caché | 1 | 0.5 |" in shown
-    assert "| rerank | 1 |" in shown
+    assert "| reordenación | 1 |" in shown
     assert "| 5 | 2 | 1 | 100 | 0.25 | 3 |" in shown
 
 

@@ -25,3 +25,22 @@ def test_news_of_runs_are_left_out_with_all_of_their_lines() -> None:
         *told[3:],
     ]
     assert list(without_news(lines)) == told
+
+
+def test_a_failed_run_is_told_once_and_without_a_stack() -> None:
+    """By the sensor; the page of the run has the rest."""
+    sentence = b"2026-11-24 21:46:59 +0000 - dagster - ERROR - __repository__ - failed_runs - No.\n"
+    lines = [
+        HEAD % b"ERROR" + b"promote - STEP_FAILURE - Execution of step failed.\n",
+        b"dagster._core.definitions.events.Failure: No.\n",
+        b"Stack Trace:\n",
+        HEAD % b"ERROR" + b"RUN_FAILURE - Execution of run failed.\n",
+        b"Stack Trace:\n",
+        sentence,
+    ]
+    assert list(without_news(lines)) == [sentence]
+
+
+def test_the_end_of_a_process_is_not_told() -> None:
+    """The webserver writes it in English when a person has pressed Ctrl+C."""
+    assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rag_resources.core.evaluation import Percentiles
 from rag_resources.core.gate import GateState, GateVerdict
 from rag_resources.core.messages import Message
+from rag_resources.languages.labels import stage_label
 from rag_resources.reporting.plots.canvas import (
     BLUE,
     COLOURS,
@@ -107,7 +108,7 @@ def latency_figure(bars: Sequence[LatencyBar], *, limit_ms: float) -> "Figure":
             hatch=_HATCHES[at % len(_HATCHES)],
             edgecolor=INK,
             linewidth=0.4,
-            label=stage,
+            label=stage_label(stage),
         )
         handles.append(drawn)
         starts = [start + width for start, width in zip(starts, widths, strict=True)]

@@ -1,0 +1,40 @@
+"""The names under which figures are shown, by the field of the code; sentences are messages."""
+
+from collections.abc import Mapping
+
+from rag_resources.core.messages import METRIC_WORDS
+from rag_resources.languages.files import read
+from rag_resources.languages.messages import OPERATORS, operators
+
+
+def label(field: str, language: str | None = None) -> str:
+    """Return the name of a field; one that has none is shown as it is.
+
+    A field may be made of another one, as `notes_before`; the longest prefix or suffix counts.
+
+    Args:
+        field: As the code calls it.
+        language: One of `OPERATORS`; None is the one that operators chose.
+    """
+    if field in METRIC_WORDS:
+        return METRIC_WORDS[field]
+    found = read(language or operators(), "labels.toml")
+    if field in found["fields"]:
+        return str(found["fields"][field])
+    for affixes, begins in ((found["prefixes"], True), (found["suffixes"], False)):
+        for affix in sorted(affixes, key=len, reverse=True):
+            rest = field.removeprefix(f"{affix}_") if begins else field.removesuffix(f"_{affix}")
+            if rest != field:
+                return str(affixes[affix].format(name=label(rest, language)))
+    return field
+
+
+def every_label(field: str) -> frozenset[str]:
+    """Return all names under which a field may have been shown: in any language, and none."""
+    return frozenset({field, *(label(field, language) for language in OPERATORS)})
+
+
+def stage_label(stage: str) -> str:
+    """Return the name of a stage of a question; one that has none is shown as it is."""
+    stages: Mapping[str, str] = read(operators(), "labels.toml")["stages"]
+    return stages.get(stage, stage)

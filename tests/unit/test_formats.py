@@ -1,0 +1,124 @@
+"""The examples of docs/formats.md are read as the page says: files, fields, identifiers, months."""
+
+import json
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid5
+
+import pytest
+
+from rag_resources.core.golden import CATEGORIES, parse_golden
+from rag_resources.core.types import NoteRecord, RejectedRecord
+from rag_resources.ingestion.records import KNOWN_FIELDS, LIKE_KNOWN_FIELDS
+from rag_resources.ingestion.sources import READERS, iter_source
+from rag_resources.ingestion.squad import read_squad
+
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+EXAMPLES = dict(re.findall(r"`([\w/.-]+\.\w+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
+NAMESPACE = UUID(int=0)
+QUESTIONS = "preguntas.json"
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> dict[str, NoteRecord]:
+    """The notes of the page's examples, by identifier; none of them is rejected."""
+    for name, text in EXAMPLES.items():
+        if name != QUESTIONS:
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+    read = list(iter_source(tmp_path))
+    assert [item for item in read if isinstance(item, RejectedRecord)] == []
+    return {item.external_id: item for item in read if isinstance(item, NoteRecord)}
+
+
+def test_every_format_has_an_example() -> None:
+    used = {Path(name).suffix for name in EXAMPLES}
+    assert set(READERS) - used == {".markdown", ".ndjson"}
+    assert all(f"`{suffix}`" in PAGE for suffix in READERS)
+
+
+def test_every_field_is_on_the_page() -> None:
+    assert [name for name in KNOWN_FIELDS if f"`{name}`" not in PAGE] == []
+    assert {"titulo", "etiquetas", "creado"} <= LIKE_KNOWN_FIELDS.keys()
+
+
+def test_the_examples_are_read_as_the_page_says(notes: dict[str, NoteRecord]) -> None:
+    outage = notes["2025-04-29-apagon"]
+    assert outage.created_at == datetime(2025, 4, 29, 20, 10, tzinfo=UTC)
+    assert (outage.title, outage.tags) == ("El apagón", ("casa", "salud"))
+    assert outage.metadata == {"lugar": "Valencia"}
+    assert notes["acta-12"].tags == ("acta",)
+    assert notes["acta-12-bis"].created_at == datetime(2025, 3, 15, 9, 30, tzinfo=UTC)
+    assert notes["acta-12-bis"].tags == ("acta", "obra")
+    assert notes["acta-13"].content == "La obra empieza en mayo, si no llueve."
+    assert notes["acta-13"].metadata == {"importe": "1250"}
+    assert notes["acta-14"].created_at == datetime(2025, 5, 9, tzinfo=UTC)
+    assert any(note.content == "El faro se encendió en 1862." for note in notes.values())
+
+
+def test_an_identifier_comes_from_the_file_or_the_text(
+    notes: dict[str, NoteRecord], tmp_path: Path
+) -> None:
+    assert "compras/2025-05-02" in notes
+    (tmp_path / "filas.csv").write_text("content\nUna fila.\n", "utf-8")
+    (row,) = iter_source(tmp_path / "filas.csv")
+    (tmp_path / "filas.csv").write_text("content\nOtra fila.\n", "utf-8")
+    (changed,) = iter_source(tmp_path / "filas.csv")
+    assert isinstance(row, NoteRecord)
+    assert isinstance(changed, NoteRecord)
+    assert row.external_id != changed.external_id
+
+
+def test_the_month_is_that_of_the_date_in_utc(notes: dict[str, NoteRecord], tmp_path: Path) -> None:
+    """Else of the file's name, else of its last change; the note says which."""
+    assert f"{notes['nochevieja'].created_at:%Y-%m}" == "2025-12"
+    named = notes["compras/2025-05-02"]
+    assert (named.created_at, named.metadata["createdAtOrigin"]) == (
+        datetime(2025, 5, 2, tzinfo=UTC),
+        "file_name",
+    )
+    loose = tmp_path / "suelta.txt"
+    loose.write_text("Sin fecha.", "utf-8")
+    os.utime(loose, (0, 1_700_000_000))
+    (note,) = iter_source(loose)
+    assert isinstance(note, NoteRecord)
+    assert note.created_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert note.metadata["createdAtOrigin"] == "file_modified"
+
+
+@pytest.mark.parametrize(
+    "written", re.findall(r"`(20[\d/.-]+(?:[T ][\d:+]+)?)`", PAGE.split("## What decides")[1])
+)
+def test_every_date_that_the_page_writes_is_read(written: str, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(f"---\nfecha: {written}\n---\nHola.\n", "utf-8")
+    (note,) = iter_source(tmp_path)
+    assert isinstance(note, NoteRecord)
+    assert f"{note.created_at:%Y-%m-%d}" == "2025-03-14"
+
+
+def test_the_questions_are_read_with_the_notes_of_the_page(notes: dict[str, NoteRecord]) -> None:
+    ids = {name: uuid5(NAMESPACE, name) for name in notes}
+    contents = {ids[name]: note.content for name, note in notes.items()}
+    entries = parse_golden(
+        json.loads(EXAMPLES[QUESTIONS]),
+        origin=QUESTIONS,
+        resolve_note=ids.get,
+        content_of=contents.__getitem__,
+    )
+    assert [entry.relevant_note_ids for entry in entries] == [
+        (ids["2025-04-29-apagon"],),
+        (ids["acta-12"], ids["acta-13"]),
+    ]
+    assert [len(entry.places) for entry in entries] == [1, 0]
+    assert all(f"`{category}`" in PAGE for category in CATEGORIES)
+
+
+def test_the_example_of_squad_has_its_question(tmp_path: Path) -> None:
+    path = tmp_path / "squad.json"
+    path.write_text(EXAMPLES["squad.json"], "utf-8")
+    dataset = read_squad(path, paragraphs_per_note=1, questions=None, seed=0)
+    assert [item.query for item in dataset.questions] == ["¿Cuándo se encendió el faro?"]
+    assert len(dataset.notes) == 1
