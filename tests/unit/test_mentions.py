@@ -38,6 +38,41 @@ def test_names_are_capitalised_inside_sentences(text: str, expected: list[str]) 
     assert names(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("El libro es de Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ("Hablé con Ursula von der Leyen ayer.", ["Ursula von der Leyen"]),
+        ("La casa de Anna van den Berg.", ["Anna van den Berg"]),
+        (
+            "Pasamos por Bergen op Zoom y Leonardo da Vinci.",
+            ["Bergen op Zoom", "Leonardo da Vinci"],
+        ),
+        ("El premio de Marie du Pont, por Rosa di Marco.", ["Marie du Pont", "Rosa di Marco"]),
+        ("Los de Orriols van mañana y Rosa da clases.", ["Orriols", "Rosa"]),
+        ("Vino Ana y Bernat, de Cal Viva.", ["Ana", "Bernat", "Cal Viva"]),
+    ],
+)
+def test_small_words_of_other_languages_stand_inside_a_name(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lo firma Juan C. Pérez hoy.", ["Juan C. Pérez"]),
+        ("Es de George R. R. Martin, creo.", ["George R. R. Martin"]),
+        ("Lo dijo Carlos G. en la cena.", ["Carlos"]),
+        ("Hablé con Rosa M. Luego vino ella.", ["Rosa"]),
+        ("Viven en el Bloque B. Teresa llamó.", ["Bloque"]),
+        ("Tomamos el plan B. Teresa llamó.", []),
+        ("Llamó Frederick\nW. Teresa no.", ["Frederick"]),
+    ],
+)
+def test_an_initial_stands_inside_a_name(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
 def test_a_word_that_opens_a_sentence_is_a_name_if_it_is_one_elsewhere_in_the_note() -> None:
     assert names("Rosa avisó. Luego llamé a Rosa.") == ["Rosa", "Rosa"]
     (first, second) = find_mentions("", ["Rosa avisó.", "Luego llamé a Rosa."], [])
