@@ -8,8 +8,9 @@ from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.graph import people
-from rag_resources.graph.extractors import Extractor, RulesExtractor
+from rag_resources.graph.extractors import Extractor, build_extractor
 from rag_resources.graph.reading import GraphReport, read_notes
+from rag_resources.providers.protocols import LanguageModel
 from rag_resources.settings import Settings
 from rag_resources.store.graph import (
     GraphGaps,
@@ -27,11 +28,16 @@ class Graph:
 
     database: Database
     settings: Settings
+    language_model: LanguageModel | None = None
 
     @property
     def extractor(self) -> Extractor:
-        """What reads the notes."""
-        return RulesExtractor()
+        """What reads the notes.
+
+        Raises:
+            InvalidParameterError: It should be a language model, and none is configured.
+        """
+        return build_extractor(self.settings.graph_extractor, self.language_model)
 
     def register(self, part: GraphPart) -> None:
         """Have a part made; all notes are read again if it was made otherwise."""

@@ -747,6 +747,9 @@ class Message:
     CHECK_MENTIONS_COMPLETE: Template
     CHECK_STATEMENTS_COMPLETE: Template
     GRAPH_GAPS: Template
+    GRAPH_NEEDS_LANGUAGE_MODEL: Template
+    GRAPH_MODEL_LATE: Template
+    GRAPH_NOTE_LATE: Template
     PART_MENTIONS: Template
     PART_STATEMENTS: Template
     PART_DECISIONS: Template
