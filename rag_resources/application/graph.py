@@ -83,15 +83,10 @@ class Graph:
         with self.database.transaction() as connection:
             return people.neighbourhood(connection, self.settings.tenant, name)
 
-    def shape(self) -> people.Shape:
-        """Return what the graph looks like."""
+    def overview(self) -> people.Overview:
+        """Return the whole graph, for people."""
         with self.database.transaction() as connection:
-            return people.shape(connection, self.settings.tenant)
-
-    def growth(self) -> list[people.MonthGrowth]:
-        """Return what each month's notes added, oldest first."""
-        with self.database.transaction() as connection:
-            return people.growth(connection, self.settings.tenant)
+            return people.overview(connection, self.settings.tenant)
 
     def precision(self) -> people.Precision:
         """Return how many of the judged statements were right."""

@@ -128,6 +128,12 @@ def question_names(question: str) -> list[str]:
     )
 
 
+def lookup_keys(written: str) -> list[str]:
+    """Return the keys that an entity may have which somebody writes: as a name, a tag or a date."""
+    dates = [date.key for date in _dates(written) if date.span.length == len(written.strip())]
+    return list(dict.fromkeys([fold(written), fold(written.replace("-", " ")), *dates]))
+
+
 # --- Names ------------------------------------------------------------------------------------
 
 _ROMAN = re.compile(r"[IVXLCDM]+")
