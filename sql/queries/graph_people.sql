@@ -47,24 +47,28 @@ ORDER BY chunks DESC, e.name, e.id LIMIT :row_limit;
 -- event. Without expired notes.
 -- params:  tenant text, id uuid, row_limit int
 -- returns: cause_id uuid, cause text, type text, effect_id uuid, effect text, marker text (empty for a link)
+-- index:   relationships_source_idx, relationships_target_idx, relationships_chunk_idx, mentions_pkey
 SELECT DISTINCT s.id AS cause_id, s.name AS cause, x.type, t.id AS effect_id, t.name AS effect, x.marker
 FROM (
-    SELECT r.source_id, r.target_id, r.type, r.marker FROM relationships AS r
-    INNER JOIN notes AS n ON n.id = r.note_id
-    WHERE
-        r.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
-        AND (
-            r.source_id = :id OR r.target_id = :id
-            OR EXISTS (
-                SELECT FROM mentions AS m
-                WHERE
-                    m.tenant_id = :tenant AND m.entity_id = :id AND m.chunk_id = r.chunk_id
-                    AND (
-                        (m.start_char >= r.cause_start AND m.end_char <= r.cause_end AND m.end_char > 0)
-                        OR (m.start_char >= r.effect_start AND m.end_char <= r.effect_end AND m.end_char > 0)
-                    )
+    SELECT r.source_id, r.target_id, r.type, r.marker
+    FROM (
+        SELECT o.id FROM relationships AS o WHERE o.tenant_id = :tenant AND o.source_id = :id
+        UNION
+        SELECT i.id FROM relationships AS i WHERE i.tenant_id = :tenant AND i.target_id = :id
+        UNION
+        SELECT w.id
+        FROM mentions AS m
+        INNER JOIN relationships AS w ON w.chunk_id = m.chunk_id AND w.tenant_id = m.tenant_id
+        WHERE
+            m.tenant_id = :tenant AND m.entity_id = :id AND m.end_char > 0
+            AND (
+                (m.start_char >= w.cause_start AND m.end_char <= w.cause_end)
+                OR (m.start_char >= w.effect_start AND m.end_char <= w.effect_end)
             )
-        )
+    ) AS f
+    INNER JOIN relationships AS r ON r.tenant_id = :tenant AND r.id = f.id -- noqa: ST09
+    INNER JOIN notes AS n ON n.id = r.note_id
+    WHERE n.expires_at IS NULL OR n.expires_at > now()
     UNION ALL
     SELECT l.source_id, l.target_id, l.type, '' AS marker FROM event_links AS l
     WHERE
@@ -142,14 +146,20 @@ SELECT
 -- How many mentions and statements a chunked note of each month has, oldest month first.
 -- params:  tenant text
 -- returns: month date, notes bigint, mentions bigint, statements bigint
+WITH named AS (
+    SELECT m.note_id, count(*) AS found FROM mentions AS m WHERE m.tenant_id = :tenant GROUP BY m.note_id
+),
+
+stated AS (
+    SELECT r.note_id, count(*) AS found FROM relationships AS r WHERE r.tenant_id = :tenant GROUP BY r.note_id
+)
+
 SELECT
-    month_of(n.created_at) AS month, count(*) AS notes,
-    sum((SELECT count(*) FROM chunks AS c INNER JOIN mentions AS m ON m.chunk_id = c.id WHERE c.note_id = n.id))::bigint
-        AS mentions,
-    sum(
-        (SELECT count(*) FROM chunks AS c INNER JOIN relationships AS r ON r.chunk_id = c.id WHERE c.note_id = n.id)
-    )::bigint AS statements
+    month_of(n.created_at) AS month, count(*) AS notes, coalesce(sum(m.found), 0)::bigint AS mentions,
+    coalesce(sum(r.found), 0)::bigint AS statements
 FROM notes AS n
+LEFT JOIN named AS m ON m.note_id = n.id
+LEFT JOIN stated AS r ON r.note_id = n.id
 WHERE n.tenant_id = :tenant AND n.chunked_at IS NOT NULL
 GROUP BY month_of(n.created_at)
 ORDER BY month;
