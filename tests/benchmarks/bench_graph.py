@@ -1,12 +1,13 @@
 """What the causal graph gains on the sample's questions, and what it costs with 100,000 chunks.
 
     python -m tests.benchmarks.bench_graph quality [--base NAME] [--home FOLDER] [--markdown FILE]
-    python -m tests.benchmarks.bench_graph scale [--home FOLDER] [--markdown FILE]
+    python -m tests.benchmarks.bench_graph scale [--notes N] [--links N] [--home FOLDER]
 
 Quality: only the experiment half of the large golden set is asked, by the tag `hops`. Scale: notes
 of the sample's words, each with three more names of 30,000, few of them common, are read by the
 rules and written as the assets do; then edges are added at random, so that traversal has something
-to walk through. Of many notes only the last 5,000 are read so; what the others say is copied in.
+to walk through (`--links`: for each note). Of many notes only the last 5,000 are read so; what the
+others say is copied in.
 """
 
 import argparse
@@ -205,7 +206,7 @@ NAMES = 30_000
 RUNS = 200
 
 
-def scale(home: Path | None, count: int) -> list[Table]:
+def scale(home: Path | None, count: int, links: int) -> list[Table]:
     """Measure reading, replacing and traversing with this many notes of one chunk each."""
     texts = [
         item.content[:900]
@@ -223,7 +224,7 @@ def scale(home: Path | None, count: int) -> list[Table]:
         read = min(count, READ_NOTES)
         seconds = read_all(database)
         note(f"{read} notes read in {seconds:.0f} s")
-        _write_edges(database, LINKS_PER_NOTE * count, rng)
+        _write_edges(database, links * count, rng)
         rows = [(f"reading a note, mean of {read:,}", f"{seconds / read * 1000:.1f}", "15")]
         rows += _timed(database, rng)
         with database.transaction() as connection:
@@ -466,12 +467,13 @@ def main() -> None:
     parser.add_argument("--home", type=Path)
     parser.add_argument("--base", default="hybrid_windows", help="a named configuration")
     parser.add_argument("--notes", type=int, default=NOTES)
+    parser.add_argument("--links", type=int, default=LINKS_PER_NOTE, help="links a note")
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
     tables = (
         quality(asked.home, asked.base)
         if asked.what == "quality"
-        else scale(asked.home, asked.notes)
+        else scale(asked.home, asked.notes, asked.links)
     )
     show(tables)
     if asked.markdown:
