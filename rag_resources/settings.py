@@ -149,6 +149,7 @@ class Settings(BaseSettings):
         openai_api_key: Key of that server.
         llm_model: Language model, such as `ollama:llama3.2` or `openai:<model>`; if empty,
             extractive stand-ins.
+        graph_extractor: What reads notes for the causal graph, `rules` or `llm`.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
@@ -231,6 +232,7 @@ class Settings(BaseSettings):
     openai_base_url: OptionalText = None
     openai_api_key: SecretStr | None = None
     llm_model: str | None = None
+    graph_extractor: Literal["rules", "llm"] = "rules"
     judge: OptionalJudge = None
     judge_samples: int = Field(1, ge=1, le=9)
     answer_language: Literal["es", "fr", "en"] = "es"

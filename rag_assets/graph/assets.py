@@ -8,9 +8,10 @@ from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, mat
 from rag_assets.runs.partitions import batches, monthly
 from rag_assets.runs.pools import DATABASE_WRITES
 from rag_assets.runs.progress import MonthProgress
-from rag_resources.core.graph_version import GraphPart, rules_version
+from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
+from rag_resources.graph.extractors import extractor_version
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -27,7 +28,7 @@ def build_graph_asset(part: GraphPart, settings: Settings) -> dg.AssetsDefinitio
         key=graph_key(part),
         partitions_def=monthly(settings),
         backfill_policy=batches,
-        code_version=rules_version(part),
+        code_version=extractor_version(settings.graph_extractor, part, settings.llm_model),
         pool=DATABASE_WRITES,
         deps=[CHUNKS],
         group_name="indexing",

@@ -1,7 +1,6 @@
 """Checks of the causal graph."""
 
 from dataclasses import asdict
-from statistics import median
 
 import dagster as dg
 
@@ -40,8 +39,6 @@ def build_completeness_check(part: GraphPart) -> dg.AssetChecksDefinition:
 
 
 LEAST_PRECISION = 0.7
-MOST_LONELY = 0.9
-ODD_FACTOR = 3.0
 
 
 @dg.asset_check(
@@ -51,35 +48,27 @@ def statement_precision(rag: RagResource) -> dg.AssetCheckResult:
     """Tell how many of the statements that a person judged were right."""
     found = rag.graph.precision()
     if found.interval is None:
-        return dg.AssetCheckResult(passed=True, description=Message.GRAPH_UNJUDGED)
-    low, high = found.interval.low, found.interval.high
+        return dg.AssetCheckResult(passed=True, description=found.in_words)
     return dg.AssetCheckResult(
         passed=found.good >= LEAST_PRECISION * found.judged,
         severity=dg.AssetCheckSeverity.WARN,
-        metadata=labelled({"judged": found.judged, "right": found.good, "low": low, "high": high}),
-        description=Message.GRAPH_PRECISION.format(
-            good=found.good, judged=found.judged, low=low, high=high
+        metadata=labelled(
+            {
+                "judged": found.judged,
+                "right": found.good,
+                "low": found.interval.low,
+                "high": found.interval.high,
+            }
         ),
+        description=found.in_words,
     )
 
 
 @dg.asset_check(asset=graph_key(GraphPart.MENTIONS), description=Message.CHECK_GRAPH_SHAPE)
 def graph_shape(rag: RagResource) -> dg.AssetCheckResult:
     """Tell the share of names that lead nowhere, the widest ones, and the growth by month."""
-    found, months = rag.graph.shape(), rag.graph.growth()
-    rates = {item.month: item.mentions / item.notes for item in months}
-    usual = median(rates.values()) if rates else 0.0
-    odd = [
-        f"{month:%Y-%m}"
-        for month, rate in rates.items()
-        if usual and not usual / ODD_FACTOR <= rate <= usual * ODD_FACTOR
-    ]
-    problems = []
-    if odd:
-        problems.append(Message.GRAPH_ODD_MONTHS.format(months=", ".join(odd)))
-    if found.orphan_share > MOST_LONELY:
-        problems.append(Message.GRAPH_LONELY.format(share=found.orphan_share))
-    told = Message.GRAPH_STATUS.format(**asdict(found), orphan_share=found.orphan_share)
+    overview = rag.graph.overview()
+    found, months, problems = overview.shape, overview.months, overview.problems
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.WARN,
@@ -91,5 +80,5 @@ def graph_shape(rag: RagResource) -> dg.AssetCheckResult:
                 "latest_statements": months[-1].statements if months else 0,
             }
         ),
-        description=joined(" ", [*problems, told]),
+        description=joined(" ", [*problems, overview.in_words]),
     )

@@ -8,8 +8,9 @@ from rag_resources.core.graph_version import GraphPart
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.graph import people
-from rag_resources.graph.extractors import Extractor, RulesExtractor
+from rag_resources.graph.extractors import Extractor, build_extractor
 from rag_resources.graph.reading import GraphReport, read_notes
+from rag_resources.providers.protocols import LanguageModel
 from rag_resources.settings import Settings
 from rag_resources.store.graph import (
     GraphGaps,
@@ -27,11 +28,16 @@ class Graph:
 
     database: Database
     settings: Settings
+    language_model: LanguageModel | None = None
 
     @property
     def extractor(self) -> Extractor:
-        """What reads the notes."""
-        return RulesExtractor()
+        """What reads the notes.
+
+        Raises:
+            InvalidParameterError: It should be a language model, and none is configured.
+        """
+        return build_extractor(self.settings.graph_extractor, self.language_model)
 
     def register(self, part: GraphPart) -> None:
         """Have a part made; all notes are read again if it was made otherwise."""
@@ -77,15 +83,10 @@ class Graph:
         with self.database.transaction() as connection:
             return people.neighbourhood(connection, self.settings.tenant, name)
 
-    def shape(self) -> people.Shape:
-        """Return what the graph looks like."""
+    def overview(self) -> people.Overview:
+        """Return the whole graph, for people."""
         with self.database.transaction() as connection:
-            return people.shape(connection, self.settings.tenant)
-
-    def growth(self) -> list[people.MonthGrowth]:
-        """Return what each month's notes added, oldest first."""
-        with self.database.transaction() as connection:
-            return people.growth(connection, self.settings.tenant)
+            return people.overview(connection, self.settings.tenant)
 
     def precision(self) -> people.Precision:
         """Return how many of the judged statements were right."""

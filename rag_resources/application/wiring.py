@@ -213,7 +213,7 @@ class Application:
         """The causal graph of the notes."""
         from rag_resources.application.graph import Graph
 
-        return Graph(self.database, self.settings)
+        return Graph(self.database, self.settings, self.language_model)
 
     def embedder(self, model: str) -> Embedder:
         """Return the embedder of a model, one per process."""

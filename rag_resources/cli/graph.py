@@ -13,7 +13,7 @@ from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
-    from rag_resources.graph.people import Neighbourhood, Precision
+    from rag_resources.graph.people import Neighbourhood
 
 SUGGESTIONS = 20
 REVIEWED = 20
@@ -58,11 +58,8 @@ def show(
 def status(as_json: JsonOption = False) -> None:
     """Show how large the graph is, what it leads to, and how often it is right."""
     with application() as opened:
-        found, checked, months = (
-            opened.graph.shape(),
-            opened.graph.precision(),
-            opened.graph.growth(),
-        )
+        overview = opened.graph.overview()
+    found, checked, months = overview.shape, overview.precision, overview.months
     if as_json:
         write_json(
             {
@@ -71,11 +68,26 @@ def status(as_json: JsonOption = False) -> None:
                 "judged": checked.judged,
                 "right": checked.good,
                 "months": [_fields(item) | {"month": item.month.isoformat()} for item in months],
+                "problems": [str(problem) for problem in overview.problems],
             }
         )
         return
-    say(Message.GRAPH_STATUS.format(**_fields(found), orphan_share=found.orphan_share))
-    say(precision_in_words(checked))
+    say(overview.in_words)
+    say(overview.precision.in_words)
+    for problem in overview.problems:
+        say(problem)
+    columns = (
+        Message.COLUMN_MONTH,
+        Message.COLUMN_NOTES,
+        Message.COLUMN_MENTIONS,
+        Message.COLUMN_STATEMENTS,
+    )
+    rows = [
+        (f"{item.month:%Y-%m}", str(item.notes), str(item.mentions), str(item.statements))
+        for item in months
+    ]
+    if rows:
+        console().print(table(columns, rows))
 
 
 @command(app, "review", Message.HELP_GRAPH_REVIEW)
@@ -103,7 +115,7 @@ def review(limit: Limit = REVIEWED, as_json: JsonOption = False) -> None:
                 break
             if answer:
                 opened.graph.record_review(item, is_right=answer in Message.WORDS_YES.split())
-        say(precision_in_words(opened.graph.precision()))
+        say(opened.graph.precision().in_words)
 
 
 @command(app, "aliases", Message.HELP_GRAPH_ALIASES)
@@ -192,15 +204,6 @@ def link(
 def _conclude_undone(done: bool, *, as_json: bool) -> None:
     message = Message.GRAPH_UNDONE if done else Message.GRAPH_NOTHING_TO_UNDO
     conclude(message, {"undone": done}, as_json=as_json)
-
-
-def precision_in_words(found: "Precision") -> str:
-    """Say how many of the judged statements were right."""
-    if found.interval is None:
-        return Message.GRAPH_UNJUDGED
-    return Message.GRAPH_PRECISION.format(
-        good=found.good, judged=found.judged, low=found.interval.low, high=found.interval.high
-    )
 
 
 def _fields(found: Any) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from rag_resources.core.text import Span
 MAX_SIDE_CHARS = 400
 """A longer cause or effect is not one."""
 
-_LEAST_WORDS = 2
+LEAST_WORDS = 2
+"""A shorter cause or effect says nothing."""
 
 
 class Relation(StrEnum):
@@ -185,7 +186,7 @@ def _trimmed(content: str, span: Span) -> Span:
 
 def _says_something(content: str, span: Span) -> bool:
     words = _WORDS.findall(content, span.start, span.end)
-    return len(words) >= _LEAST_WORDS and span.length <= MAX_SIDE_CHARS
+    return len(words) >= LEAST_WORDS and span.length <= MAX_SIDE_CHARS
 
 
 def _chained(found: Sequence[CausalStatement]) -> list[CausalStatement]:

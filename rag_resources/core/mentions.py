@@ -24,6 +24,7 @@ _RULES = rules().graph
 _NEVER = frozenset((*_RULES.never.split(), *rules().words.stop.split()))
 _ARTICLES = frozenset(_RULES.articles)
 _PARTICLES = frozenset(_RULES.particles)
+_LETTERED = frozenset(_RULES.lettered)
 _TITLES = frozenset(_RULES.titles)
 
 
@@ -127,6 +128,12 @@ def question_names(question: str) -> list[str]:
     )
 
 
+def lookup_keys(written: str) -> list[str]:
+    """Return the keys that an entity may have which somebody writes: as a name, a tag or a date."""
+    dates = [date.key for date in _dates(written) if date.span.length == len(written.strip())]
+    return list(dict.fromkeys([fold(written), fold(written.replace("-", " ")), *dates]))
+
+
 # --- Names ------------------------------------------------------------------------------------
 
 _ROMAN = re.compile(r"[IVXLCDM]+")
@@ -190,26 +197,47 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _names(content: str, words: Sequence[_Word], inside: set[str]) -> Iterator[Mention]:
-    """Yield the runs of capitalised words, with the particles between them."""
+    """Yield the runs of capitalised words, with the particles and initials between them."""
     run: list[_Word] = []
     for position, word in enumerate(words):
-        joined = bool(run) and content[run[-1].span.end : word.span.start] in {" ", "\u00a0"}
-        if run and not joined:
+        if not _continues(content, run, words[position:], inside):
             yield from _name(content, run)
             run = []
-        if _counts(word, inside):
+        if run or _counts(word, inside):
             run.append(word)
-        elif run and word.folded in _PARTICLES and word.text.islower():
-            if _goes_on(content, words[position:], inside):
-                run.append(word)
-            else:
-                yield from _name(content, run)
-                run = []
-        elif run:
-            yield from _name(content, run)
-            run = []
-    if run:
-        yield from _name(content, run)
+    yield from _name(content, run)
+
+
+def _continues(content: str, run: Sequence[_Word], rest: Sequence[_Word], inside: set[str]) -> bool:
+    """Whether the next word belongs to the name that the words of a run have begun."""
+    if not run:
+        return False
+    word, between = rest[0], content[run[-1].span.end : rest[0].span.start]
+    if _is_initial(content, run[-1]):
+        # The full stop of the initial makes it open a sentence, or so it seems.
+        return between in {". ", ".\u00a0"} and (word.is_name or _is_initial(content, word))
+    if between not in {" ", "\u00a0"}:
+        return False
+    if _is_initial(content, word):
+        return run[-1].folded not in _LETTERED | _PARTICLES and _ends_in_name(content, rest)
+    if word.folded in _PARTICLES and word.text.islower():
+        return _goes_on(content, rest, inside)
+    return _counts(word, inside)
+
+
+def _is_initial(content: str, word: _Word) -> bool:
+    end = word.span.end
+    return word.span.length == 1 and word.text.isupper() and content[end : end + 1] == "."
+
+
+def _ends_in_name(content: str, words: Sequence[_Word]) -> bool:
+    """Whether initials lead to a capitalised word."""
+    for word, following in pairwise(words[:4]):
+        if content[word.span.end : following.span.start] not in {". ", ".\u00a0"}:
+            return False
+        if not _is_initial(content, following):
+            return following.is_name
+    return False
 
 
 def _counts(word: _Word, inside: set[str]) -> bool:

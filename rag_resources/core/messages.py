@@ -747,6 +747,9 @@ class Message:
     CHECK_MENTIONS_COMPLETE: Template
     CHECK_STATEMENTS_COMPLETE: Template
     GRAPH_GAPS: Template
+    GRAPH_NEEDS_LANGUAGE_MODEL: Template
+    GRAPH_MODEL_LATE: Template
+    GRAPH_NOTE_LATE: Template
     PART_MENTIONS: Template
     PART_STATEMENTS: Template
     PART_DECISIONS: Template
@@ -779,6 +782,13 @@ class Message:
     GRAPH_NOTHING_TO_UNDO: Template
     GRAPH_LINKED: Template
     COLUMN_ALIAS: Template
+    COLUMN_MENTIONS: Template
+    COLUMN_STATEMENTS: Template
+    COLUMN_MENTIONS_PER_NOTE: Template
+    REPORT_GRAPH: Template
+    REPORT_GRAPH_MONTHS: Template
+    REPORT_GRAPH_PLOT: Template
+    REPORT_GRAPH_DESCRIPTION: Template
     COLUMN_ENTITY: Template
     HELP_GRAPH: Template
     HELP_GRAPH_ENTITY: Template

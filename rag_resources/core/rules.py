@@ -103,6 +103,7 @@ class GraphRules:
     """What names, dates and causal statements look like."""
 
     particles: list[str]
+    lettered: list[str]
     articles: list[str]
     titles: list[str]
     never: str

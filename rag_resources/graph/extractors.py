@@ -1,12 +1,22 @@
-"""What reads a note for the graph: rules, or a language model if one is configured."""
+"""What reads a note for the graph: rules, or a language model if the settings say so.
+
+A language model's reading is `graph.language_model`.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from rag_resources.core.causal import CausalStatement, find_statements
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.graph_version import GraphPart, rules_version
 from rag_resources.core.mentions import Mention, find_mentions
+from rag_resources.core.messages import Message
+from rag_resources.graph.language_model import LanguageModelExtractor, language_model_version
+from rag_resources.providers.protocols import LanguageModel
 from rag_resources.store.graph import NoteToRead
+
+LANGUAGE_MODEL = "llm"
+"""The setting under which a language model reads."""
 
 
 class Extractor(Protocol):
@@ -16,6 +26,10 @@ class Extractor(Protocol):
     def name(self) -> str:
         """Stored with everything that it finds."""
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes so long that nothing may be locked meanwhile."""
+
     def version(self, part: GraphPart) -> str:
         """Identify how it makes a part."""
 
@@ -24,6 +38,7 @@ class Extractor(Protocol):
 
         Raises:
             ProviderError: The note cannot be read.
+            DeadlineExceededError: Reading took too long.
         """
 
     def statements(self, note: NoteToRead) -> Sequence[Sequence[CausalStatement]]:
@@ -31,6 +46,7 @@ class Extractor(Protocol):
 
         Raises:
             ProviderError: The note cannot be read.
+            DeadlineExceededError: Reading took too long.
         """
 
 
@@ -38,6 +54,7 @@ class RulesExtractor:
     """The rules of `languages/es/rules/graph.toml`."""
 
     name = "rules"
+    is_slow = False
 
     def version(self, part: GraphPart) -> str:
         """See `Extractor`."""
@@ -50,3 +67,27 @@ class RulesExtractor:
     def statements(self, note: NoteToRead) -> list[list[CausalStatement]]:
         """See `Extractor`."""
         return [find_statements(chunk.content) for chunk in note.chunks]
+
+
+def build_extractor(name: str, language_model: LanguageModel | None) -> Extractor:
+    """Return what reads the notes.
+
+    Args:
+        name: `rules` or `llm`.
+        language_model: None if none is configured.
+
+    Raises:
+        InvalidParameterError: `llm` without a language model.
+    """
+    if name != LANGUAGE_MODEL:
+        return RulesExtractor()
+    if language_model is None:
+        raise InvalidParameterError(Message.GRAPH_NEEDS_LANGUAGE_MODEL, extractor=name)
+    return LanguageModelExtractor(language_model)
+
+
+def extractor_version(name: str, part: GraphPart, model: str | None) -> str:
+    """Identify how a part is made with these settings, also if they cannot be used."""
+    if name != LANGUAGE_MODEL:
+        return rules_version(part)
+    return language_model_version(part, model or "")

@@ -2,19 +2,26 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from statistics import median
 from uuid import UUID
 
 from rag_resources.core.causal import Relation
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.gate import Interval, wilson_interval
-from rag_resources.core.mentions import EntityKind, fold
+from rag_resources.core.mentions import EntityKind, lookup_keys
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.texts import Text
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 from rag_resources.store.ranked_lists import HUB_CAP
+
+MOST_LONELY = 0.9
+"""Share of names of a single note above which the graph leads nowhere."""
+ODD_FACTOR = 3.0
+"""A month with so many times more or fewer mentions a note than the median is odd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,15 @@ class Precision:
     good: int
     interval: Interval | None
 
+    @property
+    def in_words(self) -> Text:
+        """The same in a sentence."""
+        if self.interval is None:
+            return Message.GRAPH_UNJUDGED
+        return Message.GRAPH_PRECISION.format(
+            good=self.good, judged=self.judged, low=self.interval.low, high=self.interval.high
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -117,6 +133,50 @@ class MonthGrowth:
 
 
 @dataclass(frozen=True, slots=True)
+class Overview:
+    """The whole graph, for people.
+
+    Attributes:
+        months: Oldest first.
+        widest: What surrounds the name that most notes have; None without names.
+    """
+
+    shape: Shape
+    precision: Precision
+    months: Sequence[MonthGrowth]
+    widest: Neighbourhood | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell of."""
+        return not self.shape.names and not self.shape.statements
+
+    @property
+    def problems(self) -> list[Text]:
+        """What is odd about it, in sentences."""
+        rates = {item.month: item.mentions / item.notes for item in self.months}
+        usual = median(rates.values()) if rates else 0.0
+        odd = [
+            f"{month:%Y-%m}"
+            for month, rate in rates.items()
+            if usual and not usual / ODD_FACTOR <= rate <= usual * ODD_FACTOR
+        ]
+        found = []
+        if odd:
+            found.append(Message.GRAPH_ODD_MONTHS.format(months=", ".join(odd)))
+        if self.shape.orphan_share > MOST_LONELY:
+            found.append(Message.GRAPH_LONELY.format(share=self.shape.orphan_share))
+        return found
+
+    @property
+    def in_words(self) -> Text:
+        """How large it is, and what it leads to."""
+        return Message.GRAPH_STATUS.format(
+            **asdict(self.shape), orphan_share=self.shape.orphan_share
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """Two names that may be one, with how many notes name each."""
 
@@ -127,7 +187,7 @@ class Suggestion:
 
 
 def find_entity(connection: Connection, tenant: str, name: str) -> Entity:
-    """Return the entity with a name or an id; of several the first kind counts.
+    """Return the entity with a name, tag, date or id; of several the first kind counts.
 
     Raises:
         InvalidParameterError: There is none.
@@ -136,7 +196,8 @@ def find_entity(connection: Connection, tenant: str, name: str) -> Entity:
         wanted: UUID | None = UUID(name)
     except ValueError:
         wanted = None
-    rows = list(queries().find_entities(connection, tenant=tenant, key=fold(name), id=wanted))
+    keys = lookup_keys(name)
+    rows = list(queries().find_entities(connection, tenant=tenant, keys=keys, id=wanted))
     if not rows:
         raise InvalidParameterError(Message.GRAPH_NO_ENTITY.format(name=shown(name)), name=name)
     return Entity(*rows[0])
@@ -195,6 +256,13 @@ def shape(connection: Connection, tenant: str) -> Shape:
 def growth(connection: Connection, tenant: str) -> list[MonthGrowth]:
     """Return what each month's notes added, oldest first."""
     return [MonthGrowth(*row) for row in queries().graph_growth(connection, tenant=tenant)]
+
+
+def overview(connection: Connection, tenant: str) -> Overview:
+    """Return the whole graph, for people."""
+    found = shape(connection, tenant)
+    widest = neighbourhood(connection, tenant, found.widest_name) if found.widest_name else None
+    return Overview(found, precision(connection, tenant), growth(connection, tenant), widest)
 
 
 def suggest_aliases(connection: Connection, tenant: str, *, limit: int) -> list[Suggestion]:

@@ -3,30 +3,43 @@
 What is found in a note is decided by `graph.extractors`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import psycopg
 
-from rag_resources.core.errors import ProviderError, ProviderUnavailableError
+from rag_resources.core.errors import (
+    DeadlineExceededError,
+    ProviderError,
+    ProviderUnavailableError,
+)
 from rag_resources.core.graph_version import GraphPart
+from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.faults import first_line, is_refusal
 from rag_resources.database.pool import Connection, Database
 from rag_resources.graph.extractors import Extractor
+from rag_resources.providers.call_limit import MAX_CALLS
 from rag_resources.store import graph as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
 from rag_resources.store.graph import Extraction, NoteToRead, QueuedNote
 
 BATCH_NOTES = 32
+SLOW_BATCH_NOTES = MAX_CALLS
+"""Notes that a slow extractor reads at the same time."""
 
 _INSTANT = timedelta(microseconds=1)
 """The smallest difference between two PostgreSQL times."""
 
 Progress = Callable[[int], None]
+
+Read = Callable[[NoteToRead], Extraction | Failure | None]
+"""Returns what was found in a note, or why it cannot be read; None if it has changed meanwhile."""
 
 
 @dataclass
@@ -61,7 +74,9 @@ def read_notes(
     """Make a part of the graph from a window's queued notes, in batches of a transaction each.
 
     A note that cannot be read is recorded and stays queued. Notes claimed by another run come last:
-    either that run finishes them, or it dies and they are read here.
+    either that run finishes them, or it dies and they are read here. A slow extractor reads before
+    the notes are claimed, so that nobody who edits or deletes one waits for it; what has changed
+    meanwhile is read again.
 
     Args:
         database: Open; the part is registered.
@@ -71,13 +86,15 @@ def read_notes(
         progress: Called with the number of notes of each batch.
 
     Raises:
-        ProviderUnavailableError: The language model does not answer; what is committed stays.
+        ProviderUnavailableError: The language model does not answer, or none of several notes in
+            time; what is committed stays.
         DatabaseUnavailableError: The connection was lost; what was committed stays.
         IndexingError: Another run does not release its notes.
 
     Properties: 41, 42.
     """
     report = GraphReport()
+    most = SLOW_BATCH_NOTES if extractor.is_slow else BATCH_NOTES
 
     def read_free() -> int:
         unfinished: set[UUID] = set()
@@ -85,19 +102,19 @@ def read_notes(
         alone = 0  # How many notes still to read one by one.
         while True:
             refused = {failure.note_id for failure in report.failed}
+            skipped, size = unfinished | refused, 1 if alone else most
+            read: Read = partial(_found, part, extractor)
+            if extractor.is_slow:
+                read = _read_ahead(database, part, read, rest, skipped=skipped, size=size)
             with database.bulk() as connection:
                 claimed = store.claim_queued(
-                    connection,
-                    part,
-                    rest,
-                    skipped=unfinished | refused,
-                    batch_size=1 if alone else BATCH_NOTES,
+                    connection, part, rest, skipped=skipped, batch_size=size
                 )
                 if not claimed:
                     return store.count_queued(connection, part, window, skipped=refused)
                 try:
                     with connection.transaction():
-                        batch, left = _read(connection, part, extractor, claimed)
+                        batch, left = _read(connection, part, read, claimed)
                 except psycopg.Error as error:
                     if not is_refusal(error):
                         raise
@@ -118,21 +135,44 @@ def read_notes(
     return report
 
 
+def _read_ahead(
+    database: Database,
+    part: GraphPart,
+    read: Read,
+    window: TimeWindow,
+    *,
+    skipped: Collection[UUID],
+    size: int,
+) -> Read:
+    """Read the notes that are claimed next, while nothing is locked; return what was found."""
+    with database.bulk() as connection:
+        claimed = store.claim_queued(connection, part, window, skipped=skipped, batch_size=size)
+        notes = store.select_notes(connection, [note.note_id for note in claimed])
+    with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="graph") as threads:
+        found = list(threads.map(read, notes))
+    late = [
+        item
+        for item in found
+        if isinstance(item, Failure) and item.error == Message.GRAPH_NOTE_LATE
+    ]
+    if len(late) == len(notes) > 1:
+        raise ProviderUnavailableError(Message.GRAPH_MODEL_LATE.format(count=len(late)))
+    # Of a note that was changed since, this says nothing.
+    return dict(zip(notes, found, strict=True)).get
+
+
 def _read(
-    connection: Connection, part: GraphPart, extractor: Extractor, claimed: Sequence[QueuedNote]
+    connection: Connection, part: GraphPart, read: Read, claimed: Sequence[QueuedNote]
 ) -> tuple[GraphReport, set[UUID]]:
-    """Read claimed notes; also return those whose chunks are being deleted."""
+    """Read claimed notes; also return those that are being changed or deleted."""
     note_ids = [note.note_id for note in claimed]
     report, unfinished = GraphReport(), set[UUID]()
     for note in store.select_notes(connection, note_ids):
-        try:
-            extraction = _extracted(part, extractor, note)
-        except ProviderUnavailableError:
-            raise
-        except ProviderError as error:
-            report.failed.append(Failure(part, note.note_id, error.message))
+        extraction = read(note)
+        if isinstance(extraction, Failure):
+            report.failed.append(extraction)
             continue
-        if not store.keep_chunks(connection, note):
+        if extraction is None or not store.keep_chunks(connection, note):
             unfinished.add(note.note_id)
             continue
         replace = store.replace_mentions if part is GraphPart.MENTIONS else store.replace_statements
@@ -145,6 +185,18 @@ def _read(
     clear_failures(connection, part.value, completed)
     report.notes = len(completed)
     return report, unfinished
+
+
+def _found(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction | Failure:
+    """Return what a note says, or why it cannot be read."""
+    try:
+        return _extracted(part, extractor, note)
+    except ProviderUnavailableError:
+        raise
+    except ProviderError as error:
+        return Failure(part, note.note_id, error.message)
+    except DeadlineExceededError:
+        return Failure(part, note.note_id, Message.GRAPH_NOTE_LATE)
 
 
 def _extracted(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction:

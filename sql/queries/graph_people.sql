@@ -1,13 +1,13 @@
 -- What people see of the causal graph, and decide about it.
 
 -- name: find_entities
--- The entities with this key or id, names before events.
--- params:  tenant text, key text, id uuid or null
+-- The entities with one of these keys, or this id: by the first key, names before events.
+-- params:  tenant text, keys text[], id uuid or null
 -- returns: id uuid, kind text, name text
 -- index:   entities_key_idx, entities_pkey
 SELECT e.id, e.kind, e.name FROM entities AS e
-WHERE e.tenant_id = :tenant AND (e.key = :key OR e.id = :id::uuid)
-ORDER BY array_position(ARRAY['name', 'tag', 'date', 'event'], e.kind), e.id;
+WHERE e.tenant_id = :tenant AND (e.key = ANY(:keys) OR e.id = :id::uuid)
+ORDER BY array_position(:keys::text[], e.key), array_position(ARRAY['name', 'tag', 'date', 'event'], e.kind), e.id;
 
 -- name: entity_notes
 -- The notes that name an entity or one of its aliases, newest first.
@@ -28,49 +28,64 @@ GROUP BY n.id
 ORDER BY n.created_at DESC, n.id LIMIT :row_limit;
 
 -- name: entity_company
--- The names and tags that stand in most of an entity's chunks.
+-- The names and tags that stand in most of an entity's chunks, without expired notes.
 -- params:  tenant text, id uuid, row_limit int
 -- returns: id uuid, name text, chunks bigint
 SELECT e.id, e.name, count(DISTINCT m.chunk_id) AS chunks
 FROM mentions AS o
 INNER JOIN mentions AS m ON m.chunk_id = o.chunk_id AND m.tenant_id = o.tenant_id AND m.entity_id <> o.entity_id
 INNER JOIN entities AS e ON e.tenant_id = m.tenant_id AND e.id = m.entity_id
-WHERE o.tenant_id = :tenant AND o.entity_id = :id AND e.kind IN ('name', 'tag')
+INNER JOIN notes AS n ON n.id = m.note_id
+WHERE
+    o.tenant_id = :tenant AND o.entity_id = :id AND e.kind IN ('name', 'tag')
+    AND (n.expires_at IS NULL OR n.expires_at > now())
 GROUP BY e.id, e.name
 ORDER BY chunks DESC, e.name, e.id LIMIT :row_limit;
 
 -- name: entity_statements
 -- The causal statements of which an entity is an end, or in whose words it is named; and the confirmed links of an
--- event.
+-- event. Without expired notes.
 -- params:  tenant text, id uuid, row_limit int
 -- returns: cause_id uuid, cause text, type text, effect_id uuid, effect text, marker text (empty for a link)
+-- index:   relationships_source_idx, relationships_target_idx, relationships_chunk_idx, mentions_pkey
 SELECT DISTINCT s.id AS cause_id, s.name AS cause, x.type, t.id AS effect_id, t.name AS effect, x.marker
 FROM (
-    SELECT r.source_id, r.target_id, r.type, r.marker FROM relationships AS r
-    WHERE
-        r.tenant_id = :tenant
-        AND (
-            r.source_id = :id OR r.target_id = :id
-            OR EXISTS (
-                SELECT FROM mentions AS m
-                WHERE
-                    m.tenant_id = :tenant AND m.entity_id = :id AND m.chunk_id = r.chunk_id
-                    AND (
-                        (m.start_char >= r.cause_start AND m.end_char <= r.cause_end AND m.end_char > 0)
-                        OR (m.start_char >= r.effect_start AND m.end_char <= r.effect_end AND m.end_char > 0)
-                    )
+    SELECT r.source_id, r.target_id, r.type, r.marker
+    FROM (
+        SELECT o.id FROM relationships AS o WHERE o.tenant_id = :tenant AND o.source_id = :id
+        UNION
+        SELECT i.id FROM relationships AS i WHERE i.tenant_id = :tenant AND i.target_id = :id
+        UNION
+        SELECT w.id
+        FROM mentions AS m
+        INNER JOIN relationships AS w ON w.chunk_id = m.chunk_id AND w.tenant_id = m.tenant_id
+        WHERE
+            m.tenant_id = :tenant AND m.entity_id = :id AND m.end_char > 0
+            AND (
+                (m.start_char >= w.cause_start AND m.end_char <= w.cause_end)
+                OR (m.start_char >= w.effect_start AND m.end_char <= w.effect_end)
             )
-        )
+    ) AS f
+    INNER JOIN relationships AS r ON r.tenant_id = :tenant AND r.id = f.id -- noqa: ST09
+    INNER JOIN notes AS n ON n.id = r.note_id
+    WHERE n.expires_at IS NULL OR n.expires_at > now()
     UNION ALL
     SELECT l.source_id, l.target_id, l.type, '' AS marker FROM event_links AS l
-    WHERE l.tenant_id = :tenant AND l.state = 'confirmed' AND (l.source_id = :id OR l.target_id = :id)
+    WHERE
+        l.tenant_id = :tenant AND l.state = 'confirmed' AND (l.source_id = :id OR l.target_id = :id)
+        AND NOT EXISTS (
+            SELECT FROM relationships AS v INNER JOIN notes AS w ON w.id = v.note_id
+            WHERE
+                v.tenant_id = :tenant AND w.expires_at <= now()
+                AND (v.source_id IN (l.source_id, l.target_id) OR v.target_id IN (l.source_id, l.target_id))
+        )
 ) AS x
 INNER JOIN entities AS s ON s.tenant_id = :tenant AND s.id = x.source_id
 INNER JOIN entities AS t ON t.tenant_id = :tenant AND t.id = x.target_id
 ORDER BY s.name, t.name, s.id, t.id, x.type, x.marker LIMIT :row_limit;
 
 -- name: sample_statements
--- Statements that nobody has judged yet, in an order that says nothing: by the hash of their id.
+-- Statements that nobody has judged yet, in an order that says nothing: by the hash of their id. Without expired notes.
 -- params:  tenant text, row_limit int
 -- returns: id uuid, note_id uuid, note text, cause text, type text, marker text, effect text, content text
 SELECT
@@ -82,7 +97,7 @@ INNER JOIN chunks AS c ON c.id = r.chunk_id
 INNER JOIN entities AS s ON s.tenant_id = r.tenant_id AND s.id = r.source_id
 INNER JOIN entities AS t ON t.tenant_id = r.tenant_id AND t.id = r.target_id
 WHERE
-    r.tenant_id = :tenant
+    r.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
     AND NOT EXISTS (SELECT FROM graph_reviews AS v WHERE v.tenant_id = r.tenant_id AND v.statement_id = r.id)
 ORDER BY sha256(uuid_send(r.id)), r.id LIMIT :row_limit;
 
@@ -101,14 +116,17 @@ FROM graph_reviews AS v INNER JOIN relationships AS r ON r.tenant_id = v.tenant_
 WHERE v.tenant_id = :tenant;
 
 -- name: graph_shape^
+-- Names and mentions without expired notes.
 -- params:  tenant text, hub_cap int
 -- returns: names bigint, lonely bigint (names of one note), hubs bigint (named in more chunks than are followed),
 --          widest_name text or null, widest bigint (its notes), mentions bigint, events bigint, statements bigint,
 --          links bigint, aliases bigint
 WITH named AS MATERIALIZED (
     SELECT e.name, count(DISTINCT m.note_id) AS notes, count(DISTINCT m.chunk_id) AS chunks, count(*) AS mentions
-    FROM entities AS e INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
-    WHERE e.tenant_id = :tenant
+    FROM entities AS e
+    INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
+    INNER JOIN notes AS n ON n.id = m.note_id
+    WHERE e.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
     GROUP BY e.id, e.name
 )
 
@@ -128,25 +146,33 @@ SELECT
 -- How many mentions and statements a chunked note of each month has, oldest month first.
 -- params:  tenant text
 -- returns: month date, notes bigint, mentions bigint, statements bigint
+WITH named AS (
+    SELECT m.note_id, count(*) AS found FROM mentions AS m WHERE m.tenant_id = :tenant GROUP BY m.note_id
+),
+
+stated AS (
+    SELECT r.note_id, count(*) AS found FROM relationships AS r WHERE r.tenant_id = :tenant GROUP BY r.note_id
+)
+
 SELECT
-    month_of(n.created_at) AS month, count(*) AS notes,
-    sum((SELECT count(*) FROM chunks AS c INNER JOIN mentions AS m ON m.chunk_id = c.id WHERE c.note_id = n.id))::bigint
-        AS mentions,
-    sum(
-        (SELECT count(*) FROM chunks AS c INNER JOIN relationships AS r ON r.chunk_id = c.id WHERE c.note_id = n.id)
-    )::bigint AS statements
+    month_of(n.created_at) AS month, count(*) AS notes, coalesce(sum(m.found), 0)::bigint AS mentions,
+    coalesce(sum(r.found), 0)::bigint AS statements
 FROM notes AS n
+LEFT JOIN named AS m ON m.note_id = n.id
+LEFT JOIN stated AS r ON r.note_id = n.id
 WHERE n.tenant_id = :tenant AND n.chunked_at IS NOT NULL
 GROUP BY month_of(n.created_at)
 ORDER BY month;
 
 -- name: list_names
--- All names with how many notes name each, without aliases and what was rejected.
+-- All names with how many notes name each, without expired ones.
 -- params:  tenant text
 -- returns: id uuid, key text, name text, notes bigint
 SELECT e.id, e.key, e.name, count(DISTINCT m.note_id) AS notes
-FROM entities AS e INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
-WHERE e.tenant_id = :tenant AND e.kind IN ('name', 'tag')
+FROM entities AS e
+INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
+INNER JOIN notes AS n ON n.id = m.note_id
+WHERE e.tenant_id = :tenant AND e.kind IN ('name', 'tag') AND (n.expires_at IS NULL OR n.expires_at > now())
 GROUP BY e.id, e.key, e.name
 ORDER BY notes DESC, e.key, e.id;
 

@@ -9,7 +9,12 @@ import yaml
 from typer.main import get_command
 
 from rag_resources.cli.main import app
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, parse_configuration
+from rag_resources.core.configuration import (
+    ChunkingConfig,
+    RetrievalConfig,
+    parse_configuration,
+    parse_retrieval,
+)
 from rag_resources.core.download_config import DownloadConfig
 from rag_resources.core.experiment import expand, parse_experiment
 from rag_resources.core.extraction_config import ExtractionConfig
@@ -23,6 +28,7 @@ DOCS = ROOT / "docs"
 ASKING = (DOCS / "asking.md").read_text("utf-8")
 CONFIGURATION = (DOCS / "configuration.md").read_text("utf-8")
 EVALUATING = (DOCS / "evaluating.md").read_text("utf-8")
+GRAPH = (DOCS / "graph.md").read_text("utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
 GROUPS = {
     "chunking": ChunkingConfig,
@@ -102,6 +108,11 @@ def test_the_files_of_the_docs_are_valid() -> None:
     named = parse_configuration(yaml.safe_load(text), origin="docs")
     assert named.retrieval.reranks
     assert f"in {named.name}.yaml" in text
+    part, experiment = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", GRAPH, re.DOTALL))
+    assert parse_retrieval(part["retrieval"], origin="docs").searches_graph
+    # Without the graph its weight and depth change nothing.
+    tried = expand(parse_experiment(experiment, origin="docs"), DEFAULT)
+    assert [config.searches_graph for config in tried.values()] == [False, *[True] * 8]
 
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:

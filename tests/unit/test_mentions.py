@@ -7,6 +7,7 @@ from rag_resources.core.mentions import (
     entity_id,
     find_mentions,
     fold,
+    lookup_keys,
     question_names,
 )
 
@@ -35,6 +36,41 @@ def names(text: str, title: str = "") -> list[str]:
     ],
 )
 def test_names_are_capitalised_inside_sentences(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("El libro es de Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ("Hablé con Ursula von der Leyen ayer.", ["Ursula von der Leyen"]),
+        ("La casa de Anna van den Berg.", ["Anna van den Berg"]),
+        (
+            "Pasamos por Bergen op Zoom y Leonardo da Vinci.",
+            ["Bergen op Zoom", "Leonardo da Vinci"],
+        ),
+        ("El premio de Marie du Pont, por Rosa di Marco.", ["Marie du Pont", "Rosa di Marco"]),
+        ("Los de Orriols van mañana y Rosa da clases.", ["Orriols", "Rosa"]),
+        ("Vino Ana y Bernat, de Cal Viva.", ["Ana", "Bernat", "Cal Viva"]),
+    ],
+)
+def test_small_words_of_other_languages_stand_inside_a_name(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lo firma Juan C. Pérez hoy.", ["Juan C. Pérez"]),
+        ("Es de George R. R. Martin, creo.", ["George R. R. Martin"]),
+        ("Lo dijo Carlos G. en la cena.", ["Carlos"]),
+        ("Hablé con Rosa M. Luego vino ella.", ["Rosa"]),
+        ("Viven en el Bloque B. Teresa llamó.", ["Bloque"]),
+        ("Tomamos el plan B. Teresa llamó.", []),
+        ("Llamó Frederick\nW. Teresa no.", ["Frederick"]),
+    ],
+)
+def test_an_initial_stands_inside_a_name(text: str, expected: list[str]) -> None:
     assert names(text) == expected
 
 
@@ -86,3 +122,9 @@ def test_a_question_names_by_its_words_without_capitals() -> None:
     found = question_names("¿Por qué no vino la sra. castelló a cal viva?")
     assert {"castello", "cal viva"} <= set(found)
     assert "por" not in found
+
+
+def test_an_entity_is_looked_up_as_people_write_it() -> None:
+    assert lookup_keys("Cal-Viva") == ["cal-viva", "cal viva"]
+    assert lookup_keys("3 de marzo de 2025")[-1] == "2025-03-03"
+    assert lookup_keys("la carta del 3 de marzo de 2025") == ["la carta del 3 de marzo de 2025"]

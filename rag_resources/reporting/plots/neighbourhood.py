@@ -4,17 +4,26 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from rag_resources.reporting.plots.canvas import BLUE, GREY, INK, VERMILION, new_figure, png
+from rag_resources.reporting.plots.canvas import BLUE, GREY, VERMILION, new_figure, png
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rag_resources.graph.people import Neighbourhood
 
 _DRAWN = 16
 _LINE_CHARS = 26
+_DARK = "#1a1a1a"
+"""On the white of a box, whatever colours the page has."""
 
 
 def draw_neighbourhood(found: "Neighbourhood") -> bytes:
-    """Draw an entity in the middle, what stands beside it, and causes with their effects, as PNG.
+    """Draw what surrounds an entity as PNG."""
+    return png(neighbourhood_figure(found))
+
+
+def neighbourhood_figure(found: "Neighbourhood") -> "Figure":
+    """Draw an entity in the middle, what stands beside it, and causes with their effects.
 
     A dashed line joins names of the same chunks; an arrow leads from a cause to its effect. Of a
     name, the events in whose words it stands are drawn.
@@ -60,9 +69,9 @@ def draw_neighbourhood(found: "Neighbourhood") -> bytes:
             ha="center",
             va="center",
             fontsize=11 if name == centre else 7,
-            color=BLUE if name == centre else INK,
+            color=BLUE if name == centre else _DARK,
             parse_math=False,
             bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": GREY},
             zorder=3,
         )
-    return png(figure)
+    return figure

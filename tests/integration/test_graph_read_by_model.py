@@ -1,0 +1,158 @@
+"""A language model reads notes for the graph, and nobody waits for it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rag_resources.application.graph import Graph
+from rag_resources.core.causal import Relation
+from rag_resources.core.configuration import ChunkingConfig
+from rag_resources.core.errors import (
+    DeadlineExceededError,
+    InvalidAnswerError,
+    InvalidParameterError,
+    ProviderUnavailableError,
+)
+from rag_resources.core.graph_version import GraphPart
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import Database
+from rag_resources.graph.language_model import LanguageModelExtractor
+from rag_resources.graph.reading import read_notes
+from rag_resources.ingestion.ingest import ingest
+from rag_resources.settings import Settings
+from tests.corpus import ALWAYS, SOURCE, Draft, records
+from tests.graph_corpus import GraphCorpus
+from tests.language_models import AnswerT, Asked, ScriptedModel
+
+LONG = ChunkingConfig(max_tokens=512, overlap_tokens=0, min_tokens=0)
+BAR, SHOP = "el bar cerró: nadie pagaba a bernat", "fui al mercado con noemí"
+NOTES = [Draft(BAR), Draft(SHOP)]
+SAID = {
+    "cause": "nadie pagaba a bernat",
+    "effect": "el bar cerró",
+    "relation": Relation.LEADS_TO.value,
+}
+
+
+class Reader(ScriptedModel):
+    """Finds the same in every note; `before` is called first, with what it is asked."""
+
+    def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
+        super().__init__({"names": ["bernat", "noemí"], "statements": [SAID]}, name="ollama:prueba")
+        self._before = before
+
+    def answer(self, prompt: str, shape: type[AnswerT], **asked: Any) -> AnswerT:
+        """Answer, afterwards."""
+        self._before(prompt)
+        return super().answer(prompt, shape, **asked)
+
+
+def read_by(database: Database, before: Callable[[str], None] = lambda _: None) -> GraphCorpus:
+    """A corpus of two notes whose graph a language model reads."""
+    corpus = GraphCorpus(database, LanguageModelExtractor(Reader(before)))
+    corpus.fill(NOTES, LONG)
+    return corpus
+
+
+def test_what_it_finds_is_stored_with_its_name(database: Database) -> None:
+    corpus = read_by(database)
+    reports = corpus.read()
+    assert [reports[part].notes for part in GraphPart] == [2, 2]
+    assert corpus.names() == {"bernat", "noemí"}
+    assert corpus.statements() == {("nadie pagaba a bernat", "LEADS_TO", "el bar cerró")}
+    found = corpus.fetch(
+        "SELECT extractor FROM mentions UNION SELECT extractor FROM relationships"
+        " UNION SELECT marker FROM relationships"
+    )
+    assert [row.extractor for row in found] == ["ollama:prueba"]
+    assert corpus.waiting() == set()
+    assert [corpus.read()[part].notes for part in GraphPart] == [0, 0]
+
+
+def test_a_note_can_be_edited_or_deleted_while_the_model_reads_it(database: Database) -> None:
+    """The edit is read again, and nobody waits for the model."""
+    changes = [SHOP]
+
+    def change(prompt: str) -> None:
+        if BAR in prompt and changes:
+            changes.clear()
+            edited = [replace(NOTES[0], text="fui al cine con noemí"), NOTES[1]]
+            ingest(corpus.database, records(edited, "ana"), tenant="ana", source=SOURCE)
+            with corpus.database.transaction() as connection:
+                connection.execute("SET LOCAL lock_timeout = '2s'")
+                connection.execute("DELETE FROM notes WHERE content = %s", (SHOP,))
+            corpus.index(LONG)
+
+    corpus = read_by(database, change)
+    corpus.read()
+    assert changes == []
+    assert corpus.names() == {"noemí"}
+    assert corpus.events() == set()
+    assert corpus.waiting() == set()
+
+
+@pytest.mark.parametrize("error", [InvalidAnswerError("x"), DeadlineExceededError("x")])
+def test_a_note_that_it_cannot_read_is_recorded_and_the_others_go_on(
+    database: Database, error: Exception
+) -> None:
+    def fail(prompt: str) -> None:
+        if BAR in prompt:
+            raise error
+
+    corpus = read_by(database, fail)
+    reports = corpus.read()
+    assert [len(reports[part].failed) for part in GraphPart] == [1, 1]
+    assert corpus.names() == {"noemí"}
+    assert {part for _, part in corpus.waiting()} == {"mentions", "causal_statements"}
+    if isinstance(error, DeadlineExceededError):
+        assert reports[GraphPart.MENTIONS].failed[0].error == Message.GRAPH_NOTE_LATE
+
+
+@pytest.mark.parametrize(
+    "error", [ProviderUnavailableError("caído"), DeadlineExceededError("tarde")]
+)
+def test_a_model_that_does_not_answer_ends_the_run_and_keeps_the_queue(
+    database: Database, error: Exception
+) -> None:
+    def fail(_: str) -> None:
+        raise error
+
+    corpus = read_by(database, fail)
+    with pytest.raises(ProviderUnavailableError):
+        read_notes(database, GraphPart.MENTIONS, corpus.extractor, ALWAYS)
+    assert len(corpus.waiting()) == 4
+    assert corpus.fetch("SELECT FROM indexing_failures") == []
+
+
+def test_the_settings_say_who_reads(database: Database) -> None:
+    settings = Settings(graph_extractor="llm", llm_model="ollama:prueba")
+    graph = Graph(database, settings, Reader())
+    assert graph.extractor.name == "ollama:prueba"
+    with pytest.raises(InvalidParameterError, match="LLM_MODEL"):
+        Graph(database, settings).register(GraphPart.MENTIONS)
+    assert Graph(database, Settings(), Reader()).extractor.name == "rules"
+
+
+def test_an_answer_has_the_shape_that_is_asked_for() -> None:
+    """The schema goes to the server: it must be JSON."""
+    model = Reader()
+    extractor = LanguageModelExtractor(model)
+    corpus_note = _note("el bar cerró")
+    extractor.statements(corpus_note)
+    extractor.mentions(corpus_note)
+    asked: list[Asked] = model.calls
+    assert [
+        sorted(json.loads(json.dumps(call.shape.model_json_schema()))["properties"])
+        for call in asked
+        if call.shape
+    ] == [["statements"], ["names"]]
+
+
+def _note(text: str) -> Any:
+    from rag_resources.store.graph import ChunkToRead, NoteToRead
+
+    return NoteToRead(UUID(int=1), "ana", "", (), (ChunkToRead(UUID(int=2), text),))
