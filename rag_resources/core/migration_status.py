@@ -92,8 +92,8 @@ class ModelProgress:
 
     @property
     def percent(self) -> float:
-        """Percentage of chunks with current vectors."""
-        return percent(self.current_chunks, self.chunks) if self.state else 0.0
+        """Percentage of chunks with current vectors; 0 without chunks."""
+        return percent(self.current_chunks, self.chunks) if self.state and self.chunks else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Hold:
     def explanation(self) -> str:
         """Explain in Spanish since when it holds, why, and what ends it."""
         template = Message.HOLD_STOPPED if self.kind == "stopped" else Message.HOLD_ROLLED_BACK
-        return template.format(set_at=self.set_at.astimezone(UTC), reason=self.reason)
+        return template.format(set_at=self.set_at.astimezone(UTC), reason=self.reason.rstrip(". "))
 
 
 def current_hold(connection: Connection) -> Hold | None:

@@ -25,12 +25,13 @@ from rag_resources.database.schema import schema_version
 from rag_resources.database.server import EmbeddedServer
 from rag_resources.evaluation.runner import Evaluation
 from rag_resources.indexing.chunk import chunk_window
-from rag_resources.indexing.embed import embed_chunks
+from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.ingestion.ingest import ingest
 from rag_resources.migration.batches import record_batch
 from rag_resources.migration.reading import read_status
 from rag_resources.migration.status import tables
 from rag_resources.retrieval.profile import Profile
+from rag_resources.serving.rollback import roll_back_to_notes
 from rag_resources.settings import load_settings
 from rag_resources.store.evaluations import EvaluationContext, insert_evaluation, latest_evaluation
 from rag_resources.store.holds import hold_migration, resume_migration
@@ -41,6 +42,7 @@ from rag_resources.store.promotions import promote
 from rag_resources.store.queues import NoteQueue, claim_queued
 from tests.command_line import Outcome, call_rag, isolate
 from tests.embedders import HashEmbedder
+from tests.integration.test_rollback import BASELINE
 
 MODEL = "hash_model"
 CONFIG = RetrievalConfig(model=MODEL)
@@ -435,6 +437,28 @@ def test_a_complete_migration_has_nothing_left_to_say(rag: Rag, database: Databa
     assert Message.MIGRATION_COMPLETE in said.out
     assert Message.MIGRATION_SERVES_NOTHING in said.out
     assert json.loads(rag("--json").out)["isComplete"] is True
+
+
+def test_after_an_immediate_rollback_nothing_is_migrated(rag: Rag, database: Database) -> None:
+    """No figure is told as one of now: what was measured is gone, and whole notes serve."""
+    write_notes(database, MONTHS[0])
+    embedder = register(database)
+    embed_notes(database, embedder, ALWAYS)
+    migrate_months(database, embedder, MONTHS[0])
+    store(database, "hybrid", GOOD)
+    with database.transaction() as connection:
+        evaluation = latest_evaluation(connection, "hybrid")
+        assert evaluation
+        promote(connection, evaluation, CONFIG, run_id=None)
+    assert json.loads(rag("--json").out)["total"]["percentMigrated"] == 100
+    roll_back_to_notes(database, BASELINE, reason="Prueba.", run_id="r1")
+    result = json.loads(rag("--json").out)
+    assert (result["total"]["migrated"], result["total"]["percentMigrated"]) == (0, 0)
+    assert result["models"][0]["percent"] == 0
+    assert result["isComplete"] is False
+    assert result["serving"]["configuration"] == "baseline"
+    assert (result["quality"], result["baseline"]) == (None, None)
+    assert "motivo: Prueba. Se puede volver a empezar" in " ".join(rag().out.split())
 
 
 def test_what_keeps_a_migration_from_going_on_comes_with_the_way_out(
