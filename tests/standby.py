@@ -80,6 +80,10 @@ class Standby:
         finally:
             self._execute("SELECT pg_wal_replay_resume()")
 
+    def replayed(self) -> object:
+        """How far it has replayed what the primary has written."""
+        return self._execute("SELECT pg_last_wal_replay_lsn()")
+
     def _execute(self, statement: str) -> object:
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             row = connection.execute(statement).fetchone()

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dagster_project import QUIET, Corpus, Project, cloned, definitions, failure_texts, opened
+from dagster_project import QUIET, Corpus, Project, definitions, failure_texts, opened
 
 from rag_resources.core.messages import Message
 from rag_resources.database.server import EmbeddedServer
+from tests.databases import cloned
 
 FOREIGN = re.compile(r"\bNone\b|Traceback|\w+Error\b|is not|must be|<class|validation|pydantic")
 """What must never reach a user."""
