@@ -43,7 +43,8 @@ CROSS JOIN LATERAL jsonb_each(d.metadata) AS m
 INNER JOIN unnest(:names::text[]) AS q (name)
     ON fold_accents(lower(m.value #>> '{}')) = fold_accents(lower(q.name))
 WHERE
-    d.tenant_id = current_tenant() AND jsonb_typeof(m.value) = 'string' AND (d.expires_at IS NULL OR d.expires_at > now())
+    d.tenant_id = current_tenant() AND jsonb_typeof(m.value) = 'string'
+    AND (d.expires_at IS NULL OR d.expires_at > now())
 ORDER BY q.name, m.key, value;
 
 -- name: titled_in_month

@@ -54,8 +54,8 @@ ORDER BY d.relation;
 -- name: fetch_quota^
 -- The limits of a tenant.
 -- params:  tenant text
--- returns: max_notes bigint or null, max_bytes bigint or null, questions_a_minute int or null, upload_hours int or null;
---          no row if nobody created it
+-- returns: max_notes bigint or null, max_bytes bigint or null, questions_a_minute int or null, upload_hours int or
+--          null; no row if nobody created it
 SELECT t.max_notes, t.max_bytes, t.questions_a_minute, t.upload_hours FROM tenants AS t WHERE t.tenant_id = :tenant;
 
 -- name: lock_quota^
