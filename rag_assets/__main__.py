@@ -11,7 +11,7 @@ import typer
 from rag_resources.cli.content_settings import AcceptOption
 from rag_resources.cli.output import note, warn
 from rag_resources.cli.running import run_app
-from rag_resources.cli.usage import command, group, passing_on
+from rag_resources.cli.usage import PassedOn, command, group, passing_on
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 from rag_resources.files import OTHERS
@@ -52,12 +52,7 @@ def ui() -> None:
 
 
 @passing_on(app, "dagster", Message.HELP_DAGSTER)
-def dagster(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS),
-    ] = None,
-) -> None:
+def dagster(arguments: PassedOn = None) -> None:
     """Become Dagster's own command line, in the environment that its instance needs."""
     _prepare(load_settings(), migrating=False, ends_dead_runs=False)
     sys.stdout.flush()

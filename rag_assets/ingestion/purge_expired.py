@@ -12,8 +12,8 @@ from rag_resources.resources import RagResource
 def purge_expired_notes(context: dg.OpExecutionContext, rag: RagResource) -> None:
     """Delete the notes and documents whose grace period after expiry is over."""
     with told_as_failure():
-        report = rag.notes.purge_expired()
         documents = rag.documents.purge_expired()
+        report = rag.notes.purge_expired()
     context.add_output_metadata(
         labelled(
             {

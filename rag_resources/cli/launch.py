@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rag_resources.cli.content_settings import AcceptOption
+from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 
@@ -27,12 +28,7 @@ def ui() -> None:
     _become("ui")
 
 
-def dagster(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS),
-    ] = None,
-) -> None:
+def dagster(arguments: PassedOn = None) -> None:
     """Become Dagster's own command line, with the instance of this RAG_HOME."""
     _become("dagster", *(arguments or []))
 

@@ -5,7 +5,7 @@ Typer contains its own copy of click, without translations; the exceptions come 
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer._click.exceptions import (
@@ -84,6 +84,12 @@ def command(app: typer.Typer, name: str, description: str) -> Callable[[Function
     return app.command(
         name, cls=SpanishCommand, help=description, options_metavar=Message.USAGE_OPTIONS
     )
+
+
+PassedOn = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGUMENTOS…", help=Message.HELP_DAGSTER_ARGUMENTS)
+]
+"""What is passed on."""
 
 
 def passing_on(app: typer.Typer, name: str, description: str) -> Callable[[Function], Function]:

@@ -281,6 +281,7 @@ class Message:
     DOCUMENT_UNSUPPORTED: Template
     DOCUMENT_NOT_ITS_TYPE: Template
     DOCUMENT_NO_READER: Template
+    DOCUMENT_EXPIRED: Template
     DOCUMENT_LEFT_OUT: Template
     DOCUMENT_LINK_OUT: Template
     DOCUMENT_NO_TEXT: Template

@@ -52,9 +52,9 @@ class Account:
         self.usage = usage
 
     def add(self, *, notes: int = 0, size_bytes: int = 0) -> str | None:
-        """Add notes and bytes, fewer than 0 for less than before; or say why they do not fit.
+        """Add notes and bytes, or say why they do not fit; negative numbers take away.
 
-        What makes neither more fits always, so that whoever has too much can correct it.
+        What adds nothing always fits, so that whoever has too much can have less.
         """
         problem = self._problem(notes, size_bytes)
         if problem is None:

@@ -15,12 +15,13 @@ from rag_resources.core.section_identity import StoredSection, name_sections
 from rag_resources.core.sections import sections_of
 from rag_resources.core.text import is_blank
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
-from rag_resources.core.types import NoteRecord, TimeWindow
+from rag_resources.core.types import NoteRecord, RejectedRecord, TimeWindow
 from rag_resources.database.pool import Connection, Database
 from rag_resources.store.document_files import bury_document, find_deleted
 from rag_resources.store.documents import (
     StoredPage,
     delete_sections,
+    fetch_document,
     find_document_of_text,
     finish_document,
     first_address,
@@ -40,7 +41,7 @@ from rag_resources.store.extractions import (
     list_extracted,
 )
 from rag_resources.store.notes import Upsert, note_id, upsert_notes
-from rag_resources.store.quotas import note_sizes, open_account
+from rag_resources.store.quotas import note_sizes, require_room
 from rag_resources.store.tombstones import find_tombstones
 
 TITLE_JOINT = " › "
@@ -54,13 +55,13 @@ class ApplyReport:
 
     Attributes:
         merged: Titles of documents that had the text of another one, and are its addresses now.
-        refused: Number of documents that do not fit into the quota of their tenant, and wait.
+        refused: Titles of documents that do not fit into the quota of their tenant, and why.
         notes: Number of notes by what was done with them.
     """
 
     documents: int = 0
     merged: list[str] = field(default_factory=list)
-    refused: int = 0
+    refused: list[RejectedRecord] = field(default_factory=list)
     notes: dict[Upsert, int] = field(default_factory=lambda: dict.fromkeys(Upsert, 0))
     deleted_notes: int = 0
 
@@ -87,9 +88,11 @@ def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> Appl
             with database.transaction() as connection:
                 apply_reading(connection, document_id, tenant, report)
         except QuotaError as error:
-            report.refused += 1
             with database.transaction() as connection:
+                document = fetch_document(connection, document_id)
                 write_failure(connection, document_id, error.message)
+            title = document.title if document else str(document_id)
+            report.refused.append(RejectedRecord(title, error.message))
     return report
 
 
@@ -170,11 +173,12 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         if tombstone is None
     ]
     kept = {note_id(**key, external_id=record.external_id): section for record, section in wanted}
-    _require_room(
+    sizes = note_sizes(connection, [row.id for row in stored])
+    require_room(
         connection,
         document.tenant_id,
-        [row.id for row in stored],
-        [record.content for record, _ in wanted],
+        notes=len(wanted) - len(sizes),
+        size_bytes=sum(len(record.content.encode()) for record, _ in wanted) - sum(sizes.values()),
     )
     unlink_sections(connection, document.id)
     for outcome in upsert_notes(connection, [record for record, _ in wanted], **key):
@@ -183,20 +187,6 @@ def write_notes(connection: Connection, document: Any, report: ApplyReport) -> N
         connection, [row.id for row in stored if row.id not in kept]
     )
     write_sections(connection, document.id, kept, {each.page.number: each.page for each in pages})
-
-
-def _require_room(
-    connection: Connection, tenant: str, before: Sequence[UUID], contents: Sequence[str]
-) -> None:
-    """Refuse the texts of a document, in place of its notes before, if there is no room."""
-    account = open_account(connection, tenant)
-    if account is None:
-        return
-    sizes = note_sizes(connection, before)
-    size = sum(len(content.encode()) for content in contents)
-    problem = account.add(notes=len(contents) - len(sizes), size_bytes=size - sum(sizes.values()))
-    if problem is not None:
-        raise QuotaError(problem)
 
 
 def text_sha256(pages: Sequence[Page]) -> bytes | None:

@@ -17,6 +17,7 @@ from rag_resources.core.types import RejectedRecord
 from rag_resources.database.pool import Database
 from rag_resources.documents.folder import FoundFile
 from rag_resources.documents.media_types import media_type_of
+from rag_resources.documents.metadata import has_expired
 from rag_resources.files import Files
 from rag_resources.store.document_files import (
     Arrival,
@@ -32,7 +33,7 @@ from rag_resources.store.document_files import (
     touch_address,
     update_metadata,
 )
-from rag_resources.store.quotas import open_account
+from rag_resources.store.quotas import require_room
 
 _TENANT_CHARS = 16
 
@@ -44,7 +45,7 @@ class ArrivalReport:
     Attributes:
         counts: Number of files by what became of them.
         rejected: Files that could not be taken, and why.
-        left_out: Files of documents that a person deleted, and why.
+        left_out: Files of documents that a person deleted or that have expired, and why.
         missing: Addresses that the source has lost since the last time.
     """
 
@@ -111,6 +112,8 @@ def _take(
     source: str,
     config: ExtractionConfig,
 ) -> Arrival | RejectedRecord:
+    if has_expired(found.metadata):
+        return RejectedRecord(found.address, Message.DOCUMENT_EXPIRED)
     before = known.get(found.address)
     if before and before.etag == found.etag:
         return _unchanged(database, found, before, known)
@@ -137,10 +140,7 @@ def _take(
     with database.transaction() as connection:
         deleted = find_deleted(connection, tenant=tenant, file_sha256=file_sha256)
         if not is_known_file(connection, file_sha256, tenant=tenant):
-            account = open_account(connection, tenant)
-            no_room = account.add(size_bytes=len(content)) if account else None
-            if no_room is not None:
-                raise QuotaError(no_room)
+            require_room(connection, tenant, size_bytes=len(content))
     if deleted is None:
         files.write(file_name(tenant, file_sha256), content)
         with database.transaction() as connection:

@@ -5,7 +5,7 @@ What has expired is deleted by `purge_documents`.
 
 from uuid import UUID
 
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name
 from rag_resources.files import Files
 from rag_resources.store import document_files as store
@@ -28,8 +28,7 @@ def delete_document(
     """
     with database.transaction() as connection:
         store.lock_documents(connection, tenant=tenant)
-        for sha256 in store.list_file_hashes(connection, document_id):
-            files.delete(file_name(tenant, sha256))
+        _delete_copies(connection, files, document_id, tenant)
         lock_deletions(connection)
         notes = [row.id for row in list_section_notes(connection, document_id)]
         deleted = bury_notes(connection, notes, kind=Deletion.DELETED)
@@ -42,22 +41,31 @@ def delete_document(
 def purge_documents(database: Database, files: Files, *, grace_hours: int) -> int:
     """Delete the documents that expired some hours ago or earlier; return how many.
 
-    Nothing is remembered of them: the same file may come again. The copies go first, as in
-    `delete_document`.
+    Nothing is remembered of them or their notes, if this comes before the notes are purged: the
+    same file may come again. The copies go first, as in `delete_document`.
     """
+    deleted = 0
     with database.transaction() as connection:
         expired = store.list_expired_documents(connection, grace_hours=grace_hours)
     for document_id, tenant in expired:
         with database.transaction() as connection:
             store.lock_documents(connection, tenant=tenant)
-            for sha256 in store.list_file_hashes(connection, document_id):
-                files.delete(file_name(tenant, sha256))
+            # Its time may have been changed, or its file have come again, since the list was made.
+            if not store.has_expired(connection, document_id, grace_hours=grace_hours):
+                continue
+            _delete_copies(connection, files, document_id, tenant)
             lock_deletions(connection)
             delete_rows(connection, document_id)
-    if expired:
+            deleted += 1
+    if deleted:
         with database.transaction() as connection:
             update_statistics(connection)
-    return len(expired)
+    return deleted
+
+
+def _delete_copies(connection: Connection, files: Files, document_id: UUID, tenant: str) -> None:
+    for sha256 in store.list_file_hashes(connection, document_id, tenant=tenant):
+        files.delete(file_name(tenant, sha256))
 
 
 def restore_document(database: Database, address: str, *, tenant: str) -> bool:

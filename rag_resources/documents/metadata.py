@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from rag_resources.core.errors import InvalidSourceError
@@ -31,6 +31,12 @@ def checked_metadata(values: Any) -> dict[str, Any]:
         if (value := plain.pop(name, None)) is not None:
             plain["expiresAt"] = _moment(name, value)
     return plain
+
+
+def has_expired(metadata: Mapping[str, Any]) -> bool:
+    """Whether the document with these checked metadata has expired."""
+    expires_at = metadata.get("expiresAt")
+    return expires_at is not None and datetime.fromisoformat(expires_at) <= datetime.now(UTC)
 
 
 def _moment(key: str, value: Any) -> str:

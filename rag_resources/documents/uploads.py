@@ -23,6 +23,7 @@ from rag_resources.core.errors import (
     ConflictError,
     InvalidInputError,
     InvalidParameterError,
+    InvalidSourceError,
     QuotaError,
 )
 from rag_resources.core.messages import Message
@@ -31,7 +32,7 @@ from rag_resources.database.pool import Connection, Database
 from rag_resources.documents.arrival import file_name, why_left_out
 from rag_resources.documents.folder import title_of
 from rag_resources.documents.media_types import media_type_of
-from rag_resources.documents.metadata import checked_metadata
+from rag_resources.documents.metadata import checked_metadata, has_expired
 from rag_resources.files import Files
 from rag_resources.store.document_files import (
     ArrivedFile,
@@ -41,7 +42,7 @@ from rag_resources.store.document_files import (
     lock_documents,
     register_file,
 )
-from rag_resources.store.quotas import open_account, read_quota
+from rag_resources.store.quotas import read_quota, require_room
 
 SOURCE = "uploads"
 """The source of uploaded documents."""
@@ -98,8 +99,12 @@ def check_upload(
     """Return what is stored of an upload.
 
     Raises:
-        InvalidSourceError: No reader knows the file, or the metadata are not valid.
+        InvalidSourceError: No reader knows the file, or the metadata are not valid, or say that it
+            has expired.
     """
+    checked = checked_metadata(metadata)
+    if has_expired(checked):
+        raise InvalidSourceError(Message.DOCUMENT_EXPIRED)
     own = PurePosixPath(printable(name.replace("\\", "/"))).name[-MAX_NAME_CHARS:] or "documento"
     owner = f"{len(tenant)} {tenant} {idempotency_key}"
     return Upload(
@@ -108,7 +113,7 @@ def check_upload(
         name=own,
         title=title.strip() or title_of(own),
         media_type=media_type_of(io.BytesIO(content), own),
-        metadata=checked_metadata(metadata),
+        metadata=checked,
         file_sha256=hashlib.sha256(content).digest(),
         file_bytes=len(content),
         received_at=datetime.now(UTC),
@@ -175,10 +180,10 @@ def _registered(
     if before is not None and before.body != upload.body:
         return _conflict()
     if not is_known_file(connection, upload.file_sha256, tenant=upload.tenant):
-        account = open_account(connection, upload.tenant)
-        problem = account.add(size_bytes=upload.file_bytes) if account else None
-        if problem is not None:
-            return QuotaError(problem)
+        try:
+            require_room(connection, upload.tenant, size_bytes=upload.file_bytes)
+        except QuotaError as error:
+            return error
     registered = register_file(connection, _expiring(connection, upload, arrived), **own)
     if isinstance(registered, DeletedDocument):
         return ConflictError(why_left_out(registered))

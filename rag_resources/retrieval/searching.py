@@ -170,7 +170,7 @@ class Search:
             plan: From an earlier question.
 
         Returns:
-            None if the plan has changed since, or a note between two statements.
+            None if the plan has changed since, or a chunk was deleted before its text was read.
 
         Raises:
             Exception: As `rankings`; also because the plan has changed.

@@ -317,9 +317,17 @@ def set_status(connection: Connection, document_id: UUID, status: str) -> None:
     queries().set_document_status(connection, document_id=document_id, status=status)
 
 
-def list_file_hashes(connection: Connection, document_id: UUID) -> list[bytes]:
-    """Return the SHA-256 of every file that a document has had."""
-    rows = queries().list_file_hashes(connection, document_id=document_id)
+def has_expired(connection: Connection, document_id: UUID, *, grace_hours: int) -> bool:
+    """Whether a document expired some hours ago or earlier."""
+    found: bool = queries().has_expired(
+        connection, document_id=document_id, grace_hours=grace_hours
+    )
+    return found
+
+
+def list_file_hashes(connection: Connection, document_id: UUID, *, tenant: str) -> list[bytes]:
+    """Return the SHA-256 of every file that a document has had and no other one has now."""
+    rows = queries().list_file_hashes(connection, document_id=document_id, tenant=tenant)
     return [bytes(row.file_sha256) for row in rows]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
+from rag_resources.core.errors import QuotaError
 from rag_resources.core.quotas import Account, Quota, Usage
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -45,6 +46,20 @@ def open_account(connection: Connection, tenant: str) -> Account | None:
     row = queries().lock_quota(connection, tenant=tenant)
     quota = _quota(row) if row else Quota()
     return Account(tenant, quota, read_usage(connection, tenant))
+
+
+def require_room(
+    connection: Connection, tenant: str, *, notes: int = 0, size_bytes: int = 0
+) -> None:
+    """Let a tenant have more, until commit; see `open_account`.
+
+    Raises:
+        QuotaError: It does not fit into the quota.
+    """
+    account = open_account(connection, tenant)
+    problem = account.add(notes=notes, size_bytes=size_bytes) if account else None
+    if problem is not None:
+        raise QuotaError(problem)
 
 
 def note_sizes(connection: Connection, note_ids: Collection[UUID]) -> Mapping[UUID, int]:

@@ -384,6 +384,16 @@ SELECT d.id, d.tenant_id FROM documents AS d
 WHERE d.expires_at <= now() - make_interval(hours => :grace_hours)
 ORDER BY d.expires_at, d.id;
 
+-- name: has_expired$
+-- Whether a document expired some hours ago or earlier.
+-- params:  document_id uuid, grace_hours int
+-- returns: bool
+SELECT
+    EXISTS (
+        SELECT FROM documents AS d
+        WHERE d.id = :document_id AND d.expires_at <= now() - make_interval(hours => :grace_hours)
+    );
+
 -- name: delete_expired_of_file!
 -- Delete the documents of a file that have expired: the file may arrive again before they are purged.
 -- params:  tenant text, file_sha256 bytea
@@ -395,15 +405,24 @@ WHERE
     AND d.expires_at <= now();
 
 -- name: list_file_hashes
--- All files that a document has had.
--- params:  document_id uuid
+-- All files that a document has had, without those that another document has now.
+-- params:  document_id uuid, tenant text
 -- returns: file_sha256 bytea
-SELECT a.file_sha256 FROM document_addresses AS a
-WHERE a.document_id = :document_id AND a.file_sha256 IS NOT NULL
-UNION
-SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
-UNION
-SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id AND d.file_sha256 IS NOT NULL;
+-- index:   document_addresses_file_idx
+SELECT f.file_sha256
+FROM (
+    SELECT a.file_sha256 FROM document_addresses AS a WHERE a.document_id = :document_id
+    UNION
+    SELECT e.file_sha256 FROM document_extractions AS e WHERE e.document_id = :document_id
+    UNION
+    SELECT d.file_sha256 FROM documents AS d WHERE d.id = :document_id
+) AS f
+WHERE
+    f.file_sha256 IS NOT NULL
+    AND NOT EXISTS (
+        SELECT FROM document_addresses AS o
+        WHERE o.tenant_id = :tenant AND o.file_sha256 = f.file_sha256 AND o.document_id <> :document_id
+    );
 
 -- name: list_earlier_files
 -- Files that a document had before its present one, and that are no document's now.

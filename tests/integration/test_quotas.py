@@ -18,6 +18,7 @@ from rag_resources.documents.deletion import purge_documents
 from rag_resources.documents.uploads import check_upload, keep, register
 from rag_resources.files import LocalFiles
 from rag_resources.ingestion.ingest import IngestReport, ingest
+from rag_resources.store import document_files
 from rag_resources.store.notes import Upsert
 from rag_resources.store.quotas import read_usage, write_quota
 from tests.command_line import Outcome, call_rag, isolate
@@ -107,7 +108,7 @@ def test_a_document_that_does_not_fit_waits(stand: Stand) -> None:
     stand.write("b.md", HOUSING)
     _, extracted, applied = stand.run()
 
-    assert (applied.refused, applied.documents) == (1, 1)
+    assert (len(applied.refused), applied.documents) == (1, 1)
     waiting = next(each for each in stand.documents() if not each.notes)
     (failure,) = stand.details(str(waiting.document_id)).failures
     assert failure.reason == Message.QUOTA_NOTES.format(tenant="ana", most=2)
@@ -194,6 +195,58 @@ def expire(stand: Stand, document: UUID) -> None:
         stand.corpus.fetch(
             f"UPDATE {table} SET expires_at = {past} WHERE {column} = %s RETURNING id", document
         )
+
+
+def test_what_has_expired_already_is_not_taken(stand: Stand) -> None:
+    """From a folder it is left out by name, each time, instead of being read and purged again."""
+    with pytest.raises(InvalidSourceError, match="Ha caducado"):
+        check_upload(b"Un texto.", "a.txt", tenant="ana", metadata={"expiresAt": "2020-01-01"})
+
+    stand.write("plan.md", HOUSING)
+    stand.write("plan.md.yaml", "expiresAt: 2040-01-01\n")
+    stand.run()
+    assert len(stand.notes()) == 1
+    stand.write("plan.md.yaml", "expiresAt: 2020-01-01\n")
+    for _ in range(2):
+        (left_out,) = stand.arrive().left_out
+        assert (left_out.location, left_out.reason) == ("plan.md", Message.DOCUMENT_EXPIRED)
+    (document,) = stand.documents()
+    expire(stand, document.document_id)
+    purge_documents(stand.database, stand.files, grace_hours=0)
+    assert stand.arrive().left_out
+    assert (stand.documents(), stand.notes(), stand.copies()) == ([], [], [])
+
+    stand.write("plan.md.yaml", "expiresAt: 2041-01-01\n")
+    stand.run()
+    assert len(stand.notes()) == 1, "nothing is remembered of what was purged"
+
+
+def test_a_copy_that_another_document_has_now_is_kept(stand: Stand) -> None:
+    """A document had that file once, and is purged."""
+    stand.write("a.txt", HOUSING)
+    stand.run()
+    (first,) = stand.documents()
+    stand.write("a.txt", TRANSPORT)
+    stand.run()
+    stand.write("b.txt", HOUSING)
+    stand.run()
+    expire(stand, first.document_id)
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 1
+
+    (left,) = stand.documents()
+    assert left.title == "b"
+    assert [path.read_text("utf-8") for path in stand.copies()] == [HOUSING]
+
+
+def test_what_lives_longer_by_now_is_not_purged(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time was changed after the list was made."""
+    document = upload(stand, HOUSING.encode())
+    listed = [(document, "ana")]
+    monkeypatch.setattr(document_files, "list_expired_documents", lambda *_, **__: listed)
+    assert purge_documents(stand.database, stand.files, grace_hours=0) == 0
+    assert len(stand.documents()) == len(stand.copies()) == 1
 
 
 def test_an_expiry_that_is_no_date_is_refused_when_it_arrives() -> None:
