@@ -388,11 +388,8 @@ ORDER BY d.expires_at, d.id;
 -- Whether a document expired some hours ago or earlier.
 -- params:  document_id uuid, grace_hours int
 -- returns: bool
-SELECT
-    EXISTS (
-        SELECT FROM documents AS d
-        WHERE d.id = :document_id AND d.expires_at <= now() - make_interval(hours => :grace_hours)
-    );
+SELECT count(*) > 0 FROM documents AS d
+WHERE d.id = :document_id AND d.expires_at <= now() - make_interval(hours => :grace_hours);
 
 -- name: delete_expired_of_file!
 -- Delete the documents of a file that have expired: the file may arrive again before they are purged.
