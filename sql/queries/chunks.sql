@@ -137,7 +137,7 @@ ON CONFLICT (tenant_id, lexeme) DO UPDATE
 -- name: compare_statistics
 -- Whether the stored statistics agree with the current chunks, of every tenant.
 -- returns: chunk_count bigint; exactly boolean; roughly boolean (no tenant's count differs by more than 1 %, nor the
---          average length by more than 5 %, and the statistics are at most a day old)
+--          average length by more than 5 %, and the statistics of a tenant that differ are at most a day old)
 WITH counted AS (
     SELECT c.tenant_id, count(*) AS chunk_count, avg(c.lexeme_occurrences)::double precision AS average_occurrences
     FROM chunks AS c GROUP BY c.tenant_id
@@ -158,7 +158,10 @@ SELECT
         bool_and(
             abs(c.chunk_count - c.known_count) * 100 <= c.known_count
             AND abs(c.average_occurrences - c.known_average) * 20 <= c.known_average
-            AND c.refreshed_at > now() - interval '1 day'
+            AND (
+                c.refreshed_at > now() - interval '1 day'
+                OR (c.known_count, c.known_average) = (c.chunk_count, c.average_occurrences)
+            )
         ),
         TRUE
     ) AS roughly
@@ -166,7 +169,7 @@ FROM compared AS c;
 
 -- name: refresh_corpus_statistics!
 -- Update the number of chunks and their lengths, which BM25 needs besides the document counts. The row of a tenant
--- without chunks stays.
+-- without chunks stays, and one that did not change is not written: that would empty the tenant's cache of answers.
 INSERT INTO corpus_statistics AS s (tenant_id, chunk_count, average_lexeme_occurrences, refreshed_at)
 SELECT
     coalesce(c.tenant_id, k.tenant_id) AS tenant_id, coalesce(c.chunk_count, 0) AS chunk_count,
@@ -180,7 +183,10 @@ FULL JOIN corpus_statistics AS k ON k.tenant_id = c.tenant_id
 ON CONFLICT (tenant_id) DO UPDATE
     SET
         chunk_count = excluded.chunk_count, average_lexeme_occurrences = excluded.average_lexeme_occurrences,
-        refreshed_at = excluded.refreshed_at;
+        refreshed_at = excluded.refreshed_at
+    WHERE
+        (s.chunk_count, s.average_lexeme_occurrences) IS DISTINCT FROM
+        (excluded.chunk_count, excluded.average_lexeme_occurrences);
 
 -- name: shadow_statistics#
 -- Count the word statistics of the tenant anew for this session only: its temporary tables come before those of the

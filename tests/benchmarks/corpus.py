@@ -52,19 +52,20 @@ _SYLLABLES = [
 _ENDINGS = ("", "s", "n", "r", "do", "dad", "mente", "ción", "ía")
 
 _COPY_NOTES = """COPY notes
-    (id, source, external_id, title, content, tags, metadata, created_at, chunked_at, chunking_hash)
-    FROM STDIN (FORMAT binary)"""
+    (id, source, external_id, title, content, tags, metadata, created_at, chunked_at, chunking_hash,
+    tenant_id) FROM STDIN (FORMAT binary)"""
 _NOTE_TYPES = [
     *("uuid", "text", "text", "text", "text", "text[]", "jsonb"),
-    *("timestamptz", "timestamptz", "text"),
+    *("timestamptz", "timestamptz", "text", "text"),
 ]
 _COPY_CHUNKS = """COPY chunks
-    (id, note_id, content, context, chunk_index, start_char, end_char) FROM STDIN (FORMAT binary)"""
-_CHUNK_TYPES = ["uuid", "uuid", "text", "text", "int4", "int4", "int4"]
-_COPY_VECTORS = """COPY chunk_embeddings
-    (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256)
+    (id, note_id, content, context, chunk_index, start_char, end_char, tenant_id)
     FROM STDIN (FORMAT binary)"""
-_VECTOR_TYPES = ["uuid", "text", "halfvec", "halfvec", "bytea", "bytea"]
+_CHUNK_TYPES = ["uuid", "uuid", "text", "text", "int4", "int4", "int4", "text"]
+_COPY_VECTORS = """COPY chunk_embeddings
+    (chunk_id, model, embedding, contextual_embedding, content_sha256, contextual_sha256, tenant_id)
+    FROM STDIN (FORMAT binary)"""
+_VECTOR_TYPES = ["uuid", "text", "halfvec", "halfvec", "bytea", "bytea", "text"]
 
 
 class Corpus:
@@ -72,10 +73,14 @@ class Corpus:
 
     Args:
         seed: Of everything drawn.
+        tenant_of: Says whose a note is by its number; all are the default tenant's.
     """
 
-    def __init__(self, seed: int = 7) -> None:
+    def __init__(
+        self, seed: int = 7, tenant_of: Callable[[int], str] = lambda _: "default"
+    ) -> None:
         self._seed = seed
+        self._tenant_of = tenant_of
         rng = np.random.default_rng(seed)
         self._words = _vocabulary(rng)
         shares = 1 / np.arange(1, len(self._words) + 1)
@@ -93,7 +98,9 @@ class Corpus:
             measure: Surrounds each of its steps, by name.
         """
         with database.transaction() as connection:
-            loaded = connection.execute("SELECT chunk_count FROM corpus_statistics").fetchone()
+            loaded = connection.execute(
+                "SELECT sum(chunk_count)::int FROM corpus_statistics"
+            ).fetchone()
             if loaded == (chunks,):
                 return
             connection.execute("TRUNCATE notes CASCADE")
@@ -168,8 +175,9 @@ class Corpus:
                     HalfVector(in_context),
                     hashlib.sha256(content.encode()).digest(),
                     hashlib.sha256(f"{context}\n{content}".encode()).digest(),
+                    tenant,
                 )
-                for (chunk_id, _, content, context, *_), vector, in_context in zip(
+                for (chunk_id, _, content, context, *_, tenant), vector, in_context in zip(
                     chunks, vectors, contextual, strict=True
                 )
             ),
@@ -177,7 +185,7 @@ class Corpus:
 
     def _draft(self, number: int, notes: int, rng: np.random.Generator) -> "_Draft":
         note_id, *chunk_ids = (UUID(bytes=rng.bytes(16)) for _ in range(1 + CHUNKS_PER_NOTE))
-        title = f"Nota {number}"
+        title, tenant = f"Nota {number}", self._tenant_of(number)
         texts = [self._text(rng, WORDS_PER_CHUNK) for _ in chunk_ids]
         chunks = []
         start = 0
@@ -185,7 +193,7 @@ class Corpus:
         for index, (chunk_id, text) in enumerate(zip(chunk_ids, texts, strict=True)):
             end = start + len(text)
             context = f"Parte {index + 1} de {CHUNKS_PER_NOTE} de una nota sobre: {title}."
-            chunks.append((chunk_id, note_id, text, context, index, start, end))
+            chunks.append((chunk_id, note_id, text, context, index, start, end, tenant))
             start = end + 1
         row = (
             note_id,
@@ -198,6 +206,7 @@ class Corpus:
             created_at,
             created_at,
             "bench",
+            tenant,
         )
         return _Draft(row, chunks)
 
@@ -249,7 +258,7 @@ class StoredEmbedder:
 @dataclass(frozen=True)
 class _Draft:
     row: tuple[object, ...]
-    chunks: list[tuple[UUID, UUID, str, str, int, int, int]]
+    chunks: list[tuple[UUID, UUID, str, str, int, int, int, str]]
 
 
 def _vocabulary(rng: np.random.Generator) -> Words:

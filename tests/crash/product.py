@@ -73,6 +73,13 @@ _UNFINISHED = {
             IN ('PIPELINE_SUCCESS', 'PIPELINE_FAILURE', 'PIPELINE_CANCELED')""",
 }
 """What Dagster's own tables must not hold when nothing runs."""
+_LOOKED_AT = """
+    SELECT EXISTS (
+        SELECT FROM job_ticks AS t
+        WHERE t.tick_body LIKE '%"job_name": "automation"%' AND t.status IN ('SKIPPED', 'SUCCESS')
+            AND t.timestamp > coalesce((SELECT max(r.update_timestamp) FROM runs AS r), '-infinity')
+    )"""
+"""Whether the sensor that starts what follows from a run has looked since the last one ended."""
 
 
 class Product:
@@ -260,6 +267,8 @@ class Product:
         left = [f"{job} {run_id} is {status}" for run_id, status, job, _ in self.runs()]
         for name, statement in _UNFINISHED.items():
             left += [f"{name}: {row}" for row in self.query(DAGSTER_DATABASE, statement)]
+        if self._is_automated and self.query(DAGSTER_DATABASE, _LOOKED_AT) != [(True,)]:
+            left.append("automation has not looked at the last run yet")
         return left
 
     def content(self) -> Content:

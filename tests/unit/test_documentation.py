@@ -132,10 +132,6 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
                 assert heading in slugs, (page.name, link)
 
 
-LATER = {50, 51}
-"""Properties of tenants and of deletion: their tests are of chosen cases, not by Hypothesis yet."""
-
-
 def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
     tested = set()
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
@@ -145,4 +141,4 @@ def test_every_property_has_a_hypothesis_test_that_carries_its_number() -> None:
             numbers = re.match(r"test_property_(\d+)(?:_and_(\d+))?_", node.name)
             if numbers and any("given(" in ast.unparse(each) for each in node.decorator_list):
                 tested |= {int(number) for number in numbers.groups() if number}
-    assert tested == set(range(1, 62)) - LATER
+    assert tested == set(range(1, 62))
