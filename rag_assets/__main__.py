@@ -1,4 +1,4 @@
-"""`python -m rag_assets run|ui|dagster|worker`: the main job, the UI, Dagster's CLI, a worker."""
+"""`python -m rag_assets`: the main job, the UI, Dagster's command line, a worker, forgetting."""
 
 import logging
 import os
@@ -74,6 +74,20 @@ def worker(
 
     note(Message.WORKER_SERVING.format(runs=runs))
     work(runs=runs)
+
+
+@command(app, "forget", Message.HELP_FORGET)
+def forget(tenant: Annotated[str, typer.Argument(metavar="CLIENTE")]) -> None:
+    """Delete what Dagster keeps of the runs of a tenant that has left."""
+    settings = load_settings()
+    _prepare(settings, migrating=False, ends_dead_runs=False)
+    import dagster as dg
+
+    from rag_assets.runs.forgetting import forget_runs
+
+    with dg.DagsterInstance.get() as instance:
+        deleted = forget_runs(instance, tenant)
+    note(Message.RUNS_FORGOTTEN.format(count=deleted, name=tenant))
 
 
 def _prepare(settings: Settings, *, migrating: bool, ends_dead_runs: bool = True) -> None:

@@ -26,6 +26,7 @@ from rag_assets.graph.assets import build_graph_asset
 from rag_assets.graph.checks import build_completeness_check, graph_shape, statement_precision
 from rag_assets.indexing.assets import build_chunks_asset
 from rag_assets.indexing.checks import build_quality_check, chunk_integrity
+from rag_assets.indexing.promote_tenant import promote_tenant_job
 from rag_assets.indexing.retire_model import retire_model_job
 from rag_assets.indexing.vectors import (
     EMBEDDINGS,
@@ -102,6 +103,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             promote_job,
             retrieve_job,
             ask_job,
+            promote_tenant_job,
             purge_expired_job,
             archive_evaluations_job,
             compare_job,

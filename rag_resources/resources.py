@@ -17,10 +17,14 @@ from rag_resources.application.indexing import Indexing
 from rag_resources.application.migration import Migration
 from rag_resources.application.notes import Notes
 from rag_resources.application.serving import ServingConfiguration
+from rag_resources.application.tenants import Tenants
 from rag_resources.core.messages import Message
 from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
+
+TENANT_TAG = "rag/tenant"
+"""The tag of a run with the tenant that it works for, whose notes its log may quote."""
 
 
 class RagResource(ConfigurableResource["RagResource"]):
@@ -37,6 +41,8 @@ class RagResource(ConfigurableResource["RagResource"]):
         """Open the application for a run and close it at its end."""
         log_to_stderr(level=self.settings.log_level)
         run_id = context.run.run_id if context.run else None
+        if context.run and context.instance and TENANT_TAG not in context.run.tags:
+            context.instance.add_run_tags(context.run.run_id, {TENANT_TAG: self.settings.tenant})
         with open_application(self.settings, guard=run_guard(run_id)) as application:
             self._application = application
             yield self
@@ -88,6 +94,11 @@ class RagResource(ConfigurableResource["RagResource"]):
     def indexing(self) -> Indexing:
         """Chunks and vectors of the notes."""
         return self.application.indexing
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants of the database."""
+        return self.application.tenants
 
     @property
     def graph(self) -> Graph:

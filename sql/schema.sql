@@ -463,6 +463,8 @@ CREATE TABLE chunk_embeddings (
 -- Prevent embedding the same text twice.
 CREATE INDEX chunk_embeddings_content_idx ON chunk_embeddings (content_sha256);
 CREATE INDEX chunk_embeddings_contextual_idx ON chunk_embeddings (contextual_sha256);
+-- For tenants with so few vectors that all are compared.
+CREATE INDEX chunk_embeddings_tenant_idx ON chunk_embeddings (tenant_id);
 
 -- Small windows of a chunk: a few sentences each, under the note's title.
 CREATE TABLE chunk_windows (
@@ -483,6 +485,8 @@ CREATE TABLE chunk_windows (
 ) PARTITION BY LIST (model);
 -- Prevents embedding the same text twice.
 CREATE INDEX chunk_windows_text_idx ON chunk_windows (text_sha256);
+-- As that of chunk_embeddings.
+CREATE INDEX chunk_windows_tenant_idx ON chunk_windows (tenant_id);
 
 -- Chunked notes whose vectors of a model are not all there yet: the queue of the embedding runs, and the notes that
 -- are still searched as a whole. Written by the transaction that chunks a note, before it touches the chunks.
@@ -2064,7 +2068,9 @@ CREATE TABLE tenants (
     -- Of the texts of its notes and the files of its documents together.
     max_bytes bigint CHECK (max_bytes >= 0),
     questions_a_minute integer CHECK (questions_a_minute > 0),
-    upload_hours integer CHECK (upload_hours > 0)
+    upload_hours integer CHECK (upload_hours > 0),
+    -- Whether it has vector indexes of its own: in those of all tenants too few of its vectors are found.
+    has_own_indexes boolean NOT NULL DEFAULT FALSE
 );
 
 -- Deletes the rows of a tenant from the tables of these names, and says of each table how many there were and how many

@@ -23,6 +23,7 @@ from rag_resources.store.tenants import (
     list_tenants,
 )
 from rag_resources.store.tombstones import lock_deletions
+from rag_resources.store.vector_indexes import give_own_indexes, take_own_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,29 @@ class Tenants:
         with self.database.transaction() as connection:
             write_quota(connection, name, quota)
 
+    def promote(self, name: str) -> Sequence[str]:
+        """Give a large tenant vector indexes of its own; return the names of those built now.
+
+        Raises:
+            InvalidParameterError: There is no tenant of this name.
+        """
+        self.find(name)
+        return give_own_indexes(self.database, name, min_rows=self.settings.hnsw_min_rows)
+
+    def demote(self, name: str) -> None:
+        """Take them away again.
+
+        Raises:
+            InvalidParameterError: There is no tenant of this name.
+        """
+        self.find(name)
+        take_own_indexes(self.database, name)
+
     def delete(self, name: str) -> Left:
         """Delete everything of a tenant: rows and files. It cannot be restored.
 
-        Files go first. A process killed in between leaves a tenant that can be deleted again.
+        Files and its own indexes go first. A process killed in between leaves a tenant that can be
+        deleted again.
 
         Raises:
             InvalidParameterError: There is no tenant of this name, or files cannot be deleted.
@@ -117,6 +137,7 @@ class Tenants:
             evaluations = list_tenant_evaluations(connection, name)
         archives = {archive_name(evaluation) for evaluation in evaluations}
         files = self._delete_files(name, archives)
+        take_own_indexes(self.database, name)
         with self.database.transaction() as connection:
             lock_deletions(connection)
             tables = delete_tenant(connection, name)

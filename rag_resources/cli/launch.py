@@ -1,8 +1,9 @@
 """`rag run`, `rag ui`, `rag dagster`: hand over to programs of `rag_assets`, which need Dagster."""
 
 import os
+import subprocess
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +12,12 @@ from rag_resources.cli.usage import PassedOn
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 
+if TYPE_CHECKING:
+    from rag_resources.settings import Settings
+
 PROGRAM = "rag_assets"
+FORGETTING_S = 3600.0
+"""For thousands of runs: Dagster deletes the events of each by itself."""
 
 
 def run(
@@ -31,6 +37,15 @@ def ui() -> None:
 def dagster(arguments: PassedOn = None) -> None:
     """Become Dagster's own command line, with the instance of this RAG_HOME."""
     _become("dagster", *(arguments or []))
+
+
+def forget_runs(settings: "Settings", tenant: str) -> bool:
+    """Have what Dagster keeps of a tenant's runs deleted; false if that failed, as it says."""
+    if not (settings.instance_folder / "dagster.yaml").exists():
+        return True  # Nothing ever ran here.
+    command = [sys.executable, "-m", PROGRAM, "forget", "--", tenant]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=FORGETTING_S, check=False)  # noqa: S603 - no shell
+    return done.returncode == 0
 
 
 def _become(*arguments: str) -> None:

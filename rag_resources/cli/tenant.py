@@ -1,11 +1,13 @@
 """`rag tenant`: the tenants that share the database."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_resources.cli.launch import forget_runs
 from rag_resources.cli.output import (
     JsonOption,
     conclude,
@@ -174,6 +176,24 @@ def _hours(hours: int | None) -> str:
     return Message.QUOTA_NONE if hours is None else Message.QUOTA_HOURS.format(hours=hours)
 
 
+@command(app, "promote", Message.HELP_TENANT_PROMOTE)
+def promote(
+    name: Name,
+    undo: Annotated[bool, typer.Option("--undo", help=Message.HELP_TENANT_UNDO)] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a large tenant vector indexes of its own, or take them away."""
+    with application() as opened:
+        if undo:
+            opened.tenants.demote(name)
+            built: Sequence[str] = ()
+            told = Message.TENANT_DEMOTED.format(name=name)
+        else:
+            built = opened.tenants.promote(name)
+            told = Message.TENANT_PROMOTED.format(name=name, count=len(built))
+    conclude(told, {"tenant": name, "ownIndexes": not undo, "built": len(built)}, as_json=as_json)
+
+
 @command(app, "delete", Message.HELP_TENANT_DELETE)
 def delete(
     name: Name,
@@ -188,12 +208,15 @@ def delete(
         if not (yes or _confirmed(tenant)):
             raise InvalidParameterError(Message.TENANT_DELETE_UNCONFIRMED)
         left = opened.tenants.delete(name)
+        runs_remain = not forget_runs(opened.settings, name)
     if as_json:
         write_json(_json(name, left))
     else:
         _show(name, left)
     if left.remaining:
         warn(Message.TENANT_REMAINING.format(name=name))
+    if runs_remain:
+        warn(Message.TENANT_RUNS_REMAIN.format(name=name))
     note(Message.TENANT_ELSEWHERE.format(hours=int(WRITTEN_ANSWERS.lifetime_s // 3_600)))
 
 

@@ -574,6 +574,8 @@ class Message:
     JOB_ARCHIVE: Template
     ARCHIVE_WITHOUT_FILES: Template
     JOB_PURGE_EXPIRED: Template
+    JOB_PROMOTE_TENANT: str
+    FIELD_TENANT: str
     FIELD_QUESTION: Template
     FIELD_CONFIGURATION: Template
     FIELD_CANDIDATE: Template
@@ -813,6 +815,8 @@ class Message:
     HELP_RUN: Template
     HELP_UI: Template
     HELP_WORKER: Template
+    HELP_FORGET: str
+    RUNS_FORGOTTEN: Template
     HELP_WORKER_RUNS: Template
     WORKER_PACKAGES: Template
     WORKER_LAUNCHER: Template
@@ -1303,8 +1307,11 @@ class Message:
     TENANT_DELETED: Template
     TENANT_REMAINING: Template
     TENANT_ELSEWHERE: Template
+    TENANT_RUNS_REMAIN: Template
     TENANT_QUOTA_STORED: Template
     TENANT_QUOTA_TWICE: str
+    TENANT_PROMOTED: Template
+    TENANT_DEMOTED: Template
     QUOTA_NOTES: Template
     QUOTA_SIZE: Template
     QUOTA_NONE: str
@@ -1332,6 +1339,8 @@ class Message:
     HELP_TENANT_DELETE: Template
     HELP_TENANT_NAME: Template
     HELP_TENANT_QUOTA: str
+    HELP_TENANT_PROMOTE: str
+    HELP_TENANT_UNDO: str
     HELP_QUOTA_NOTES: str
     HELP_QUOTA_MEGABYTES: str
     HELP_QUOTA_QUESTIONS: str

@@ -3,7 +3,7 @@
 A new list has its query in `sql/queries/search.sql` and its entry in `_STATEMENTS`.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -78,12 +78,16 @@ class Reach(NamedTuple):
         partial: Whether some chunks are excluded.
         materialized: How the notes are found (see `sql/queries/search.sql`).
         limits: How many candidates each step of a list takes.
+        exact: The families of vectors of which the tenant has so few that all are compared.
+        alone: Whether there are no other tenants.
     """
 
     notes: Literal["unchunked_notes", "visible_notes"]
     partial: bool
     materialized: sql.SQL
     limits: Mapping[str, sql.Literal]
+    exact: Collection[str]
+    alone: bool
 
 
 class OwnParameters:
@@ -169,6 +173,10 @@ def lexemes_of(query: sql.Composable) -> dict[str, sql.Composed]:
     }
 
 
+CHUNK_VECTORS, CHUNK_WINDOWS = "chunk_embeddings", "chunk_windows"
+"""Name prefixes of the tables with the vectors of chunks, one table per model."""
+
+
 def _by_vectors(
     family: str, *, key: str, column: str, query: str = "search_vectors"
 ) -> ListStatement:
@@ -186,10 +194,11 @@ def _by_vectors(
             raise ValueError(f"the list {item.name} is searched by a vector")
         info, vector, threshold = item.embedded.info, item.embedded.vector, item.embedded.threshold
         return statement(
-            query,
+            f"{query}_exactly" if family in reach.exact else query,
             list=sql.Literal(number),
             searched=_searched(item.name, reach),
             materialized=reach.materialized,
+            alone=sql.Literal(reach.alone),
             pool=reach.limits["pool"],
             windows=reach.limits["windows"],
             model=sql.Literal(info.name),
@@ -229,13 +238,13 @@ def _by_links(query: str) -> ListStatement:
 
 
 _STATEMENTS: Mapping[RankedList, ListStatement] = {
-    RankedList.SEMANTIC: _by_vectors("chunk_embeddings", key="chunk_id", column="embedding"),
+    RankedList.SEMANTIC: _by_vectors(CHUNK_VECTORS, key="chunk_id", column="embedding"),
     RankedList.CONTEXTUAL: _by_vectors(
-        "chunk_embeddings", key="chunk_id", column="contextual_embedding"
+        CHUNK_VECTORS, key="chunk_id", column="contextual_embedding"
     ),
     RankedList.NOTES_SEMANTIC: _by_vectors("note_embeddings", key="note_id", column="embedding"),
     RankedList.WINDOWS: _by_vectors(
-        "chunk_windows", key="chunk_id", column="embedding", query="search_windows"
+        CHUNK_WINDOWS, key="chunk_id", column="embedding", query="search_windows"
     ),
     RankedList.NOTES_WINDOWS: _by_vectors("note_embeddings", key="note_id", column="embedding"),
     RankedList.FULLTEXT: _by_words("search_chunk_words"),

@@ -141,6 +141,7 @@ def _composed(
     key = (
         *(_kinds(lists), pool, merging),
         *(scope.selective, scope.unchunked_only, scope.any_unchunked, scope.any_hidden),
+        *(scope.is_shared, scope.exact),
     )
     made = _composed_before.get(key)
     if made is None:

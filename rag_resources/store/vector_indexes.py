@@ -1,5 +1,6 @@
 """The HNSW indexes of the vectors of chunks and of windows."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ from rag_resources.database.claims import until_none_is_left
 from rag_resources.database.pool import Connection, Database
 from rag_resources.database.queries import queries, statement
 from rag_resources.store.embeddings import count_chunk_vectors
-from rag_resources.store.models import require_model
+from rag_resources.store.models import fetch_model, require_model
 from rag_resources.store.windows import count_windows
 
 _log = structlog.get_logger()
+
+_NAME_CHARS = 16
 
 INDEX_PATIENCE_S = 4 * 3600.0
 """How long to wait for another run to build the indexes of a model with millions of vectors."""
@@ -66,6 +69,8 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
     is being backfilled and does not serve yet, the indexes are built late: when inserting the
     remaining vectors into a live index costs less than the build.
 
+    Tenants that were given indexes of their own (`give_own_indexes`) have them for every column.
+
     A valid index is never dropped: later vectors are inserted into it, which for a month of a large
     base costs less than a rebuild. An index whose build was interrupted is invalid. It is dropped
     and built again, unless another run is building it; this then waits for that run.
@@ -95,24 +100,76 @@ def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int)
             connection.execute(statement("analyze_table", table=sql.Identifier(table)))
         if not _are_due(family.backfill(connection, info.name), rows, min_rows):
             return built
+        owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
         for column in family.columns:
-            name = f"{table}_{column}_hnsw"
-            found = queries().find_index(connection, index_name=name)
-            if found and found.valid:
-                continue
-            connection.execute(statement("drop_index", index=sql.Identifier(name)))
-            with _build_memory(connection, rows, info.dimension):
-                connection.execute(
-                    statement(
-                        "build_vector_index",
-                        index=sql.Identifier(name),
-                        table=sql.Identifier(table),
-                        column=sql.Identifier(column),
-                        dimension=sql.Literal(info.dimension),
+            for tenant in (None, *owners):
+                name = _index_name(table, column, tenant)
+                found = queries().find_index(connection, index_name=name)
+                if found and found.valid:
+                    continue
+                connection.execute(statement("drop_index", index=sql.Identifier(name)))
+                with _build_memory(connection, rows, info.dimension):
+                    connection.execute(
+                        statement(
+                            "build_vector_index" if tenant is None else "build_own_index",
+                            index=sql.Identifier(name),
+                            table=sql.Identifier(table),
+                            column=sql.Identifier(column),
+                            dimension=sql.Literal(info.dimension),
+                            tenant=sql.Literal(tenant),
+                        )
                     )
-                )
-            built.append(name)
+                built.append(name)
     return built
+
+
+def _index_name(table: str, column: str, tenant: str | None) -> str:
+    """Return the name of an index; that of a tenant's own does not tell whose it is."""
+    if tenant is None:
+        return f"{table}_{column}_hnsw"
+    digest = hashlib.sha256("\0".join((table, column, tenant)).encode()).hexdigest()
+    return f"own_hnsw_{digest[:_NAME_CHARS]}"
+
+
+def give_own_indexes(database: Database, tenant: str, *, min_rows: int) -> list[str]:
+    """Give a tenant among others HNSW indexes over its own vectors, for every model.
+
+    In an index of all tenants' vectors a search looks at the nearest of everybody, and finds too
+    few of one's own. Later vectors are inserted into both. Questions go on meanwhile; if killed,
+    the next call does the rest.
+
+    Returns:
+        The names of the indexes built now; those of models with few vectors come with them.
+
+    Raises:
+        IndexingError: Another run took too long to build some.
+    """
+    with database.transaction() as connection:
+        queries().set_own_indexes(connection, tenant=tenant, own=True)
+        names = [row.name for row in queries().list_models(connection)]
+        models = [name for name in names if fetch_model(connection, name)]
+    return [
+        index
+        for model in models
+        for index in index_model_that_serves(database, model, min_rows=min_rows)
+    ]
+
+
+def take_own_indexes(database: Database, tenant: str) -> None:
+    """Drop a tenant's own indexes, if it has some."""
+    with database.transaction() as connection:
+        owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
+        if tenant not in owners:
+            return
+        queries().set_own_indexes(connection, tenant=tenant, own=False)
+        models = [row.name for row in queries().list_models(connection)]
+    with database.autocommit() as connection:
+        for model in models:
+            for family in (_CHUNKS, _WINDOWS):
+                table = f"{family.table}_{model}"
+                for column in family.columns:
+                    name = _index_name(table, column, tenant)
+                    connection.execute(statement("drop_index", index=sql.Identifier(name)))
 
 
 @contextmanager

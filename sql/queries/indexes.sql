@@ -34,6 +34,11 @@ FROM embedding_models AS m WHERE m.name = :model;
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
 USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops);
 
+-- name: build_own_index!
+-- The same over the vectors of one tenant.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS {index} ON {table}
+USING hnsw (({column}::halfvec({dimension})) halfvec_cosine_ops) WHERE tenant_id = {tenant};
+
 -- name: fit_build_memory^
 -- Set the build memory for one index to what its rows need, up to the server's limit: a parallel build takes all that
 -- is set. For each row, pgvector 0.8 with m = 16 keeps the halfvec and 720 bytes (measured). A tenth is added because

@@ -6,7 +6,8 @@
 -- made for the actual values, and it assumes that a limit given as a parameter returns a tenth of all rows.
 -- {materialized} decides how notes are found. With NOT MATERIALIZED the lists' own indexes find candidates, and the
 -- conditions filter them. With MATERIALIZED the notes that meet the conditions are looked up first, and exactly those
--- are searched, without an approximate index.
+-- are searched, without an approximate index. {alone} is TRUE if there is one tenant: its id then selects nothing, and
+-- stands in no statement, so that one plan serves every question.
 
 -- name: visible_notes
 -- The notes that a question may find: those of its tenant that have not expired and meet its filters.
@@ -194,10 +195,31 @@ FROM (
             x.id, x.note_id, x.created_at,
             e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
         FROM {embeddings} AS e INNER JOIN {searched} AS x ON x.id = e.{key}
-        WHERE e.model = {model} AND e.{column} IS NOT NULL
+        WHERE e.model = {model} AND e.{column} IS NOT NULL AND ({alone} OR e.tenant_id = :tenant)
     )
 
     SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d ORDER BY d.distance, d.id LIMIT {pool}
+) AS s
+WHERE 1 - s.distance >= {threshold}
+ORDER BY s.distance, s.id;
+
+-- name: search_vectors_exactly
+-- The same over all vectors of the tenant, which has few: nearest first, until enough of them may be found.
+-- params:  {vector} halfvec, {threshold} float8, {pool} (a literal, >= 1)
+-- index:   chunk_embeddings_tenant_idx
+SELECT
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+FROM (
+    WITH distances AS MATERIALIZED (
+        SELECT e.{key} AS id, e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+        FROM {embeddings} AS e
+        WHERE e.model = {model} AND e.{column} IS NOT NULL AND e.tenant_id = :tenant
+    )
+
+    SELECT d.id, v.note_id, v.created_at, d.distance
+    FROM (SELECT n.id, n.distance FROM distances AS n ORDER BY n.distance, n.id) AS d
+    CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
+    ORDER BY d.distance, d.id LIMIT {pool}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
@@ -214,11 +236,39 @@ FROM (
             x.id, x.note_id, x.created_at, w.window_index,
             w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
         FROM {embeddings} AS w INNER JOIN {searched} AS x ON x.id = w.chunk_id
-        WHERE w.model = {model}
+        WHERE w.model = {model} AND ({alone} OR w.tenant_id = :tenant)
     ),
 
     nearest AS (
         SELECT d.id, d.note_id, d.created_at, d.distance FROM distances AS d
+        ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
+    )
+
+    SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
+    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {pool}
+) AS s
+WHERE 1 - s.distance >= {threshold}
+ORDER BY s.distance, s.id;
+
+-- name: search_windows_exactly
+-- The same over all windows of the tenant, which has few.
+-- params:  {vector} halfvec, {threshold} float8, {windows} (>= pool), {pool} (>= 1): both literals
+-- index:   chunk_windows_tenant_idx
+SELECT
+    {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
+FROM (
+    WITH distances AS MATERIALIZED (
+        SELECT
+            w.chunk_id AS id, w.window_index,
+            w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+        FROM {embeddings} AS w
+        WHERE w.model = {model} AND w.tenant_id = :tenant
+    ),
+
+    nearest AS (
+        SELECT d.id, v.note_id, v.created_at, d.distance
+        FROM (SELECT n.* FROM distances AS n ORDER BY n.distance, n.id, n.window_index) AS d
+        CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
         ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
     )
 
@@ -689,12 +739,12 @@ ORDER BY score DESC, s.id;
 -- with several tenants.
 -- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} (that limit, a literal),
 --          those of visible_notes
--- returns: any_unchunked bool, any_expired bool, matching bigint or null, name text, dimension int, provider text,
---          digest text, similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row
+-- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant, when
+--          words were last counted), name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row
 --          for each requested model that is known and not retired, or a single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
-    p.any_unchunked, p.any_expired, p.matching, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold,
+    p.any_unchunked, p.any_expired, p.matching, p.chunk_count, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold,
     m.cosine_low, m.cosine_high, m.windows_hash IS NOT NULL AS has_windows
 FROM (
     SELECT
@@ -707,6 +757,7 @@ FROM (
                 -- noqa: disable=AM09
                 THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT {counted}) AS c)
                 -- noqa: enable=AM09
-        END AS matching
+        END AS matching,
+        (SELECT s.chunk_count FROM corpus_statistics AS s WHERE s.tenant_id = :tenant) AS chunk_count
 ) AS p
 LEFT JOIN embedding_models AS m ON m.name = ANY(:models) AND m.retired_at IS NULL;

@@ -92,3 +92,14 @@ FROM notes AS n WHERE n.tenant_id = :tenant;
 -- returns: id uuid, size_bytes int
 -- index:   notes_pkey
 SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n WHERE n.id = ANY(:note_ids::uuid[]);
+
+-- name: list_tenants_with_own_indexes
+-- Tenants that have vector indexes of their own.
+-- returns: tenant text
+SELECT t.tenant_id AS tenant FROM tenants AS t WHERE t.has_own_indexes ORDER BY t.tenant_id;
+
+-- name: set_own_indexes!
+-- Say whether a tenant has vector indexes of its own.
+-- params:  tenant text, own bool
+INSERT INTO tenants (tenant_id, has_own_indexes) VALUES (:tenant, :own)
+ON CONFLICT (tenant_id) DO UPDATE SET has_own_indexes = excluded.has_own_indexes;

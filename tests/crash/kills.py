@@ -26,7 +26,7 @@ DISK_MB = 1_500
 FREED_S = 60.0
 ENDED_S = 300.0
 STARTED_S = 240.0
-TRIES = 3
+TRIES = 5
 SERIES = 3
 """Kills before a work may come to its end: most of the time goes into the work itself."""
 _DONE, _DAGSTER_DONE = "done", "dagster_done"
@@ -109,8 +109,8 @@ class _Killing:
         while len(series) < most and missed < TRIES:
             if not series:
                 self._prepare(kind.work)
-            # What was killed before has done a part of it.
-            moment_s = chance.random() * self._seconds[kind.work] / (1 + len(series))
+            # What was killed before has done a part of it; a machine that was busy is faster now.
+            moment_s = chance.random() * self._seconds[kind.work] / (1 + len(series)) / 2**missed
             problems = self._strike(kind, moment_s)
             if problems is None:
                 missed += 1

@@ -158,6 +158,7 @@ def test_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
         "archive_evaluations",
         "compare",
         "requested_evaluations",
+        "promote_tenant",
         "purge_expired",
         "rollback_immediate",
         "rollback_partial",

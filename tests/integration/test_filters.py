@@ -27,7 +27,12 @@ from rag_resources.store.embeddings import claim_note_texts, write_note_vectors
 from rag_resources.store.models import register_model
 from rag_resources.store.notes import fetch_notes, note_id, upsert_notes
 from rag_resources.store.passages import fetch_passages, fetch_result_vectors
-from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.ranked_lists import (
+    CHUNK_VECTORS,
+    CHUNK_WINDOWS,
+    EmbeddedQuery,
+    ListRequest,
+)
 from rag_resources.store.search import SearchPlan, SearchScope, compose_search, plan_search, search
 from rag_resources.store.vector_indexes import ensure_vector_indexes
 from tests import corpus as corpora
@@ -215,6 +220,15 @@ def of_places(places: Iterable[int], ids: Sequence[UUID]) -> tuple[UUID, ...]:
     return tuple(known.get(place, UUID(int=place)) for place in places)
 
 
+PATHS: dict[str, dict[str, Any]] = {
+    "few notes": {"selective": True},
+    "few vectors": {"exact": frozenset({CHUNK_VECTORS, CHUNK_WINDOWS}), "is_shared": True},
+    "an index": {},
+    "an index among tenants": {"is_shared": True},
+}
+"""The ways to search, as fields of the scope: all find the same."""
+
+
 def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) -> None:
     """Exactly the notes that meet the filters are found, by both paths alike."""
     ids = corpus.fill(written)
@@ -226,11 +240,11 @@ def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) 
     }
     indexed = {note for note in visible if corpus_[note].state == "indexed"}
     found = {
-        (selective, unchunked_only): corpus.search(
+        (path, unchunked_only): corpus.search(
             corpus.requests("casa"),
-            corpus.scope(filters, selective=selective, unchunked_only=unchunked_only),
+            corpus.scope(filters, unchunked_only=unchunked_only, **how),
         )
-        for selective in (True, False)
+        for path, how in PATHS.items()
         for unchunked_only in (True, False)
     }
     for (_, unchunked_only), rankings in found.items():
@@ -240,10 +254,11 @@ def assert_filters_hold(corpus: Corpus, written: Sequence[Draft], filters: Any) 
             assert notes_of(ranking) == expected, ranking.name
             for candidate in ranking.candidates:
                 assert candidate.created_at == corpus_[candidate.note_id].created_at
-    assert found[True, True] == found[False, True]
-    assert found[True, False] == found[False, False]
+    for unchunked_only in (True, False):
+        ways = [found[path, unchunked_only] for path in PATHS]
+        assert all(way == ways[0] for way in ways)
     matching = corpus.plan(corpus.scope(filters)).matching
-    everything = filters.is_empty and len({draft.tenant for draft in written}) == 1
+    everything = filters.is_empty and {draft.tenant for draft in written} == {"ana"}
     assert matching == (None if everything else len(visible))
 
 
@@ -452,15 +467,15 @@ def test_notes_are_counted_up_to_the_limit_where_they_may_be_few(
 QUESTIONS = ["casa", "la casa de piedra", "ornitorrinco", "grande", "casa"]
 
 
-@pytest.mark.parametrize("selective", [True, False])
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 def test_several_questions_at_once_give_the_lists_of_each_alone(
-    corpus: Corpus, selective: bool
+    corpus: Corpus, path: dict[str, Any]
 ) -> None:
     """Each with its own text, vector and threshold; a question asked twice is answered twice."""
     texts = ["La casa de piedra.", "Un ornitorrinco grande.", "Casa y piedra.", "Una calle."]
     states = ["indexed", "indexed", "pending", "new"]
     corpus.fill([Draft(t, state=s) for t, s in zip(texts * 3, states * 3, strict=True)])
-    scope = corpus.scope(selective=selective)
+    scope = corpus.scope(**path)
     asked = [
         corpus.requests(text, question=number, threshold=number / 10)
         for number, text in enumerate(QUESTIONS)
@@ -511,12 +526,26 @@ def test_models_of_different_dimensions_are_searched_at_once(corpus: Corpus) -> 
     assert (chunks.model, notes.model) == ("hash_model", "other_model")
 
 
-@pytest.mark.parametrize("selective", [True, False])
-def test_ties_go_by_id_on_both_paths(corpus: Corpus, selective: bool) -> None:
+@pytest.mark.parametrize("filters", [EVERYTHING, RetrievalFilters(tags=("a",))], ids=["all", "tag"])
+def test_windows_are_the_same_on_every_path(corpus: Corpus, filters: RetrievalFilters) -> None:
+    """Also if more windows are near than are looked at."""
+    texts = ["La casa es de piedra. Y la casa es grande. La casa, otra vez.", "Un ornitorrinco."]
+    corpus.fill([Draft(text, tags=tags) for text in texts for tags in ((), ("a",), ("a", "b"))])
+    corpus.cut()
+    lists = corpus.requests("casa", RankedList.WINDOWS)
+    for pool in (1, 2, 500):
+        found = [
+            corpus.search(lists, corpus.scope(filters, **path), pool=pool)
+            for path in PATHS.values()
+        ]
+        assert found[0][0].candidates
+        assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
+def test_ties_go_by_id_on_every_path(corpus: Corpus, path: dict[str, Any]) -> None:
     corpus.fill([*[Draft()] * 6, *[Draft(state="new")] * 6])
-    for ranking in corpus.search(
-        corpus.requests("casa"), corpus.scope(selective=selective), pool=4
-    ):
+    for ranking in corpus.search(corpus.requests("casa"), corpus.scope(**path), pool=4):
         ids = [candidate.chunk_id for candidate in ranking.candidates]
         table = "chunks" if ranking.name in CHUNK_LISTS else "notes WHERE chunked_at IS NULL"
         assert ids == sorted(row.id for row in corpus.fetch(f"SELECT id FROM {table}"))[:4]
@@ -651,6 +680,6 @@ def test_property_44_a_tenant_that_is_a_condition_finds_nothing(
 ) -> None:
     corpus.fill(written)
     for tenant in ("' OR 1=1 --", "blas' --", "%", ""):
-        for selective in (True, False):
-            scope = replace(corpus.scope(selective=selective), tenant=tenant)
+        for path in PATHS.values():
+            scope = replace(corpus.scope(**path), tenant=tenant)
             assert found_in(corpus.search(corpus.requests("casa"), scope)) == []

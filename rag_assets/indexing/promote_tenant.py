@@ -1,0 +1,32 @@
+"""The job that gives a large tenant vector indexes of its own."""
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.labels import labelled
+from rag_assets.runs.failures import told_as_failure
+from rag_resources.core.messages import Message
+from rag_resources.resources import RagResource
+
+
+class PromoteTenantConfig(dg.Config):
+    """Whom to give them, as the launchpad asks for it."""
+
+    tenant: str = Field(description=Message.FIELD_TENANT)
+
+
+@dg.op(description=Message.JOB_PROMOTE_TENANT)
+def give_own_indexes(
+    context: dg.OpExecutionContext, config: PromoteTenantConfig, rag: RagResource
+) -> None:
+    """Build the indexes that are missing."""
+    with told_as_failure():
+        built = rag.tenants.promote(config.tenant)
+    context.log.info(Message.TENANT_PROMOTED.format(name=config.tenant, count=len(built)))
+    context.add_output_metadata(labelled({"built_indexes": len(built)}))
+
+
+@dg.job(name="promote_tenant", description=Message.JOB_PROMOTE_TENANT)
+def promote_tenant_job() -> None:
+    """Give a tenant its own vector indexes."""
+    give_own_indexes()

@@ -1,0 +1,135 @@
+"""`rag tenant promote`: a large tenant's own vector indexes, made, used and taken away."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import sql
+
+from rag_assets.indexing.promote_tenant import promote_tenant_job
+from rag_resources.core.messages import Message
+from rag_resources.core.retrievers import RankedList
+from rag_resources.database.pool import Access, Connection, Database
+from rag_resources.resources import RagResource
+from rag_resources.settings import load_settings
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
+from rag_resources.store.search import SearchScope, compose_search, plan_search
+from tests.command_line import Outcome, call_rag, isolate
+from tests.corpus import Corpus, Draft
+
+MODEL = "hash_model"
+OWN = "SELECT indexname FROM pg_indexes WHERE starts_with(indexname, 'own_hnsw_') ORDER BY 1"
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "ana"
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    made = Corpus(database)
+    texts = [f"La nota número {number} habla de una casa." for number in range(30)]
+    made.fill([Draft(text, tenant=tenant) for text in texts for tenant in ("ana", "blas")])
+    made.cut()
+    return made
+
+
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database_url: str,
+) -> Callable[..., Outcome]:
+    """Call `rag` on the database, where few vectors have an index already."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, HNSW_MIN_ROWS="1", GOLDEN_SOURCE="")
+    return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
+
+
+def own(corpus: Corpus) -> list[str]:
+    return [row.indexname for row in corpus.fetch(OWN)]
+
+
+def explained(connection: Connection, tenant: str, corpus: Corpus, **scope: Any) -> str:
+    """The plan of a search for a tenant among others, if its vectors are too many to compare."""
+    (vector,) = corpus.embedder.embed_queries(["casa"])
+    lists = [
+        ListRequest(RankedList.SEMANTIC, embedded=EmbeddedQuery(corpus.embedder.info, vector, 0))
+    ]
+    query, parameters = compose_search(
+        lists, SearchScope(tenant, chunk_model=MODEL, **scope), pool=5
+    )
+    for method in ("seqscan", "sort", "bitmapscan"):
+        connection.execute(sql.SQL("SET LOCAL {} = off").format(sql.Identifier(f"enable_{method}")))
+    rows = connection.execute(sql.SQL("EXPLAIN ") + query, parameters, prepare=False).fetchall()
+    return "\n".join(row[0] for row in rows)
+
+
+def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
+    corpus: Corpus, rag: Callable[..., Outcome]
+) -> None:
+    """Two of chunks and one of windows; made once, used for this tenant only, gone with it."""
+    done = rag("tenant", "promote", "ana", "--json")
+    assert (done.code, done.err) == (0, "")
+    built = own(corpus)
+    assert len(built) == 3
+    assert done.json["ownIndexes"] is True
+    assert rag("tenant", "promote", "ana").out == (
+        Message.TENANT_PROMOTED.format(name="ana", count=0) + "\n"
+    )
+    reader = corpus.database.as_(Access.READER)
+    with reader.transaction() as connection:
+        assert any(name in explained(connection, "ana", corpus, is_shared=True) for name in built)
+        theirs = explained(connection, "blas", corpus, is_shared=True)
+        assert not any(name in theirs for name in built)
+    assert rag("tenant", "promote", "ana", "--undo").code == 0
+    assert own(corpus) == []
+    rag("tenant", "promote", "ana")
+    assert own(corpus) == built
+    assert rag("tenant", "delete", "ana", "--yes").code == 0
+    assert own(corpus) == []
+
+
+def test_an_unknown_tenant_is_named(corpus: Corpus, rag: Callable[..., Outcome]) -> None:
+    for undo in ((), ("--undo",)):
+        done = rag("tenant", "promote", "nadie", *undo)
+        assert (done.code, done.out) == (2, "")
+        assert Message.TENANT_UNKNOWN.format(name="nadie") in done.err
+
+
+def test_the_job_does_the_same(
+    corpus: Corpus, rag: Callable[..., Outcome], database_url: str, tmp_path: Path
+) -> None:
+    """`rag` is asked for its environment alone."""
+    resource = RagResource(settings=load_settings())
+    config = {"ops": {"give_own_indexes": {"config": {"tenant": "ana"}}}}
+    done = promote_tenant_job.execute_in_process(run_config=config, resources={"rag": resource})
+    assert done.success
+    assert len(own(corpus)) == 3
+
+
+def test_few_vectors_of_a_tenant_among_others_are_all_compared(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks and windows each have their limit; without counted words nothing is known."""
+
+    def exact() -> frozenset[str]:
+        with corpus.database.transaction() as connection:
+            return plan_search(connection, SearchScope("ana"), models=[MODEL]).exact
+
+    assert exact() == {"chunk_embeddings", "chunk_windows"}
+    monkeypatch.setattr("rag_resources.store.search.EXACT_VECTORS", 100)
+    assert exact() == {"chunk_embeddings"}
+    monkeypatch.setattr("rag_resources.store.search.EXACT_VECTORS", 10)
+    assert exact() == frozenset()
+    monkeypatch.undo()
+    with corpus.database.transaction() as connection:
+        plan = explained(connection, "ana", corpus, is_shared=True, exact=exact())
+        connection.execute("DELETE FROM corpus_statistics")
+    assert "tenant_id_idx" in plan
+    assert exact() == frozenset()
+    with corpus.database.transaction() as connection:
+        connection.execute("DELETE FROM notes WHERE tenant_id = 'blas'")
+    assert exact() == frozenset()  # alone
