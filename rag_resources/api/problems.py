@@ -5,13 +5,13 @@ They are in Spanish, or in the language that `Accept-Language` prefers, where th
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_type_hints
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from rag_resources.api.language import preferred_language
@@ -123,14 +123,20 @@ def problem_response(
     return JSONResponse(content, int(problem.status), headers, media_type=MEDIA_TYPE)
 
 
-def invalid_request(details: Sequence[Any]) -> ProblemError:
-    """Return the problem of a body or parameters that do not fit, each field named."""
-    return ProblemError(
-        HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, [_described(each) for each in details]
-    )
+def invalid_request(
+    details: Sequence[Any], model: type[BaseModel] | None = None
+) -> ProblemError:
+    """Return the problem of a body or parameters that do not fit, each field named.
+
+    Args:
+        details: What pydantic found.
+        model: Of the body; with it, the known name nearest to an unknown one is told.
+    """
+    described = [_described(each, model) for each in details]
+    return ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, described)
 
 
-def _described(detail: Any) -> str:
+def _described(detail: Any, model: type[BaseModel] | None) -> str:
     place, *path = detail["loc"] or ("body",)
     if detail["type"] == "json_invalid":
         return Message.API_JSON_INVALID
@@ -138,7 +144,14 @@ def _described(detail: Any) -> str:
         return Message.API_BODY_TYPE
     kept = path or [place]
     located: Any = {**detail, "loc": tuple(kept)}
-    return describe_problem(located)
+    return describe_problem(located, model if place == "body" else None)
+
+
+def _body_model(request: Request) -> type[BaseModel] | None:
+    """Return what the route of a request takes as its body."""
+    annotation = get_type_hints(request.scope.get("endpoint", object)).get("body")
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation if is_model else None
 
 
 def _http_problem(request: Request, error: HTTPException) -> ProblemError:
@@ -178,7 +191,7 @@ def add_handlers(app: FastAPI) -> None:
 
     async def on_invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError | ValidationError)
-        return respond(request, invalid_request(error.errors()))
+        return respond(request, invalid_request(error.errors(), _body_model(request)))
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)

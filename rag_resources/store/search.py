@@ -46,8 +46,8 @@ An index over the vectors of all tenants finds too few of one's own: of 100,000 
 with 3,000 and 7,000 of them, .93 of the nearest 20, in more time than comparing all.
 """
 
-_WINDOWS_IN_CHUNK = 5
-"""How many windows a chunk has, roughly: 2 to 7, by its length."""
+_WINDOWS_IN_CHUNK = 10
+"""How many windows a chunk has, roughly: as many as it has sentences."""
 
 WINDOWS_PER_CHUNK = 4
 """Windows looked at for each chunk wanted: of the best 200 windows, some share a chunk."""
