@@ -16,13 +16,17 @@ ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, accepted_at 
 -- What kinds of content the database holds, over all tenants unless stated otherwise.
 -- params:  tenant text, sample text (name of the sample's source), unnamed text (default name of a source)
 -- returns: sample bool (the tenant has notes of the sample), unnamed bool (and of a source with the default name),
---          others bool (there are notes that are not the sample's), golden bool (the tenant has golden questions)
+--          others bool (there are notes that are not the sample's; those of documents may be beside it), golden bool
+--          (the tenant has golden questions)
 -- index:   notes_external_key
 SELECT
-    exists(SELECT FROM notes AS n WHERE n.tenant_id = :tenant AND n.source = :sample) AS sample,
+    h.sample,
     exists(SELECT FROM notes AS n WHERE n.tenant_id = :tenant AND n.source = :unnamed) AS unnamed,
-    exists(SELECT FROM notes AS n WHERE n.source <> :sample) AS others,
-    exists(SELECT FROM golden_dataset AS g WHERE g.tenant_id = :tenant) AS golden;
+    exists(
+        SELECT FROM notes AS n WHERE n.source <> :sample AND (n.document_id IS NULL OR NOT h.sample)
+    ) AS others,
+    exists(SELECT FROM golden_dataset AS g WHERE g.tenant_id = :tenant) AS golden
+FROM (SELECT exists(SELECT FROM notes AS n WHERE n.tenant_id = :tenant AND n.source = :sample) AS sample) AS h;
 
 -- name: list_sources
 -- The sources of the stored notes.

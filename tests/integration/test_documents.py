@@ -16,6 +16,8 @@ from rag_resources.core.sections import sections_of
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.documents.workbook import WorkbookReader
+from rag_resources.ingestion.content_source import choose_source
+from rag_resources.settings import load_settings
 from rag_resources.store.documents import (
     delete_document,
     insert_document,
@@ -276,3 +278,37 @@ def test_a_change_of_places_is_a_new_version_of_the_index(corpus: Corpus, statem
         before = index_version(connection)
         connection.execute(statement)  # type: ignore[call-overload]
         assert index_version(connection) > before
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_sample"),
+    [
+        (("sample", "document"), True),
+        (("sample", "document", "own"), False),
+        (("document",), False),
+        ((), True),
+    ],
+)
+def test_the_sample_may_have_documents_beside_it(
+    corpus: Corpus,
+    kept: tuple[str, ...],
+    is_sample: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Who tries the product with an upload goes on with the sample; nobody else is given it."""
+    isolate(monkeypatch, tmp_path, TENANT="ana")
+    notes = {
+        "sample": "UPDATE notes SET source = 'sample' WHERE external_id = 'diario'",
+        "own": "INSERT INTO notes (source, external_id, content, tenant_id)"
+        " VALUES ('mias', 'una', 'Una nota.', 'ana')",
+    }
+    with corpus.database.transaction() as connection:
+        if "sample" not in kept:
+            connection.execute("DELETE FROM notes WHERE external_id = 'diario'")
+        if "document" not in kept:
+            connection.execute("DELETE FROM documents")
+        for name in kept:
+            if name in notes:
+                connection.execute(notes[name])
+        assert choose_source(connection, load_settings()).is_sample is is_sample
