@@ -11,7 +11,7 @@ import psycopg
 import structlog
 from pydantic import BaseModel
 
-from rag_resources.core.conversation import MAX_TURNS, Carried, carry_over
+from rag_resources.core.conversation import MAX_TURNS, Carried, carry_over, invents_nothing
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError, RagError
 from rag_resources.core.filters import RetrievalFilters, narrowed
@@ -127,6 +127,9 @@ class QuestionReader:
         line = " ".join(written.split())
         if is_blank(line) or len(line) > MAX_QUERY_CHARS or says_nothing(line, language):
             return by_rules
+        if not invents_nothing(line, [*turns[-MAX_TURNS:], question]):
+            _log.warning("question_rewritten_with_inventions", model=self._model.name)
+            return by_rules
         return Carried(line, by_rules.words)
 
 
@@ -172,13 +175,24 @@ def _looked_up(
 def _files(
     connection: Connection, signs: QuestionSigns, revoked: Collection[str]
 ) -> list[NamedFile]:
-    """Return the files that a question names, but those that were revoked."""
+    """Return the files that a question names, but those that were revoked.
+
+    Of names that end alike, as "final report.pdf" and "report.pdf", the question means the longest.
+    """
     found = find_named_files(connection, (*signs.file_names, *signs.phrases))
+    texts = [fold(own.text) for own in found]
     return [
         own
         for own in found
-        if len(own.note_ids) <= MOST_NOTES and not {fold(own.text), fold(own.name)} & set(revoked)
+        if len(own.note_ids) <= MOST_NOTES
+        and not {fold(own.text), fold(own.name)} & set(revoked)
+        and not _ends_one(fold(own.text), texts)
     ]
+
+
+def _ends_one(name: str, names: Collection[str]) -> bool:
+    """Whether another of some names ends with the words of a name."""
+    return any(other.endswith(f" {name}") for other in names)
 
 
 def _implied(
@@ -219,7 +233,9 @@ def _missing(
     return [
         Message.ASKED_FILE_MISSING.format(name=name)
         for name in signs.file_names
-        if fold(name) not in there and fold(name).rpartition(".")[0] not in stems
+        if fold(name) not in there
+        and fold(name).rpartition(".")[0] not in stems
+        and not _ends_one(fold(name), there)
     ]
 
 
