@@ -289,6 +289,18 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
             pieces = [chunk.choices[0].delta.content or "" for chunk in stream]
         assert len(pieces) > 2
         assert "".join(pieces) == text
+        assert whole.model_extra
+        assert whole.model_extra["reading"]["implied"] == []
+        named: Any = [{"role": "user", "content": f"{QUESTION} (en enero de 2025)"}]
+        shown = client.chat.completions.create(model="hybrid_use", messages=named)
+        only = Message.ASKED_ONLY.format(value="2025-01-01 – 2025-02-01", text="en enero de 2025")
+        assert (shown.choices[0].message.content or "").endswith(f"\n\n{only}")
+        assert shown.model_extra
+        assert shown.model_extra["reading"]["implied"][0]["kind"] == "period"
+        revoked = client.chat.completions.create(
+            model="hybrid_use", messages=named, extra_body={"ignored": ["en enero de 2025"]}
+        )
+        assert only not in (revoked.choices[0].message.content or "")
         with pytest.raises(openai.NotFoundError) as raised:
             client.chat.completions.create(model="gpt-9", messages=asked)
         assert "gpt-9" in problem(raised.value.response, HTTPStatus.NOT_FOUND)["details"][0]
