@@ -36,6 +36,7 @@ from rag_resources.store.questions import (
     NamedFile,
     expand_abbreviations,
     find_named_files,
+    find_named_people,
     find_named_values,
     find_titled,
 )
@@ -210,18 +211,27 @@ def _implied(
             shown = f"{titled.word}, {titled.month:02}" + (f"/{titled.year}" if titled.year else "")
             condition = RetrievalFilters(note_ids=tuple(ids))
             yield Implied(ImpliedKind.TITLE, titled.text, shown, condition)
-    values = find_named_values(connection, signs.names)
-    for value in values:
-        if sum(other.text == value.text for other in values) == 1:
-            condition = RetrievalFilters(metadata={value.key: value.value})
-            shown = f"{value.key} = {value.value}"
-            yield Implied(ImpliedKind.NAME, value.text, shown, condition)
+    yield from _named(connection, signs)
     if signs.periods:
         start, end = period_filter(signs.periods)
         text = ", ".join(own.text for own in signs.periods)
         shown = f"{start:%Y-%m-%d} – {end:%Y-%m-%d}"
         condition = RetrievalFilters(created_from=start, created_until=end)
         yield Implied(ImpliedKind.PERIOD, text, shown, condition)
+
+
+def _named(connection: Connection, signs: QuestionSigns) -> Iterator[Implied]:
+    values = find_named_values(connection, signs.names)
+    known = {value.text for value in values}
+    for value in values:
+        if sum(other.text == value.text for other in values) == 1:
+            condition = RetrievalFilters(metadata={value.key: value.value})
+            shown = f"{value.key} = {value.value}"
+            yield Implied(ImpliedKind.NAME, value.text, shown, condition)
+    for person in find_named_people(connection, [own for own in signs.people if own not in known]):
+        if len(person.note_ids) <= MOST_NOTES:
+            condition = RetrievalFilters(note_ids=person.note_ids)
+            yield Implied(ImpliedKind.PERSON, person.text, person.name, condition)
 
 
 def _missing(

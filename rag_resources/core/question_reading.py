@@ -94,6 +94,7 @@ class QuestionSigns:
         phrases: What else may be the name of a file: such a word with those before it, since names
             may have spaces; quoted; or with a figure.
         names: Capitalised words inside the question, adjacent ones together.
+        people: Those of them that are asked about as somebody who says something.
         abbreviations: Words that may be one.
     """
 
@@ -104,6 +105,7 @@ class QuestionSigns:
     file_names: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
     abbreviations: tuple[str, ...] = ()
 
 
@@ -161,6 +163,7 @@ def read_question(question: str, language: str = "es") -> QuestionSigns:
         file_names,
         _phrases(question),
         inner_names(question),
+        _people(line, inner_names(question), language),
         tuple(dict.fromkeys(match[0] for match in _TOKEN.finditer(question))),
     )
 
@@ -259,6 +262,16 @@ def _periods(line: str, language: str) -> tuple[Period, ...]:
 def _month(year: int, month: int) -> tuple[datetime, datetime]:
     later, last = divmod(month, 12)
     return datetime(year, month, 1, tzinfo=UTC), datetime(year + later, last + 1, 1, tzinfo=UTC)
+
+
+def _people(line: str, found: Sequence[str], language: str) -> tuple[str, ...]:
+    rules: list[str] = question_rules(language).reading["people"]
+
+    def is_asked_about(name: str) -> bool:
+        folded = re.escape(" ".join(fold(name).split()))
+        return any(re.search(rf"\b{own.replace('{name}', folded)}\b", line) for own in rules)
+
+    return tuple(filter(is_asked_about, found))
 
 
 def _titled(line: str, language: str) -> tuple[Titled, ...]:

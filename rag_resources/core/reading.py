@@ -21,6 +21,10 @@ class ImpliedKind(StrEnum):
     TITLE = "title"
     FILE = "file"
     NAME = "name"
+    """A value of documents' metadata, such as an author."""
+
+    PERSON = "person"
+    """Somebody whom notes name, and who is asked about."""
 
 
 @dataclass(frozen=True, slots=True)

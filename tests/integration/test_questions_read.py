@@ -14,9 +14,12 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.graph.people import decide_alias
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import call_rag, isolate
+from tests.corpus import SMALL
+from tests.graph_corpus import GraphCorpus
 from tests.ollama_server import Fault, OllamaServer
 from tests.openai_server import OpenAIServer
 
@@ -279,6 +282,46 @@ def test_a_value_of_a_documents_metadata_is_a_name(app: Application, database: D
     assert found(asked) == of("2025/plan_2025.md")
     assert asked.reading
     assert asked.reading.implied[0].shown == "autora = Pilar Gómez"
+
+
+def test_somebody_whom_notes_name_and_who_is_asked_about_is_a_condition(
+    app: Application, database: Database
+) -> None:
+    """The notes that have the name in their words, title or tags, or one of its aliases."""
+    more = {
+        "a.md": ("Obra", "Llamé a Rosa. Pide 300 euros por el tejado.", ()),
+        "b.md": ("Obra", "Rosa no quiere más de 400 euros por el tejado.", ()),
+        "c.md": ("Rosa en casa", "El tejado, 500 euros.", ()),
+        "d.md": ("Obra", "Por el tejado, 600 euros.", ("rosa",)),
+        "e.md": ("Obra", "Llamé a Rosita. Pide 700 euros por el tejado.", ()),
+    }
+    with database.transaction() as connection:
+        own = [
+            NoteRecord(name, title, content, datetime(2025, 9, 5, tzinfo=UTC), tags)
+            for name, (title, content, tags) in more.items()
+        ]
+        upsert_notes(connection, own, tenant="default", source="notes")
+    question = "¿Cuánto cuesta el tejado según Rosa?"
+    unread = app.answers.ask(question, top_k=9, **WORDS)
+    assert unread.reading
+    assert unread.reading.implied == ()
+    corpus = GraphCorpus(database)
+    corpus.index(SMALL)
+    corpus.read()
+    asked = app.answers.ask(question, top_k=9, **WORDS)
+    assert asked.reading
+    assert [own.to_json() for own in asked.reading.implied] == [
+        {"kind": "person", "text": "Rosa", "value": "Rosa"}
+    ]
+    assert found(asked) == of("a.md", "b.md", "c.md", "d.md")
+    corpus.run(lambda c: decide_alias(c, "default", "Rosita", "Rosa", confirmed=True))
+    assert found(app.answers.ask(question, top_k=9, **WORDS)) == of(*more)
+    revoked = app.answers.ask(question, top_k=9, ignored=["rosa"], **WORDS)
+    assert found(revoked) > of(*more)
+    for other in ("¿Cuánto cuesta el tejado según Marta?", "¿Rosa, cuánto cuesta el tejado?"):
+        asked = app.answers.ask(other, top_k=9, **WORDS)
+        assert asked.reading
+        assert asked.reading.implied == ()
 
 
 def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(

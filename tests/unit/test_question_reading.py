@@ -85,6 +85,27 @@ def test_the_name_of_a_file_may_have_spaces_and_the_number_of_a_copy() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "language", "people"),
+    [
+        ("¿Cuánto cuesta el tejado según la Pilar?", "es", ("Pilar",)),
+        ("¿Qué nos propuso Marcos Ruiz para el tejado?", "es", ("Marcos Ruiz",)),
+        ("¿Por qué Ane no me dijo nada?", "es", ("Ane",)),
+        ("¿Qué hay en las notas sobre Íñigo?", "es", ("Íñigo",)),
+        ("¿Cuánto le marcó el dedo a Vera?", "es", ()),
+        ("¿Quién vio a Pilar cuando lo dijo Bernat?", "es", ("Bernat",)),
+        ("Combien coûte le toit selon Pilar ?", "fr", ("Pilar",)),
+        ("Qu'a dit Pilar du toit ?", "fr", ("Pilar",)),
+        ("What did Pilar say about the roof?", "en", ("Pilar",)),
+        ("How far is Teruel?", "en", ()),
+    ],
+)
+def test_who_says_something_is_told_and_who_is_only_named_is_not(
+    question: str, language: str, people: tuple[str, ...]
+) -> None:
+    assert read_question(question, language).people == people
+
+
+@pytest.mark.parametrize(
     ("question", "complexity"),
     [
         ("¿Cuánto pide el taller?", Complexity.SIMPLE),
