@@ -15,6 +15,8 @@ from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.graph.people import decide_alias
+from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import call_rag, isolate
@@ -174,6 +176,9 @@ def app_with_model(
     )
     with open_application(settings) as opened:
         yield opened
+        model = opened.answers.language_model
+    assert isinstance(model, OllamaChat | OpenAIChat)
+    model.close()  # Shared by its server, which nobody else has.
 
 
 TURNS = ["¿Cuánto cuesta el tejado en 2024?"]
