@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from rag_assets.labels import labelled, stage_times
 from rag_assets.runs.failures import told_as_failure
@@ -21,10 +22,16 @@ from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import place_in_words
 
 
+class AskConfig(RetrieveConfig):
+    """A question to answer, and how it is read."""
+
+    conversation: list[str] = Field(default=[], description=Message.FIELD_CONVERSATION)
+    ignored: list[str] = Field(default=[], description=Message.FIELD_IGNORED)
+    literal: bool = Field(default=False, description=Message.FIELD_LITERAL)
+
+
 @dg.op(description=Message.JOB_ASK)
-def answer_question(
-    context: dg.OpExecutionContext, config: RetrieveConfig, rag: RagResource
-) -> None:
+def answer_question(context: dg.OpExecutionContext, config: AskConfig, rag: RagResource) -> None:
     """Answer one question; each sentence is in the log as soon as it is checked."""
     strategy = {"strategy": config.strategy} if config.strategy else {}
     language = config.language or rag.settings.answer_language
@@ -39,6 +46,9 @@ def answer_question(
             top_k=config.top_k or None,
             filters=parse_filters(config.filters),
             language=language,
+            conversation=config.conversation,
+            ignored=config.ignored,
+            literal=config.literal,
         )
         with closing(events):
             for event in events:
@@ -58,7 +68,7 @@ def answer_question(
 @dg.job(
     name="ask",
     description=Message.JOB_ASK,
-    config=dg.RunConfig(ops={"answer_question": RetrieveConfig(question=Message.EXAMPLE_QUESTION)}),
+    config=dg.RunConfig(ops={"answer_question": AskConfig(question=Message.EXAMPLE_QUESTION)}),
 )
 def ask_job() -> None:
     """Answer one question with citations."""
@@ -68,11 +78,13 @@ def ask_job() -> None:
 def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
     """Return an answer with its sources for people to read, and what it took."""
     response, metadata = asked.retrieval.response, asked.metadata
+    read = asked.reading.told if asked.reading else ()
     return labelled(
         {
             "answer": dg.MetadataValue.md(answer_markdown(asked, language)),
             "answerer": asked.answer.answerer,
             "confidence": _how_sure(asked, language) or "–",
+            "reading": "\n".join(render(each, language) for each in read) or "–",
             "messages": "\n".join(response.messages) or "–",
             "passages": len(response.results),
             **stage_times(metadata.stages),

@@ -11,7 +11,7 @@ import psycopg
 import structlog
 from pydantic import BaseModel
 
-from rag_resources.core.conversation import MAX_TURNS, Carried, carry_over
+from rag_resources.core.conversation import MAX_TURNS, Carried, carry_over, invents_nothing
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DeadlineExceededError, ProviderError, RagError
 from rag_resources.core.filters import RetrievalFilters, narrowed
@@ -36,6 +36,7 @@ from rag_resources.store.questions import (
     NamedFile,
     expand_abbreviations,
     find_named_files,
+    find_named_people,
     find_named_values,
     find_titled,
 )
@@ -127,6 +128,9 @@ class QuestionReader:
         line = " ".join(written.split())
         if is_blank(line) or len(line) > MAX_QUERY_CHARS or says_nothing(line, language):
             return by_rules
+        if not invents_nothing(line, [*turns[-MAX_TURNS:], question]):
+            _log.warning("question_rewritten_with_inventions", model=self._model.name)
+            return by_rules
         return Carried(line, by_rules.words)
 
 
@@ -172,13 +176,24 @@ def _looked_up(
 def _files(
     connection: Connection, signs: QuestionSigns, revoked: Collection[str]
 ) -> list[NamedFile]:
-    """Return the files that a question names, but those that were revoked."""
+    """Return the files that a question names, but those that were revoked.
+
+    Of names that end alike, as "final report.pdf" and "report.pdf", the question means the longest.
+    """
     found = find_named_files(connection, (*signs.file_names, *signs.phrases))
+    texts = [fold(own.text) for own in found]
     return [
         own
         for own in found
-        if len(own.note_ids) <= MOST_NOTES and not {fold(own.text), fold(own.name)} & set(revoked)
+        if len(own.note_ids) <= MOST_NOTES
+        and not {fold(own.text), fold(own.name)} & set(revoked)
+        and not _ends_one(fold(own.text), texts)
     ]
+
+
+def _ends_one(name: str, names: Collection[str]) -> bool:
+    """Whether another of some names ends with the words of a name."""
+    return any(other.endswith(f" {name}") for other in names)
 
 
 def _implied(
@@ -196,18 +211,27 @@ def _implied(
             shown = f"{titled.word}, {titled.month:02}" + (f"/{titled.year}" if titled.year else "")
             condition = RetrievalFilters(note_ids=tuple(ids))
             yield Implied(ImpliedKind.TITLE, titled.text, shown, condition)
-    values = find_named_values(connection, signs.names)
-    for value in values:
-        if sum(other.text == value.text for other in values) == 1:
-            condition = RetrievalFilters(metadata={value.key: value.value})
-            shown = f"{value.key} = {value.value}"
-            yield Implied(ImpliedKind.NAME, value.text, shown, condition)
+    yield from _named(connection, signs)
     if signs.periods:
         start, end = period_filter(signs.periods)
         text = ", ".join(own.text for own in signs.periods)
         shown = f"{start:%Y-%m-%d} – {end:%Y-%m-%d}"
         condition = RetrievalFilters(created_from=start, created_until=end)
         yield Implied(ImpliedKind.PERIOD, text, shown, condition)
+
+
+def _named(connection: Connection, signs: QuestionSigns) -> Iterator[Implied]:
+    values = find_named_values(connection, signs.names)
+    known = {value.text for value in values}
+    for value in values:
+        if sum(other.text == value.text for other in values) == 1:
+            condition = RetrievalFilters(metadata={value.key: value.value})
+            shown = f"{value.key} = {value.value}"
+            yield Implied(ImpliedKind.NAME, value.text, shown, condition)
+    for person in find_named_people(connection, [own for own in signs.people if own not in known]):
+        if len(person.note_ids) <= MOST_NOTES:
+            condition = RetrievalFilters(note_ids=person.note_ids)
+            yield Implied(ImpliedKind.PERSON, person.text, person.name, condition)
 
 
 def _missing(
@@ -219,7 +243,9 @@ def _missing(
     return [
         Message.ASKED_FILE_MISSING.format(name=name)
         for name in signs.file_names
-        if fold(name) not in there and fold(name).rpartition(".")[0] not in stems
+        if fold(name) not in there
+        and fold(name).rpartition(".")[0] not in stems
+        and not _ends_one(fold(name), there)
     ]
 
 

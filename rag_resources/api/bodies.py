@@ -21,6 +21,12 @@ MOST_TURNS = 20
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
+Ignored = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=50)
+]
+"""Implied conditions that were revoked, by their text."""
+
+
 class FiltersInCamelCase(RetrievalFilters):
     """Conditions on the notes, all of which must hold."""
 
@@ -61,9 +67,7 @@ class AnswerRequest(Search):
 
     stream: StrictBool = False
     conversation: tuple[Question, ...] = Field((), max_length=MOST_TURNS)
-    ignored: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(
-        (), max_length=50
-    )
+    ignored: Ignored = ()
     literal: StrictBool = False
 
     def reading(self) -> dict[str, Any]:
@@ -118,13 +122,19 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A conversation in OpenAI's form; what does not apply here, as `temperature`, is ignored."""
+    """A conversation in OpenAI's form; what does not apply here, as `temperature`, is ignored.
+
+    Attributes:
+        ignored: As of `AnswerRequest`, beside OpenAI's fields; likewise `literal`.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     model: Annotated[str, Field(min_length=1, max_length=100)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=1_000)]
     stream: StrictBool = False
+    ignored: Ignored = ()
+    literal: StrictBool = False
 
 
 class GoldenBody(Body):

@@ -23,11 +23,15 @@ from rag_resources.core.citations import AnswerSentence
 from rag_resources.core.messages import Message
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.languages.messages import render
+from rag_resources.resilience.deadlines import while_waited_for
 from rag_resources.retrieval.confidence import answer_in_words
 from rag_resources.retrieval.notices import left_out_in_words
 from rag_resources.telemetry import continued
 
 ResultT = TypeVar("ResultT")
+
+_LOOK_EVERY_S = 0.25
+"""How often it is looked whether the caller still waits."""
 
 
 async def searched(
@@ -135,7 +139,7 @@ async def streamed(
     `reading` says how the question is read; see `Answers.stream`.
 
     The first of them is there when this returns, so that what goes wrong before can still be told
-    by a status. When the caller leaves, the work ends with the sentence that is being written.
+    by a status. When the caller leaves, the work ends at once, also that of a language model.
 
     Raises:
         ProblemError: As `searched`.
@@ -145,7 +149,8 @@ async def streamed(
     ready: asyncio.Queue[AnswerSentence | Asked | Exception] = asyncio.Queue()
 
     def write(app: Application, arguments: dict[str, Any]) -> None:
-        with closing(app.answers.stream(body.query, **arguments, **reading)) as sentences:
+        stream = app.answers.stream(body.query, **arguments, **reading)
+        with while_waited_for(left), closing(stream) as sentences:
             for each in sentences:
                 loop.call_soon_threadsafe(ready.put_nowait, each)
                 if left.is_set():
@@ -158,7 +163,7 @@ async def streamed(
             ready.put_nowait(error)
 
     working = asyncio.create_task(work())
-    first = await _next(ready)
+    first = await _first(request, ready, left)
     if isinstance(first, Asked):
         _require_searched(first.retrieval.response)
 
@@ -174,6 +179,22 @@ async def streamed(
             left.set()
 
     return rest()
+
+
+async def _first(
+    request: Request, ready: "asyncio.Queue[AnswerSentence | Asked | Exception]", left: Event
+) -> AnswerSentence | Asked:
+    """Wait for the first, and end the work if the caller leaves meanwhile."""
+    waiting = asyncio.ensure_future(_next(ready))
+    try:
+        while not (await asyncio.wait({waiting}, timeout=_LOOK_EVERY_S))[0]:
+            if await request.is_disconnected():
+                left.set()
+        return waiting.result()
+    except BaseException:
+        left.set()
+        waiting.cancel()
+        raise
 
 
 async def _next(

@@ -1,4 +1,7 @@
-"""What the turns before carry over to a question that cannot stand alone, by rules."""
+"""What the turns before carry over to a question that cannot stand alone, by rules.
+
+A language model may rewrite it instead (`answers.reading`); what it writes is checked here.
+"""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +16,7 @@ from rag_resources.core.question_reading import (
     says_nothing,
 )
 from rag_resources.core.rules import word_rules
-from rag_resources.core.wording import content, fold, stem, word_set
+from rag_resources.core.wording import content, fold, names, stem, word_set
 
 MAX_TURNS = 5
 """Further turns back nothing is looked for."""
@@ -54,6 +57,21 @@ def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Car
         if words or not is_empty:
             return Carried(f"{question.rstrip()} ({' '.join(words)})" if words else question, words)
     return Carried(question)
+
+
+def invents_nothing(question: str, turns: Sequence[str]) -> bool:
+    """Whether the names and figures of a rewritten question stand in some of the turns.
+
+    Args:
+        question: As a language model wrote it.
+        turns: What it was made from: the questions before, and the last one.
+    """
+    said = "\n".join(turns)
+    return names(question) <= word_set(said) and _figures(question) <= _figures(said)
+
+
+def _figures(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\d+", text))
 
 
 def _names_something(turn: str, language: str) -> bool:

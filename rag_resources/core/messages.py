@@ -84,6 +84,7 @@ class Message:
     ASKED_FILE_MISSING: Template
     ASKED_DROPPED: Template
     ASKED_IMPLIED: Template
+    ASKED_ONLY: Template
     ASKED_CARRIED: Template
     ANSWER_ID_UNKNOWN: Template
     ANSWER_ID_AMBIGUOUS: Template
@@ -583,6 +584,9 @@ class Message:
     FIELD_OVERRIDES: Template
     FIELD_FILTERS: Template
     FIELD_LANGUAGE: Template
+    FIELD_CONVERSATION: Template
+    FIELD_IGNORED: Template
+    FIELD_LITERAL: Template
     FIELD_TOP_K: Template
     EXAMPLE_QUESTION: Template
     SOURCE_UNCHANGED: Template

@@ -6,7 +6,8 @@ rules are in `languages/*/rules/questions.toml`, under `reading`.
 """
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -24,8 +25,15 @@ CLARIFICATION = "clarification"
 _MANY_WORDS = 8
 _MAX_PHRASES = 60
 _LONGEST_NAME = 4
+_WORDS_BEFORE = 6
 
-_FILE = re.compile(r"[\w][\w.\-]*\.(?:pdf|docx|xlsx|ods|csv|html?|md|txt|jsonl?)\b", re.IGNORECASE)
+_FILE = re.compile(
+    # "informe (2).pdf" is what a browser calls the second download.
+    r"\w[\w.\-]*(?: ?\(\d{1,3}\))?\."
+    r"(?:pdf|doc[xm]?|xls[xmb]?|ods|odt|odp|pptx?|rtf|epub|csv|tsv|x?html?|md|markdown|txt|jsonl?)\b",
+    re.IGNORECASE,
+)
+_PRINTED = re.compile(r"[^\s¿?¡!«»“”\"]+")
 _QUOTED = re.compile(r"«([^«»]{2,100})»|“([^“”]{2,100})”|\"([^\"]{2,100})\"")
 _TOKEN = re.compile(r"[\w][\w\-]*")
 _CAPITALISED = re.compile(
@@ -83,8 +91,10 @@ class QuestionSigns:
         periods: In the order in which they are named.
         titled: Likewise.
         file_names: Words that look like the name of a file, such as "plan.pdf".
-        phrases: What else may be the name of a file: quoted, or with a figure.
+        phrases: What else may be the name of a file: such a word with those before it, since names
+            may have spaces; quoted; or with a figure.
         names: Capitalised words inside the question, adjacent ones together.
+        people: Those of them that are asked about as somebody who says something.
         abbreviations: Words that may be one.
     """
 
@@ -95,6 +105,7 @@ class QuestionSigns:
     file_names: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
     abbreviations: tuple[str, ...] = ()
 
 
@@ -152,6 +163,7 @@ def read_question(question: str, language: str = "es") -> QuestionSigns:
         file_names,
         _phrases(question),
         inner_names(question),
+        _people(line, inner_names(question), language),
         tuple(dict.fromkeys(match[0] for match in _TOKEN.finditer(question))),
     )
 
@@ -252,6 +264,16 @@ def _month(year: int, month: int) -> tuple[datetime, datetime]:
     return datetime(year, month, 1, tzinfo=UTC), datetime(year + later, last + 1, 1, tzinfo=UTC)
 
 
+def _people(line: str, found: Sequence[str], language: str) -> tuple[str, ...]:
+    rules: list[str] = question_rules(language).reading["people"]
+
+    def is_asked_about(name: str) -> bool:
+        folded = re.escape(" ".join(fold(name).split()))
+        return any(re.search(rf"\b{own.replace('{name}', folded)}\b", line) for own in rules)
+
+    return tuple(filter(is_asked_about, found))
+
+
 def _titled(line: str, language: str) -> tuple[Titled, ...]:
     patterns = _patterns(language)
     found: dict[int, Titled] = {}
@@ -272,7 +294,16 @@ def _phrases(question: str) -> tuple[str, ...]:
         for start in range(len(tokens) - size + 1)
         if _names_a_file(run := tokens[start : start + size])
     ]
-    return tuple(dict.fromkeys((*quoted, *figured)))[:_MAX_PHRASES]
+    return tuple(dict.fromkeys((*quoted, *_spaced_names(question), *figured)))[:_MAX_PHRASES]
+
+
+def _spaced_names(question: str) -> Iterator[str]:
+    """Yield each word that looks like the name of a file, with one to six words before it."""
+    starts = [match.start() for match in _PRINTED.finditer(question)]
+    for match in _FILE.finditer(question):
+        before = bisect_left(starts, match.start())
+        for start in reversed(starts[max(0, before - _WORDS_BEFORE) : before]):
+            yield question[start : match.end()]
 
 
 def _names_a_file(tokens: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
 from rag_resources.core.question_reading import CLARIFICATION, Complexity
 
 
@@ -20,6 +21,10 @@ class ImpliedKind(StrEnum):
     TITLE = "title"
     FILE = "file"
     NAME = "name"
+    """A value of documents' metadata, such as an author."""
+
+    PERSON = "person"
+    """Somebody whom notes name, and who is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,16 @@ class Reading:
     def reworded(self, render: Callable[[str], str]) -> "Reading":
         """Return it with its notes in other words."""
         return replace(self, notes=tuple(map(render, self.notes)))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What people are told of it: what was searched instead, on which conditions, and notes."""
+        carried = Message.ASKED_CARRIED.format(searched=self.searched)
+        return (
+            *((carried,) if self.searched != self.question else ()),
+            *(Message.ASKED_ONLY.format(value=own.shown, text=own.text) for own in self.implied),
+            *self.notes,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form."""

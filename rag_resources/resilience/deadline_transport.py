@@ -1,15 +1,21 @@
 """An httpx transport that enforces the ambient deadline of `deadlines` at the socket."""
 
+import math
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 from weakref import WeakSet
 
 import httpcore
 import httpx
 
-from rag_resources.resilience.deadlines import current_deadline, time_is_up
+from rag_resources.resilience.deadlines import current_deadline, current_left, time_is_up
+
+_LOOK_EVERY_S = 0.25
+_SHORTEST_S = 0.001  # A timeout of 0 would be no waiting at all.
 
 
 class DeadlineTransport(httpx.HTTPTransport):
@@ -95,7 +101,24 @@ class _DeadlineStream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with _shortened(timeout) as limit_s:
-            return self._inner.read(max_bytes, limit_s)
+            left = current_left()
+            if left is None:
+                return self._inner.read(max_bytes, limit_s)
+            return self._read_until(left, max_bytes, limit_s)
+
+    def _read_until(self, left: Event, max_bytes: int, limit_s: float | None) -> bytes:
+        """Read, in waits so short that it ends soon after the event."""
+        end = math.inf if limit_s is None else time.monotonic() + limit_s
+        while not left.is_set():
+            remaining_s = end - time.monotonic()
+            try:
+                return self._inner.read(
+                    max_bytes, max(_SHORTEST_S, min(_LOOK_EVERY_S, remaining_s))
+                )
+            except httpcore.ReadTimeout:
+                if remaining_s <= _LOOK_EVERY_S:
+                    raise
+        raise time_is_up()
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         with _shortened(timeout) as limit_s:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from threading import Event
 from typing import TypeVar
 
 from rag_resources.core.deadline import Deadline
@@ -16,6 +17,7 @@ _T = TypeVar("_T")
 _MAX_WORKERS = 32
 
 _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_left: ContextVar[Event | None] = ContextVar("left", default=None)
 
 
 def current_deadline() -> Deadline | None:
@@ -38,6 +40,27 @@ def deadline_scope(deadline: Deadline) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+@contextmanager
+def while_waited_for(left: Event) -> Iterator[None]:
+    """Have the calls in a block end soon after an event, as if their deadline had passed.
+
+    Unlike a scope of a deadline it may stay open across a `yield`.
+
+    Args:
+        left: Set, from any thread, when nobody waits for the result any more.
+    """
+    token = _left.set(left)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def current_left() -> Event | None:
+    """Return the event of the block that the caller is in; None if there is none."""
+    return _left.get()
 
 
 def time_is_up(*, begun: bool = True) -> DeadlineExceededError:

@@ -1,9 +1,10 @@
-"""What exists of what a question names: files, values of metadata, titles; and the glossary."""
+"""What exists of what a question names: files, people, values of metadata, titles; the glossary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from rag_resources.core import mentions
 from rag_resources.core.question_reading import Titled
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -20,6 +21,21 @@ class NamedFile:
         text: As the question names it.
         name: Its name.
         note_ids: Its notes, at most `MOST_NOTES` and one.
+    """
+
+    text: str
+    name: str
+    note_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPerson:
+    """Somebody whom a question names, and whom notes name.
+
+    Attributes:
+        text: As the question names them.
+        name: As the notes do.
+        note_ids: The notes that do, at most `MOST_NOTES` and one.
     """
 
     text: str
@@ -50,6 +66,15 @@ def find_named_files(connection: Connection, phrases: Sequence[str]) -> list[Nam
         return []
     rows = queries().named_files(connection, phrases=list(phrases), most=MOST_NOTES)
     return [NamedFile(row.phrase, row.name, tuple(row.note_ids)) for row in rows]
+
+
+def find_named_people(connection: Connection, names: Sequence[str]) -> list[NamedPerson]:
+    """Return those of some names that are names in the graph, with the notes that have them."""
+    if not names:
+        return []
+    keys = [mentions.fold(name) for name in names]
+    rows = queries().named_people(connection, names=list(names), keys=keys, most=MOST_NOTES)
+    return [NamedPerson(row.asked, row.name, tuple(row.note_ids)) for row in rows]
 
 
 def find_named_values(connection: Connection, names: Sequence[str]) -> list[NamedValue]:

@@ -47,6 +47,51 @@ WHERE
     AND (d.expires_at IS NULL OR d.expires_at > now())
 ORDER BY q.name, m.key, value;
 
+-- name: named_people
+-- The names of a question that are names in the graph, each with the notes that have it in their words, title or tags,
+-- or have one of its aliases. The words count beside the mentions: rules find no name that only opens a sentence.
+-- params:  names text[], keys text[] (folded, in the same order), most int (notes of a name, as of named_files)
+-- returns: asked text, name text, note_ids uuid[]
+-- index:   entities_key_idx, entities_pkey, entity_aliases_confirmed_idx, entity_aliases_entity_idx, mentions_pkey,
+--          note_words_tsv_idx
+WITH known AS (
+    SELECT q.asked, e.id, e.name, e.key
+    FROM unnest(:names::text[], :keys::text[]) AS q (asked, key)
+    INNER JOIN entities AS e ON e.tenant_id = current_tenant() AND e.key = q.key AND e.kind = 'name'
+),
+
+same AS (
+    SELECT k.asked, k.id, k.key FROM known AS k
+    UNION
+    SELECT k.asked, e.id, e.key
+    FROM known AS k
+    INNER JOIN entities AS e ON e.tenant_id = current_tenant() AND e.key = k.key AND e.kind = 'tag'
+    UNION
+    SELECT k.asked, e.id, e.key
+    FROM known AS k
+    INNER JOIN entity_aliases AS a
+        ON a.tenant_id = current_tenant() AND a.state = 'confirmed' AND (a.alias_id = k.id OR a.entity_id = k.id)
+    INNER JOIN entities AS e ON e.tenant_id = current_tenant() AND e.id IN (a.alias_id, a.entity_id)
+),
+
+found AS (
+    SELECT s.asked, m.note_id
+    FROM same AS s INNER JOIN mentions AS m ON m.tenant_id = current_tenant() AND m.entity_id = s.id
+    UNION
+    SELECT s.asked, w.note_id
+    FROM same AS s
+    INNER JOIN note_words AS w
+        ON w.tenant_id = current_tenant() AND w.tsv @@ phraseto_tsquery('pg_catalog.spanish', s.key)
+)
+
+SELECT
+    k.asked, min(k.name) AS name, (array_agg(DISTINCT n.id))[:(:most::integer + 1)] AS note_ids
+FROM known AS k
+INNER JOIN found AS f ON f.asked = k.asked
+INNER JOIN notes AS n
+    ON n.id = f.note_id AND n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now())
+GROUP BY k.asked ORDER BY k.asked;
+
 -- name: titled_in_month
 -- Notes whose title has a word, of a month of any year or of one.
 -- params:  word text, month int (1 to 12), year int or null, most int

@@ -20,11 +20,14 @@ from uuid import UUID
 
 import numpy as np
 
+from rag_resources.answers.citing import passages_of
 from rag_resources.cli.output import progress
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.answer_metrics import (
     ANSWER_METRICS,
+    CITATION_PRECISION,
     AnswerFigures,
+    Citations,
     Estimate,
     EvaluatedAnswer,
     citation_metrics,
@@ -39,7 +42,7 @@ from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.golden_places import LocatedPlace
 from rag_resources.core.passage_metrics import NoteRange, golden_ranges
 from rag_resources.core.sentence_ranking import SentenceModel
-from rag_resources.core.significance import bootstrap_intervals
+from rag_resources.core.significance import bootstrap_intervals, randomization_p_values
 from rag_resources.core.windows import WindowsConfig
 from rag_resources.database.locate import embedded_server
 from rag_resources.database.pool import Database
@@ -49,6 +52,7 @@ from rag_resources.settings import Settings, load_settings
 from tests.benchmarks.bench_answers import FOLDS, Asked, fold_of, trained
 from tests.benchmarks.bench_quality import PATIENT_MS
 from tests.benchmarks.bench_windows import MODEL, Bench, public, questions, sample
+from tests.benchmarks.earlier_answers import earlier_answer
 from tests.benchmarks.homes import home_folder
 from tests.benchmarks.quality_tables import Table, markdown, show
 
@@ -163,6 +167,7 @@ def measure(asked: Sequence[Question], models: Models, title: str) -> list[Table
     ]
     return [
         Table(f"Answers on {title}: {len(asked)} questions", ("figure", "value"), first),
+        _gained(asked, answers, title),
         Table(
             f"Silence on {title}",
             ("hidden", "AUC", "allowed", "misses", "false answers"),
@@ -170,6 +175,53 @@ def measure(asked: Sequence[Question], models: Models, title: str) -> list[Table
         ),
         _confidence(summary, title),
     ]
+
+
+def _gained(asked: Sequence[Question], answers: Mapping[str, EvaluatedAnswer], title: str) -> Table:
+    """Compare citations with those of the earlier answer to the same passages, by question.
+
+    A question that either leaves unanswered counts 0 there.
+    """
+    now, before = [], []
+    for own in asked:
+        outcome = own.shown
+        passages = passages_of(outcome.context, "es")
+        earlier = cited_ranges(earlier_answer(outcome.golden.query, passages), outcome.context)
+        now.append(_precision(answers[outcome.key].citations or (), outcome))
+        before.append(_precision(earlier, outcome))
+    gains = np.array(now) - np.array(before)
+    rows = [
+        (
+            name,
+            f"{mean_before:.3f}",
+            f"{mean_now:.3f}",
+            f"{gain:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]",
+            f"{p_value:.4f}",
+        )
+        for name, mean_before, mean_now, gain, interval, p_value in zip(
+            ("by place", "by note"),
+            np.mean(before, axis=0),
+            np.mean(now, axis=0),
+            gains.mean(axis=0),
+            bootstrap_intervals(gains),
+            randomization_p_values(gains),
+            strict=True,
+        )
+    ]
+    columns = ("citation precision", "extractive-1", "now", "difference", "p")
+    return Table(f"Citations on {title}, before and now", columns, rows)
+
+
+def _precision(cited: Citations, outcome: QueryOutcome) -> tuple[float, float]:
+    """Return the share of citations that are right, by the places named and by notes alone."""
+    if not cited:
+        return 0.0, 0.0
+    notes = outcome.golden.relevant_note_ids
+    by_place, by_note = golden_ranges(notes, outcome.places), golden_ranges(notes, ())
+    return (
+        citation_metrics(cited, by_place)[CITATION_PRECISION],
+        citation_metrics(cited, by_note)[CITATION_PRECISION],
+    )
 
 
 def _chose_nothing(article: str) -> bool:

@@ -32,26 +32,28 @@ def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, dg.MetadataV
     return output.step_output_data.metadata
 
 
-def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> None:
-    """The answer is Markdown, with the sources below, and JSON."""
+def answered(project: Project, **config: Any) -> dict[str, dg.MetadataValue]:
+    """Return what the job `ask` says of its answer."""
     result = (
         definitions()
         .resolve_job_def("ask")
         .execute_in_process(
-            instance=indexed.instance,
+            instance=project.instance,
             raise_on_error=False,
             run_config={
                 **QUIET,
-                "ops": {
-                    "answer_question": {
-                        "config": {"question": QUESTION, "configuration": "hybrid_use"}
-                    }
-                },
+                "ops": {"answer_question": {"config": {"configuration": "hybrid_use", **config}}},
             },
         )
     )
     assert result.success, failure_texts(result)
-    metadata = output_metadata(result)
+    return output_metadata(result)
+
+
+def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> None:
+    """The answer is Markdown, with the sources below, and JSON."""
+    metadata = answered(indexed, question=QUESTION)
+    assert metadata[label("reading")].value == "–"
     assert isinstance(metadata[label("answer")], dg.MarkdownMetadataValue)
     answer = str(metadata[label("answer")].value)
     assert "[1]" in answer
@@ -62,6 +64,19 @@ def test_a_question_is_answered_with_sentences_and_sources(indexed: Project) -> 
     assert isinstance(whole, dict)
     assert whole["found"]
     assert whole["sentences"][0]["citations"]
+
+
+def test_an_answer_says_what_was_searched_and_conditions_can_be_revoked(indexed: Project) -> None:
+    turn = "¿Qué pasó con la furgoneta en abril de 2025?"
+    again = {"question": "¿Quién lo trajo?", "conversation": [turn]}
+    carried = "¿Quién lo trajo? (en abril de 2025)"
+    searched = Message.ASKED_CARRIED.format(searched=carried)
+    told = str(answered(indexed, **again)[label("reading")].value).splitlines()
+    assert told[0] == searched
+    assert "en abril de 2025" in told[1]
+    revoked = answered(indexed, **again, ignored=["en abril de 2025"])
+    assert revoked[label("reading")].value == searched
+    assert answered(indexed, **again, literal=True)[label("reading")].value == "–"
 
 
 @pytest.mark.parametrize("strategy", ["semantic", "fulltext", "hybrid"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -36,6 +37,9 @@ from rag_resources.store.models import register_model
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
 from tests.databases import cloned
+from tests.language_models import reply
+from tests.ollama_server import Fault
+from tests.openai_server import OpenAIServer
 from tests.trace_collector import collecting
 from tests.waiting import wait_until
 
@@ -277,6 +281,36 @@ def test_an_answer_is_json_or_events(api: ApiServer) -> None:
     assert json.loads(events[1][2])["sentences"] == answer["sentences"]
 
 
+def test_a_client_that_leaves_ends_the_models_work(url: str, tmp_path: Path) -> None:
+    """The model falls silent, before the first sentence or after it, and is left at once."""
+    written = reply((COST, [1]), (" ".join(["Cenamos sopa caliente."] * 30), [1]))
+    with OpenAIServer(answers=lambda *_: written) as model:
+        variables = {"LLM_MODEL": "openai:llama3.2", "OPENAI_BASE_URL": model.base_url}
+        with serving(tmp_path, url, **variables) as api:
+            model.inject(Fault.STALL, times=1, seconds=3_600)
+            with asking(api) as caller:
+                read = b""
+                while b"event: sentence" not in read:
+                    read += caller.recv(1)
+            wait_until(lambda: model.open_connections == 0)
+            model.inject(Fault.SLOW, times=1, seconds=3_600)
+            with asking(api):
+                wait_until(lambda: len(model.requests) == 2)
+            wait_until(lambda: model.open_connections == 0)
+
+
+def asking(api: ApiServer) -> socket.socket:
+    """Ask for an answer sentence by sentence; who closes the connection leaves."""
+    port = api.client.base_url.port
+    body = json.dumps(SEARCH | {"stream": True})
+    caller = socket.create_connection(("127.0.0.1", port), 60)
+    caller.sendall(
+        f"POST /v1/answers HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    )
+    return caller
+
+
 def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
     with openai.OpenAI(base_url=f"{api.url}/v1", api_key="ninguna", timeout=60) as client:
         assert "hybrid_use" in {model.id for model in client.models.list()}
@@ -290,6 +324,18 @@ def test_the_client_of_openai_gets_cited_answers(api: ApiServer) -> None:
             pieces = [chunk.choices[0].delta.content or "" for chunk in stream]
         assert len(pieces) > 2
         assert "".join(pieces) == text
+        assert whole.model_extra
+        assert whole.model_extra["reading"]["implied"] == []
+        named: Any = [{"role": "user", "content": f"{QUESTION} (en enero de 2025)"}]
+        shown = client.chat.completions.create(model="hybrid_use", messages=named)
+        only = Message.ASKED_ONLY.format(value="2025-01-01 – 2025-02-01", text="en enero de 2025")
+        assert (shown.choices[0].message.content or "").endswith(f"\n\n{only}")
+        assert shown.model_extra
+        assert shown.model_extra["reading"]["implied"][0]["kind"] == "period"
+        revoked = client.chat.completions.create(
+            model="hybrid_use", messages=named, extra_body={"ignored": ["en enero de 2025"]}
+        )
+        assert only not in (revoked.choices[0].message.content or "")
         with pytest.raises(openai.NotFoundError) as raised:
             client.chat.completions.create(model="gpt-9", messages=asked)
         assert "gpt-9" in problem(raised.value.response, HTTPStatus.NOT_FOUND)["details"][0]

@@ -14,9 +14,16 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
+from rag_resources.graph.people import decide_alias
+from rag_resources.providers.ollama_chat import OllamaChat
+from rag_resources.providers.openai_chat import OpenAIChat
 from rag_resources.settings import load_settings
 from rag_resources.store.notes import note_id, upsert_notes
 from tests.command_line import call_rag, isolate
+from tests.corpus import SMALL
+from tests.graph_corpus import GraphCorpus
+from tests.ollama_server import Fault, OllamaServer
+from tests.openai_server import OpenAIServer
 
 WORDS = {"configuration": "fulltext", "overrides": {"retrievers": {"semantic": {"weight": 0}}}}
 NOTES = {
@@ -91,6 +98,28 @@ def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> N
     assert scores == sorted(scores, reverse=True)
 
 
+def test_the_longest_name_that_a_question_gives_is_the_file(
+    app: Application, database: Database
+) -> None:
+    with database.transaction() as connection:
+        own = [
+            NoteRecord(
+                name, "Obra", f"El tejado cuesta {cost} euros.", datetime(2025, 9, 5, tzinfo=UTC)
+            )
+            for name, cost in {"Informe final.md": 70, "final.md": 80}.items()
+        ]
+        upsert_notes(connection, own, tenant="default", source="notes")
+    for question, name in {
+        "¿Cuánto cuesta el tejado en Informe final.md?": "Informe final.md",
+        "¿Cuánto cuesta el tejado en final.md?": "final.md",
+    }.items():
+        asked = app.answers.ask(question, **WORDS)
+        assert found(asked) == of(name)
+        assert asked.reading
+        assert [own.text for own in asked.reading.implied] == [name]
+        assert asked.reading.notes == ()
+
+
 def test_the_callers_conditions_stand_and_what_meets_nothing_is_dropped_and_told(
     app: Application,
 ) -> None:
@@ -125,6 +154,108 @@ def test_turns_carry_over_and_what_was_searched_is_stored(app: Application) -> N
     )
 
 
+@pytest.fixture(params=[OllamaServer, OpenAIServer])
+def model_server(request: pytest.FixtureRequest) -> Iterator[OllamaServer | OpenAIServer]:
+    """A model server of each protocol."""
+    with request.param() as running:
+        yield running
+
+
+@pytest.fixture
+def app_with_model(
+    app: Application, database_url: str, tmp_path: Path, model_server: OllamaServer | OpenAIServer
+) -> Iterator[Application]:
+    """An application whose language model rewrites and answers."""
+    is_openai = isinstance(model_server, OpenAIServer)
+    settings = load_settings(
+        rag_home=tmp_path,
+        database_url=database_url,
+        llm_model="openai:llama3.2" if is_openai else "ollama:llama3.2",
+        ollama_host=model_server.host,
+        openai_base_url=f"{model_server.host}/v1",
+    )
+    with open_application(settings) as opened:
+        yield opened
+        model = opened.answers.language_model
+    assert isinstance(model, OllamaChat | OpenAIChat)
+    model.close()  # Shared by its server, which nobody else has.
+
+
+TURNS = ["¿Cuánto cuesta el tejado en 2024?"]
+
+
+def rewritten(server: OllamaServer, question: str) -> None:
+    """Have a model rewrite questions, and find no answer."""
+    server.answers = lambda schema, _: (
+        {"question": question} if "question" in schema["properties"] else {"sentences": []}
+    )
+
+
+def prompts(server: OllamaServer) -> list[str]:
+    """What a model was asked, without the questions and passages to answer."""
+    asked = [request.body["messages"][-1]["content"] for request in server.requests]
+    return [prompt for prompt in asked if "<conversacion>" in prompt]
+
+
+def test_a_language_model_makes_a_question_of_a_conversation_stand_alone(
+    app_with_model: Application, model_server: OllamaServer
+) -> None:
+    rewritten(model_server, "¿Quién  pinta el\ntejado en 2024?")
+    asked = app_with_model.answers.ask("¿Y quién lo pinta?", conversation=TURNS, **WORDS)
+    assert asked.reading
+    assert asked.reading.searched == "¿Quién pinta el tejado en 2024?"
+    assert found(asked) == of("2024/plan_2024.md")
+    stored = app_with_model.answer_log.show(asked.answer_id).answer
+    assert (stored.question, stored.searched) == ("¿Y quién lo pinta?", asked.reading.searched)
+    (prompt,) = prompts(model_server)
+    assert TURNS[0] in prompt.partition("</conversacion>")[0]
+    assert "¿Y quién lo pinta?" in prompt.partition("<pregunta>")[2]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "¿Quién pinta el tejado de Marta?",  # Nobody named her.
+        "¿Quién pinta el tejado en 2025?",
+        "¿Quién pinta el tejado y las 3 puertas en 2024?",
+        "¿y quién?",
+        " ",
+        "x" * 5_000,
+    ],
+)
+def test_what_a_model_makes_up_or_leaves_empty_is_not_searched(
+    app_with_model: Application, model_server: OllamaServer, written: str
+) -> None:
+    rewritten(model_server, written)
+    asked = app_with_model.answers.ask("¿Y quién lo pinta?", conversation=TURNS, **WORDS)
+    assert asked.reading
+    assert asked.reading.searched == "¿Y quién lo pinta? (en 2024)"
+    assert len(prompts(model_server)) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.STATUS, Fault.GARBAGE, Fault.CONTENT, Fault.CUT])
+def test_without_a_model_that_answers_the_rules_carry_over(
+    app_with_model: Application, model_server: OllamaServer, fault: Fault
+) -> None:
+    model_server.inject(fault, status=500)
+    asked = app_with_model.answers.ask("¿Y quién lo pinta?", conversation=TURNS, **WORDS)
+    assert asked.reading
+    assert asked.reading.searched == "¿Y quién lo pinta? (en 2024)"
+    assert "Lo pinta Andreu." in [own.text for own in asked.answer.sentences]
+
+
+def test_a_question_that_stands_alone_is_not_rewritten(
+    app_with_model: Application, model_server: OllamaServer
+) -> None:
+    rewritten(model_server, "¿Otra cosa?")
+    question = "¿Qué se decide en la junta?"
+    for turns in (TURNS, []):
+        asked = app_with_model.answers.ask(question, conversation=turns, **WORDS)
+        assert asked.reading
+        assert asked.reading.searched == question
+    assert prompts(model_server) == []
+
+
 def test_an_abbreviation_is_searched_as_what_it_stands_for(app: Application) -> None:
     question = "¿Dónde empieza la ZBE?"
     app.glossary.add(" ZBE", "zona de bajas emisiones")
@@ -156,6 +287,46 @@ def test_a_value_of_a_documents_metadata_is_a_name(app: Application, database: D
     assert found(asked) == of("2025/plan_2025.md")
     assert asked.reading
     assert asked.reading.implied[0].shown == "autora = Pilar Gómez"
+
+
+def test_somebody_whom_notes_name_and_who_is_asked_about_is_a_condition(
+    app: Application, database: Database
+) -> None:
+    """The notes that have the name in their words, title or tags, or one of its aliases."""
+    more = {
+        "a.md": ("Obra", "Llamé a Rosa. Pide 300 euros por el tejado.", ()),
+        "b.md": ("Obra", "Rosa no quiere más de 400 euros por el tejado.", ()),
+        "c.md": ("Rosa en casa", "El tejado, 500 euros.", ()),
+        "d.md": ("Obra", "Por el tejado, 600 euros.", ("rosa",)),
+        "e.md": ("Obra", "Llamé a Rosita. Pide 700 euros por el tejado.", ()),
+    }
+    with database.transaction() as connection:
+        own = [
+            NoteRecord(name, title, content, datetime(2025, 9, 5, tzinfo=UTC), tags)
+            for name, (title, content, tags) in more.items()
+        ]
+        upsert_notes(connection, own, tenant="default", source="notes")
+    question = "¿Cuánto cuesta el tejado según Rosa?"
+    unread = app.answers.ask(question, top_k=9, **WORDS)
+    assert unread.reading
+    assert unread.reading.implied == ()
+    corpus = GraphCorpus(database)
+    corpus.index(SMALL)
+    corpus.read()
+    asked = app.answers.ask(question, top_k=9, **WORDS)
+    assert asked.reading
+    assert [own.to_json() for own in asked.reading.implied] == [
+        {"kind": "person", "text": "Rosa", "value": "Rosa"}
+    ]
+    assert found(asked) == of("a.md", "b.md", "c.md", "d.md")
+    corpus.run(lambda c: decide_alias(c, "default", "Rosita", "Rosa", confirmed=True))
+    assert found(app.answers.ask(question, top_k=9, **WORDS)) == of(*more)
+    revoked = app.answers.ask(question, top_k=9, ignored=["rosa"], **WORDS)
+    assert found(revoked) > of(*more)
+    for other in ("¿Cuánto cuesta el tejado según Marta?", "¿Rosa, cuánto cuesta el tejado?"):
+        asked = app.answers.ask(other, top_k=9, **WORDS)
+        assert asked.reading
+        assert asked.reading.implied == ()
 
 
 def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_resources.core.conversation import carry_over
+from rag_resources.core.conversation import carry_over, invents_nothing
 from rag_resources.core.question_reading import (
     CLARIFICATION,
     OPINION,
@@ -10,6 +10,7 @@ from rag_resources.core.question_reading import (
     read_question,
     refers_back,
 )
+from rag_resources.documents.media_types import SUFFIXES
 
 BEFORE = "¿Qué pasó con la insulina durante el apagón en Teruel en abril de 2025?"
 
@@ -71,6 +72,39 @@ def test_files_names_and_minutes_of_a_month_are_told() -> None:
     assert "La mudanza" in read_question("¿Qué dice «La mudanza»?").phrases
 
 
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".odt", ".pptx", ".jsonl"])
+def test_a_name_with_the_ending_of_a_document_is_the_name_of_a_file(suffix: str) -> None:
+    name = f"rapport-v2{suffix}"
+    assert read_question(f"Que dit {name} ?", "fr").file_names == (name,)
+
+
+def test_the_name_of_a_file_may_have_spaces_and_the_number_of_a_copy() -> None:
+    signs = read_question("¿Qué cuesta según Informe final de obra (2).pdf?")
+    assert signs.file_names == ("obra (2).pdf",)
+    assert "Informe final de obra (2).pdf" in signs.phrases
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "people"),
+    [
+        ("¿Cuánto cuesta el tejado según la Pilar?", "es", ("Pilar",)),
+        ("¿Qué nos propuso Marcos Ruiz para el tejado?", "es", ("Marcos Ruiz",)),
+        ("¿Por qué Ane no me dijo nada?", "es", ("Ane",)),
+        ("¿Qué hay en las notas sobre Íñigo?", "es", ("Íñigo",)),
+        ("¿Cuánto le marcó el dedo a Vera?", "es", ()),
+        ("¿Quién vio a Pilar cuando lo dijo Bernat?", "es", ("Bernat",)),
+        ("Combien coûte le toit selon Pilar ?", "fr", ("Pilar",)),
+        ("Qu'a dit Pilar du toit ?", "fr", ("Pilar",)),
+        ("What did Pilar say about the roof?", "en", ("Pilar",)),
+        ("How far is Teruel?", "en", ()),
+    ],
+)
+def test_who_says_something_is_told_and_who_is_only_named_is_not(
+    question: str, language: str, people: tuple[str, ...]
+) -> None:
+    assert read_question(question, language).people == people
+
+
 @pytest.mark.parametrize(
     ("question", "complexity"),
     [
@@ -124,3 +158,19 @@ def test_the_last_turn_that_names_something_is_taken() -> None:
     turns = ["¿Qué dijo Marta en Teruel?", "¿y por qué?"]
     assert carry_over("¿Quién lo trajo?", turns).words == ("Marta", "Teruel")
     assert carry_over("¿Quién lo trajo?", []).words == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "invents"),
+    [
+        ("¿Quién trajo la insulina a Teruel en abril de 2025?", False),
+        ("Según Ana, ¿quién la trajo a teruel?", False),
+        ("¿Quién la trajo con Marta?", True),
+        ("¿Quién trajo 3 cajas a Teruel?", True),
+        ("¿Quién la trajo en 20255?", True),
+    ],
+)
+def test_a_rewritten_question_has_no_names_and_figures_of_its_own(
+    question: str, invents: bool
+) -> None:
+    assert invents_nothing(question, ["¿Quién es Ana?", BEFORE, "¿Quién la trajo?"]) is not invents

@@ -41,7 +41,8 @@ def models(request: Request, caller: Searcher) -> JSONResponse:
 async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Response:
     """Answer the last message with sentences of the notes and their numbered sources.
 
-    Beside OpenAI's fields an answer has `citations`.
+    Beside OpenAI's fields an answer has `citations` and `reading`, which tells how the question was
+    searched; the text ends with that in words.
     """
     if body.model not in _names(request):
         known = ", ".join(_names(request))
@@ -54,7 +55,11 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
         )
     named = None if body.model == SERVING else body.model
     search = Search.model_validate({"query": last.text, "configuration": named})
-    reading: dict[str, Any] = {"conversation": _turns(body.messages[:-1])}
+    reading: dict[str, Any] = {
+        "conversation": _turns(body.messages[:-1]),
+        "ignored": body.ignored,
+        "literal": body.literal,
+    }
     language = request.app.state.settings.answer_language
 
     head = {"id": f"chatcmpl-{uuid4().hex}", "created": now(), "model": body.model}
@@ -76,14 +81,14 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
     citations = [citation.to_json() for citation in numbered(asked.answer.sentences)]
     message = {"role": "assistant", "content": "".join(_pieces(asked, language)), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     return JSONResponse(
         {
             **head,
             "object": "chat.completion",
             "choices": [choice],
-            "usage": usage,
+            "usage": _usage(asked),
             "citations": citations,
+            "reading": _reading(asked, language),
         }
     )
 
@@ -103,16 +108,18 @@ async def _chunks(
 
     yield chunk({"role": "assistant", "content": ""})
     written: list[AnswerSentence] = []
+    reading: dict[str, Any] | None = None
     async with aclosing(sentences):
         async for each in sentences:
             if isinstance(each, Asked):
                 asked_as_json(each, language)
-                yield chunk({"content": _ending(each.answer, language)})
+                reading = _reading(each, language)
+                yield chunk({"content": _ending(each, language)})
             else:
                 written.append(each)
                 yield chunk({"content": _marked(written)})
     citations = [citation.to_json() for citation in numbered(written)]
-    yield chunk({}, "stop", citations=citations)
+    yield chunk({}, "stop", citations=citations, reading=reading)
     yield "data: [DONE]\n\n"
 
 
@@ -121,7 +128,7 @@ def _pieces(asked: Asked, language: str) -> Iterator[str]:
     sentences = asked.answer.sentences
     for count in range(1, len(sentences) + 1):
         yield _marked(sentences[:count])
-    yield _ending(asked.answer, language)
+    yield _ending(asked, language)
 
 
 def _marked(sentences: Sequence[AnswerSentence]) -> str:
@@ -132,11 +139,29 @@ def _marked(sentences: Sequence[AnswerSentence]) -> str:
     return f"{' ' if before else ''}{last.text} {marks}"
 
 
-def _ending(answer: CitedAnswer, language: str) -> str:
-    """Return the sources of an answer, or what is said instead of it."""
-    if not answer.found:
-        return render(answer.notice, language)
-    return "".join(_sources(answer))
+def _ending(asked: Asked, language: str) -> str:
+    """Return the sources of an answer, or what is said instead of it; then what was searched."""
+    answer = asked.answer
+    said = "".join(_sources(answer)) if answer.found else render(answer.notice, language)
+    told = [render(each, language) for each in asked.reading.told] if asked.reading else []
+    return "\n\n".join((said, *told))
+
+
+def _usage(asked: Asked) -> dict[str, int]:
+    """Return the tokens of the language model; none without one."""
+    prompt, completion = asked.metadata.prompt_tokens or 0, asked.metadata.completion_tokens or 0
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+
+
+def _reading(asked: Asked, language: str) -> dict[str, Any] | None:
+    """Return how the question was read; None if it was searched as it is."""
+    if asked.reading is None:
+        return None
+    return asked.reading.reworded(lambda text: render(text, language)).to_json()
 
 
 def _sources(answer: CitedAnswer) -> Iterator[str]:
