@@ -77,12 +77,12 @@ def read_contents(
 ) -> "tuple[DatabaseStatus, Mapping[UUID, Evidence]]":
     """Read a database with the current schema: counts, and whether its evaluations are current."""
     from rag_resources.configurations import load_configurations
-    from rag_resources.database.pool import Database
+    from rag_resources.database.locate import database_at
     from rag_resources.evaluation.evidence import count_and_read_evidence
     from rag_resources.store.status import read_status
 
     with (
-        Database(url, tenant=settings.tenant, on_wait=tell_wait) as database,
+        database_at(settings, url, on_wait=tell_wait) as database,
         database.transaction() as connection,
     ):
         found = read_status(connection)

@@ -193,6 +193,7 @@ class Message:
     NOTICE_DEPTH: Template
 
     # settings.toml
+    SETTINGS_DIRECT: Template
     SETTINGS_JWT: Template
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
