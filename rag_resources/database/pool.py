@@ -34,6 +34,7 @@ from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
 from rag_resources.database.queries import queries, statement
+from rag_resources.database.standbys import place
 
 Connection = psycopg.Connection[Any]
 
@@ -195,6 +196,11 @@ class Database:
             guard=self._guard,
             configure=configure,
         )
+
+    @property
+    def address(self) -> str:
+        """Host and port of the server, without a password."""
+        return place(self._dsn)
 
     def as_(self, access: Access) -> "Database":
         """Return a view of this open pool whose transactions run with another access.
