@@ -26,7 +26,8 @@ REPEATS = 3
 _EDIT = """
     UPDATE chunks AS c SET topics = o.content
     FROM (
-        SELECT id, lead(content) OVER (ORDER BY id) AS content FROM chunks ORDER BY id LIMIT %s
+        SELECT id, coalesce(lead(content) OVER (ORDER BY id), content) AS content
+        FROM chunks ORDER BY id LIMIT %s
     ) AS o
     WHERE c.id = o.id"""
 _REVERT = "UPDATE chunks SET topics = '' WHERE topics <> ''"
@@ -46,10 +47,15 @@ def measured(database: Database, changed: int) -> tuple[float, float, float]:
     for _ in range(REPEATS):
         for statement in (_EDIT, _REVERT):
             parameters = (changed,) if statement == _EDIT else ()
-            times = [
-                seconds(database, lambda c, s=statement, p=parameters: c.execute(s, p)),
-                seconds(database, refresh_statistics),
-            ]
+
+            def edit(
+                connection: Connection,
+                edited: str = statement,
+                values: tuple[int, ...] = parameters,
+            ) -> None:
+                connection.execute(edited, values)
+
+            times = [seconds(database, edit), seconds(database, refresh_statistics)]
             edits.append(times[0])
             refreshes.append(times[1])
         with database.transaction() as connection:
@@ -69,24 +75,32 @@ def main() -> None:
     sizes = parser.parse_args().chunks
     columns = ["chunks", "changed", "edit, s", "without noting, s", "refresh, ms", "recount, ms"]
     sys.stdout.write(f"| {' | '.join(columns)} |\n{'| --- ' * len(columns)}|\n")
+    for size in sizes:
+        measure(size)
+
+
+def measure(size: int) -> None:
+    """Print the lines of one size, in a database of its own.
+
+    In a database that was filled before, vectors would be inserted into live indexes.
+    """
     with tempfile.TemporaryDirectory() as home:
         Path(home).chmod(0o755)  # or a root's server keeps its data elsewhere
         settings = load_settings(rag_home=Path(home))
         migrate(database_url(settings))
         with closing(open_database(settings)) as database:
-            for size in sizes:
-                Corpus().load(database, size)
-                recount = min(
-                    seconds(database, lambda c: queries().recount_lexeme_statistics(c))
-                    for _ in range(REPEATS)
+            Corpus().load(database, size)
+            recount = min(
+                seconds(database, lambda c: queries().recount_lexeme_statistics(c))
+                for _ in range(REPEATS)
+            )
+            for changed in CHANGED:
+                edit, bare, refresh = measured(database, changed)
+                sys.stdout.write(
+                    f"| {size:,} | {changed:,} | {edit:.3f} | {bare:.3f} "
+                    f"| {refresh * 1000:.1f} | {recount * 1000:.0f} |\n"
                 )
-                for changed in CHANGED:
-                    edit, bare, refresh = measured(database, changed)
-                    sys.stdout.write(
-                        f"| {size:,} | {changed:,} | {edit:.3f} | {bare:.3f} "
-                        f"| {refresh * 1000:.1f} | {recount * 1000:.0f} |\n"
-                    )
-                    sys.stdout.flush()
+                sys.stdout.flush()
         embedded_server(settings).down()
 
 
