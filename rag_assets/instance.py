@@ -9,7 +9,7 @@ from rag_assets.configured import check_models
 from rag_assets.instance_file import provide_instance_file
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
-from rag_resources.database.locate import check_dagster_url, dagster_url, database_url
+from rag_resources.database.locate import check_dagster_url, dagster_url, direct_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
 from rag_resources.files import PRIVATE, make_private
@@ -47,7 +47,7 @@ def prepare(
     """
     check_models(settings)
     home = settings.ensure_home()
-    _check_database(database_url(settings), migrating=migrating)
+    _check_database(direct_url(settings), migrating=migrating)
     check_dagster_url(settings)
     notices = provide_instance_file(settings.instance_folder, home=home)
     for name in OURS:

@@ -103,6 +103,7 @@ OptionalShare = Annotated[
 OptionalRate = Annotated[
     Annotated[str, AfterValidator(_rate)] | None, BeforeValidator(lambda value: value or None)
 ]
+OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 # With a public key; with a shared secret anybody who checks tokens could make them.
@@ -118,6 +119,8 @@ class Settings(BaseSettings):
     Attributes:
         rag_home: The folder of all state.
         database_url: The user's own PostgreSQL; None starts the embedded one.
+        database_direct_url: The same database, past the pooler that `database_url` leads to;
+            None: that leads to PostgreSQL itself.
         database_read_url: Standbys of that server, from which questions are answered.
         database_read_staleness_s: How much older than the primary a standby may be.
         dagster_home: The folder of Dagster's instance; None uses one in `rag_home`.
@@ -208,6 +211,7 @@ class Settings(BaseSettings):
 
     rag_home: Annotated[Path, BeforeValidator(lambda value: value or ".rag")] = Path(".rag")
     database_url: SecretStr | None = None
+    database_direct_url: OptionalSecret = None
     database_read_url: Urls = ()
     database_read_staleness_s: float = Field(5.0, ge=0.5, le=60)
     dagster_home: OptionalPath = None
@@ -243,9 +247,7 @@ class Settings(BaseSettings):
     answer_log_days: int = Field(365, ge=1, le=36_500)
     answer_unsupported: Literal["drop", "mark"] = "drop"
     redis_url: SecretStr | None = None
-    celery_broker_url: Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)] = (
-        None
-    )
+    celery_broker_url: OptionalSecret = None
     chunking: ChunkingConfig = ChunkingConfig()
     windows: WindowsConfig = WindowsConfig()
     gate: GateConfig = GateConfig()
@@ -284,6 +286,12 @@ class Settings(BaseSettings):
     def _query_sizes(self) -> "Settings":
         if self.query_topk_default > self.query_topk_max:
             raise ValueError(Message.SETTINGS_QUERY_TOPK)
+        return self
+
+    @model_validator(mode="after")
+    def _database_behind_pooler(self) -> "Settings":
+        if self.database_direct_url and not self.database_url:
+            raise ValueError(Message.SETTINGS_DIRECT)
         return self
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ NO_OLLAMA = {
 }
 NOT_ROOT = {"switches accounts, as only root may"}
 NO_BROWSER = {"no Chromium is installed (Debian: apt-get install chromium)"}
+NO_PGBOUNCER = {"no pgbouncer is installed (Debian: apt-get install pgbouncer)"}
 NOT_LINUX = {"looks into /proc"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -37,6 +38,13 @@ ALLOWED: dict[str, set[str]] = {
     "test_zombie_postmaster_counts_as_dead": NOT_LINUX,
     "test_small_shared_memory_is_avoided": NOT_LINUX,
     "test_no_secret_shows_in_files_or_processes": NOT_LINUX,
+    # A pooler, which no package of PyPI has; .ci/run installs it.
+    "test_no_transaction_fails_or_runs_under_anothers_settings": NO_PGBOUNCER,
+    "test_notes_are_indexed_and_found_as_without_it": NO_PGBOUNCER,
+    "test_a_slow_statement_is_cancelled_at_its_deadline": NO_PGBOUNCER,
+    "test_who_holds_a_lock_is_named": NO_PGBOUNCER,
+    "test_commands_work_through_it": NO_PGBOUNCER,
+    "test_the_months_are_indexed_and_evaluated_through_pgbouncer": NO_PGBOUNCER,
     # A browser, which no package of PyPI has; .ci/run installs it.
     "test_a_question_is_answered_and_a_citation_opens_the_note_at_its_range": NO_BROWSER,
     "test_the_page_of_a_document_is_shown_with_the_cited_box": NO_BROWSER,

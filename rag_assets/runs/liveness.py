@@ -19,7 +19,7 @@ from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from rag_assets.runs.storage import keep_connections
 from rag_resources.core.messages import Message
-from rag_resources.database.locate import database_url
+from rag_resources.database.locate import direct_url
 from rag_resources.database.run_lock import held_run_locks, hold_run_lock, release_run_lock
 from rag_resources.settings import Settings, load_settings
 
@@ -45,7 +45,7 @@ def lock_health(run: DagsterRun) -> CheckRunHealthResult | None:
     """
     if not takes_lock(run):
         return None
-    held = held_run_locks(database_url(load_settings()), [run.run_id])
+    held = held_run_locks(direct_url(load_settings()), [run.run_id])
     return CheckRunHealthResult(WorkerStatus.RUNNING if held else WorkerStatus.NOT_FOUND)
 
 
@@ -56,7 +56,7 @@ def alive(run_id: str, settings: Settings) -> Iterator[Mapping[str, str]]:
     Yields:
         The tags with which to create the run.
     """
-    hold_run_lock(database_url(settings), run_id)
+    hold_run_lock(direct_url(settings), run_id)
     try:
         yield {RUN_LOCK: run_id}
     finally:
@@ -83,7 +83,7 @@ class LockedExecutor(InProcessExecutor):
         """Execute the steps while holding the run's lock."""
         run_id = plan_context.run_id
         keep_connections(plan_context.instance)
-        hold_run_lock(database_url(self._settings), run_id)
+        hold_run_lock(direct_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
         yield from super().execute(plan_context, execution_plan)
 

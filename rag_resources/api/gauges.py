@@ -44,6 +44,27 @@ class _Now(Collector):
         yield up
         yield from found
         yield self._breakers()
+        yield from self._standbys()
+
+    def _standbys(self) -> Iterator[GaugeMetricFamily]:
+        readers = self._application.readers
+        if readers is None:
+            return
+        used = GaugeMetricFamily(
+            "rag_standby_used", "Whether a standby is fresh enough to be read", labels=["standby"]
+        )
+        staleness = GaugeMetricFamily(
+            "rag_standby_staleness_seconds",
+            "How much older than the primary a standby is at most; none for one that is lost",
+            labels=["standby"],
+        )
+        for address, is_used, seconds in zip(
+            readers.addresses, readers.used, readers.staleness_s, strict=True
+        ):
+            used.add_metric([address], is_used)
+            if seconds is not None:
+                staleness.add_metric([address], seconds)
+        yield from (used, staleness)
 
     def _indexing(self) -> Iterator[GaugeMetricFamily]:
         pending = GaugeMetricFamily(

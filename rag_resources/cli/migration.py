@@ -59,10 +59,10 @@ def status(as_json: JsonOption = False, plot: PlotOption = None) -> None:
 
 def _read(url: str, settings: "Settings") -> "MigrationStatus":
     """Read the status from a database with the current schema."""
-    from rag_resources.database.pool import Database
+    from rag_resources.database.locate import database_at
     from rag_resources.migration.reading import read_status
 
-    with Database(url, tenant=settings.tenant, on_wait=tell_wait) as database:
+    with database_at(settings, url, on_wait=tell_wait) as database:
         return read_status(database, settings)
 
 

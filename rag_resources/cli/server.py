@@ -7,13 +7,13 @@ from rag_resources.core.messages import Message
 
 def up(as_json: JsonOption = False) -> None:
     """Start the embedded server and migrate the schema."""
-    from rag_resources.database.locate import database_url, embedded_server
+    from rag_resources.database.locate import database_url, direct_url, embedded_server
     from rag_resources.database.migrations import migrate
 
     settings = read_settings()
     with working(Message.CLI_OPENING):
         url = database_url(settings)
-        applied = migrate(url)
+        applied = migrate(direct_url(settings))
     if as_json:
         write_json(
             {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rag_resources.core.evidence import Evidence
     from rag_resources.core.gate import GateConfig
     from rag_resources.database.schema import Schema
+    from rag_resources.database.standbys import StandbyStatus
     from rag_resources.settings import Settings
     from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
@@ -27,11 +28,18 @@ def status(as_json: JsonOption = False) -> None:
     problem = schema_of(url).problem if url else None
     found, evidence = read_contents(url, settings) if url and not problem else (None, {})
     models = found.with_configured(settings.all_models) if found else []
+    standbys = find_standbys(url, settings) if url else []
     if as_json:
         contents = _as_json(found, models, evidence) if found else None
+        server["standbys"] = [
+            {"address": each.address, "state": each.state, "behindBytes": each.behind_bytes}
+            for each in standbys
+        ]
         write_json({"server": server, "database": contents, "problem": problem})
         return
     _show_server(server)
+    for standby in standbys:
+        say(_standby_in_words(standby))
     if found:
         _show_database(found, models, settings.gate, evidence)
     elif problem:
@@ -63,6 +71,27 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
     return described, own_url
 
 
+def find_standbys(url: str, settings: "Settings") -> "list[StandbyStatus]":
+    """Look how far the standbys of the settings are."""
+    from rag_resources.database.standbys import look_at_standbys
+
+    urls = [each.get_secret_value() for each in settings.database_read_url]
+    return look_at_standbys(url, urls) if urls else []
+
+
+def _standby_in_words(standby: "StandbyStatus") -> str:
+    from rag_resources.database.standbys import StandbyState
+
+    words = {
+        StandbyState.CURRENT: Message.STATUS_STANDBY_CURRENT,
+        StandbyState.BEHIND: Message.STATUS_STANDBY_BEHIND,
+        StandbyState.LOST: Message.STATUS_STANDBY_LOST,
+        StandbyState.NO_STANDBY: Message.STATUS_STANDBY_PROMOTED,
+    }
+    kilobytes = -(-(standby.behind_bytes or 0) // 1024)
+    return words[standby.state].format(address=standby.address, kilobytes=kilobytes)
+
+
 def schema_of(url: str) -> "Schema":
     """Read the schema version of a database."""
     from rag_resources.database.migrations import connect
@@ -77,12 +106,12 @@ def read_contents(
 ) -> "tuple[DatabaseStatus, Mapping[UUID, Evidence]]":
     """Read a database with the current schema: counts, and whether its evaluations are current."""
     from rag_resources.configurations import load_configurations
-    from rag_resources.database.pool import Database
+    from rag_resources.database.locate import database_at
     from rag_resources.evaluation.evidence import count_and_read_evidence
     from rag_resources.store.status import read_status
 
     with (
-        Database(url, tenant=settings.tenant, on_wait=tell_wait) as database,
+        database_at(settings, url, on_wait=tell_wait) as database,
         database.transaction() as connection,
     ):
         found = read_status(connection)

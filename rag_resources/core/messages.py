@@ -194,6 +194,7 @@ class Message:
     NOTICE_DEPTH: Template
 
     # settings.toml
+    SETTINGS_DIRECT: Template
     SETTINGS_JWT: Template
     INVALID_SETTINGS: Template
     SETTINGS_MONTH: Template
@@ -1544,6 +1545,10 @@ class Message:
     SERVER_STOPPED: Template
     STATUS_COUNTS: Template
     STATUS_ISOLATION_ROLES: Template
+    STATUS_STANDBY_BEHIND: Template
+    STATUS_STANDBY_CURRENT: Template
+    STATUS_STANDBY_LOST: Template
+    STATUS_STANDBY_PROMOTED: Template
     STATUS_ISOLATION_CONDITIONS: Template
     STATUS_RUNTIME: Template
     STATUS_SERVES: Template

@@ -13,7 +13,7 @@ connections belongs in `pool`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Self, TypeVar
@@ -37,6 +37,8 @@ GRACE_MS = 100
 
 _Result = TypeVar("_Result")
 
+Scope = Callable[[int], bytes]
+
 
 class LimitedConnection(psycopg.Connection[Any]):
     """A connection whose exchanges with the server end by `deadline`.
@@ -51,20 +53,34 @@ class LimitedConnection(psycopg.Connection[Any]):
     Attributes:
         deadline: None: only the limit given to `lend` applies.
         roles: Those that the login can take on, of the product's.
-        scope: A statement that every transaction begins with, `scope_transaction`; empty for none.
+        scope: Returns the statement that every transaction begins with, given the longest time of a
+            statement; None for none.
+        is_shared: Whether a pooler may give each transaction another server session, so that
+            nothing may be set for longer than a transaction.
     """
 
     deadline: Deadline | None = None
     roles: frozenset[str] = frozenset()
-    scope: bytes = b""
+    scope: Scope | None = None
+    is_shared = False
+    _backend_pid: int | None = None
     _session_limit_ms = 0
     _limit_ms = 0
 
-    def lend(self, limit_ms: int, *, autocommit: bool = False, scope: bytes = b"") -> None:
+    @property
+    def backend_pid(self) -> int:
+        """The server process that works for this connection, as in `pg_stat_activity`.
+
+        A pooler tells a made-up one; there it is that of the last transaction.
+        """
+        return self._backend_pid or self.info.backend_pid
+
+    def lend(self, limit_ms: int, *, autocommit: bool = False, scope: Scope | None = None) -> None:
         """Prepare an idle connection for its next user, in one round trip.
 
         This resets autocommit and the isolation level, which the previous user may have changed.
-        Setting the limit also shows that the server answers.
+        Setting the limit also shows that the server answers. A shared connection only asks that,
+        and its limit is set at the beginning of each transaction.
 
         Args:
             limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
@@ -80,7 +96,10 @@ class LimitedConnection(psycopg.Connection[Any]):
             self.autocommit = True
         # A limit shorter than the lag could cancel the statement that raises it again.
         self._limit_ms = self._session_limit_ms = max(limit_ms, LAG_MS)
-        self._set_limit("limit_session")
+        if self.is_shared:
+            psycopg.Cursor(self).execute(_ANSWERS, prepare=False)
+        else:
+            self._set_limit("limit_session")
         if not autocommit:
             self.autocommit = False
         if self.isolation_level is not None:
@@ -118,7 +137,9 @@ class LimitedConnection(psycopg.Connection[Any]):
             limit_ms = min(limit_ms, math.ceil(self.deadline.remaining_ms))
         if limit_ms == 0:
             raise DatabaseTimeoutError(Message.TIME_IS_UP)
-        if not limit_ms <= self._limit_ms <= limit_ms + LAG_MS:
+        if self.is_shared and self.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._limit_ms = limit_ms  # Sent with the beginning of the transaction.
+        elif not limit_ms <= self._limit_ms <= limit_ms + LAG_MS:
             self._limit_ms = limit_ms
             self._set_limit("limit_transaction")
 
@@ -147,12 +168,20 @@ class LimitedConnection(psycopg.Connection[Any]):
     def _exec_command(self, command: Any, result_format: Format = Format.TEXT) -> PQGen[Any]:
         result = yield from super()._exec_command(command, result_format)
         if self.scope and command == self._begin_statement:
-            yield from super()._exec_command(self.scope)
+            yield from self._exec_scope(self.scope)
         return result
+
+    def _exec_scope(self, scope: Scope) -> PQGen[None]:
+        told = yield from super()._exec_command(scope(self._limit_ms))
+        if self.is_shared and told:
+            self._backend_pid = int(told.get_value(0, 0) or 0)
 
     def _set_limit(self, query: str) -> None:
         # A plain cursor, since a `LimitedCursor` would try to set the limit first.
         psycopg.Cursor(self).execute(_limit_statement(query, self._limit_ms), prepare=False)
+
+
+_ANSWERS = statement("answers").as_bytes(None)
 
 
 @lru_cache(maxsize=4096)

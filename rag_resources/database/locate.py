@@ -1,6 +1,7 @@
 """Finds the application's database: the user's own, or the embedded one, which is then started."""
 
 from collections.abc import Callable
+from typing import Any
 
 from rag_resources.core.errors import DatabaseNotReadyError
 from rag_resources.core.messages import Message
@@ -45,6 +46,33 @@ def database_url(settings: Settings) -> str:
     if settings.database_url:
         return settings.database_url.get_secret_value()
     return _embedded_url(settings, APPLICATION_DATABASE)
+
+
+def direct_url(settings: Settings) -> str:
+    """Return the URL under which the application's database gives each connection its own session.
+
+    For locks that a session holds, and for migrations.
+
+    Raises:
+        DatabaseUnavailableError: The URL in the settings is invalid.
+    """
+    if settings.database_direct_url:
+        url = settings.database_direct_url.get_secret_value()
+        parse_url(url, variable="DATABASE_DIRECT_URL")
+        return url
+    return database_url(settings)
+
+
+def database_at(settings: Settings, url: str, **options: Any) -> Database:
+    """Return a pool over a database of the settings, not opened yet.
+
+    Args:
+        settings: Whether there is a pooler, and whose rows are read and written.
+        url: Of the database.
+        options: See `Database`.
+    """
+    direct = direct_url(settings) if settings.database_direct_url else None
+    return Database(url, direct_dsn=direct, tenant=settings.tenant, **options)
 
 
 def dagster_url(settings: Settings) -> str:
@@ -97,12 +125,8 @@ def open_database(
     url = database_url(settings)
     with connect(url) as connection:
         check_schema(connection)
-    return Database(
-        url,
-        tenant=settings.tenant,
-        min_connections=min_connections,
-        guard=guard,
-        on_wait=on_wait,
+    return database_at(
+        settings, url, min_connections=min_connections, guard=guard, on_wait=on_wait
     ).open()
 
 
@@ -121,7 +145,7 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
         return None
     for url in urls:
         parse_url(url, variable="DATABASE_READ_URL")
-    standbys = [Database(url, tenant=settings.tenant).as_(Access.READER) for url in urls]
+    standbys = [database_at(settings, url).as_(Access.READER) for url in urls]
     primary = primary.as_(Access.READER)
     return Readers(primary, standbys, staleness_s=settings.database_read_staleness_s).open()
 

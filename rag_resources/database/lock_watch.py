@@ -84,7 +84,7 @@ class LockWatch:
                         own = None
                     else:
                         own = own or opened.enter_context(closing(self._connect()))
-                        self._look(own, {c.info.backend_pid: c for c in still})
+                        self._look(own, {c.backend_pid: c for c in still})
                 except (
                     psycopg.Error
                 ):  # As when all connections are taken: the next look tries again.

@@ -85,7 +85,10 @@ def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
     """
     parts = parse_url(dsn, variable=variable)
     try:
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        # Through a pooler, a prepared statement may belong to another session than the next one.
+        return psycopg.connect(
+            dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, prepare_threshold=None
+        )
     except psycopg.OperationalError as error:
         if fault := database_fault(error):
             raise fault from error

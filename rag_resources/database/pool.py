@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache, partial
 from threading import get_ident
 from typing import Any
 
@@ -29,11 +29,12 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
-from rag_resources.database.connection import LimitedConnection, LimitedCursor
+from rag_resources.database.connection import LimitedConnection, LimitedCursor, Scope
 from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
 from rag_resources.database.queries import queries, statement
+from rag_resources.database.standbys import place
 
 Connection = psycopg.Connection[Any]
 
@@ -47,13 +48,19 @@ STATEMENT_TIMEOUT_MS = 600_000
 LOCK_TIMEOUT = "30s"
 """Longest wait of a statement for another session's lock, unless its deadline is earlier."""
 
+APPLICATION_NAME = "brain-sync-rag"
+EF_SEARCH = "100"
+"""At least the largest LIMIT of an index scan: HNSW returns no more rows than this."""
+
+ITERATIVE_SCAN = "relaxed_order"
+"""Lets an index scan go on if a filter after it leaves too few rows."""
+
+IDLE_TIMEOUT = "600s"
+
 _SESSION = {
-    # At least the largest LIMIT of an index scan: HNSW returns no more rows than this.
-    "hnsw.ef_search": "100",
-    # Lets the index scan go on if a filter after it leaves too few rows.
-    "hnsw.iterative_scan": "relaxed_order",
-    "idle_in_transaction_session_timeout": "600s",
-    "application_name": "brain-sync-rag",
+    "hnsw.ef_search": EF_SEARCH,
+    "hnsw.iterative_scan": ITERATIVE_SCAN,
+    "idle_in_transaction_session_timeout": IDLE_TIMEOUT,
 }
 
 # A host that disappears sends nothing: without these settings a statement without a deadline would
@@ -109,6 +116,9 @@ class Database:
 
     Args:
         dsn: `postgresql://…`
+        direct_dsn: The same database without the pooler that `dsn` goes through. Transactions then
+            rely on nothing that a session keeps, and what needs a session of its own goes there.
+            None: there is no pooler.
         tenant: Whose rows are read and written; named in every transaction.
         min_connections: Connections kept open: 5 in a server, fewer in a run.
         guard: Called before a connection is lent; raises if none may be lent any more, as
@@ -125,6 +135,7 @@ class Database:
         self,
         dsn: str,
         *,
+        direct_dsn: str | None = None,
         tenant: str = "default",
         min_connections: int = 1,
         guard: Callable[[], None] = lambda: None,
@@ -132,6 +143,7 @@ class Database:
         configure: Callable[[LimitedConnection], None] | None = None,
     ) -> None:
         self._dsn = dsn
+        self._direct_dsn = direct_dsn
         self._guard = guard
         self._min_connections = min_connections
         self._tenant = tenant
@@ -142,7 +154,7 @@ class Database:
         # Ids of waiting threads. The pool's own queue would also count callers that gave up, until
         # a connection is returned.
         self._waiting: set[int] = set()
-        self._lock_watch = LockWatch(dsn, lambda: self._lent, on_wait)
+        self._lock_watch = LockWatch(direct_dsn or dsn, lambda: self._lent, on_wait)
 
     def _new_pool(self) -> ConnectionPool[LimitedConnection]:
         return ConnectionPool(
@@ -158,19 +170,37 @@ class Database:
                 "row_factory": namedtuple_row,
                 "cursor_factory": LimitedCursor,
                 "connect_timeout": CONNECT_TIMEOUT_S,
+                "application_name": APPLICATION_NAME,
+                # A pooler may give the next transaction a session without the prepared statement.
+                **({"prepare_threshold": None} if self._is_shared else {}),
                 **_KEEPALIVE,
             },
             configure=self._set_up,
             open=False,
         )
 
-    def apart(self, configure: Callable[[LimitedConnection], None]) -> "Database":
-        """Return another pool over the same database, not opened yet.
+    @property
+    def _is_shared(self) -> bool:
+        """Whether a pooler may give each transaction another session."""
+        return self._direct_dsn is not None
+
+    def direct(self, configure: Callable[[LimitedConnection], None] | None = None) -> "Database":
+        """Return another pool over the same database, around any pooler, not opened yet.
 
         Args:
             configure: Called with each of its connections when it is made.
         """
-        return Database(self._dsn, tenant=self._tenant, guard=self._guard, configure=configure)
+        return Database(
+            self._direct_dsn or self._dsn,
+            tenant=self._tenant,
+            guard=self._guard,
+            configure=configure,
+        )
+
+    @property
+    def address(self) -> str:
+        """Host and port of the server, without a password."""
+        return place(self._dsn)
 
     def as_(self, access: Access) -> "Database":
         """Return a view of this open pool whose transactions run with another access.
@@ -295,13 +325,17 @@ class Database:
         """Lend a connection outside any transaction, for one short or one very long statement.
 
         A reader's or writer's is in a transaction all the same, as only that has a tenant and a
-        role.
+        role. So is a short one through a pooler, and a long one goes around it.
 
         Args:
             deadline: See `transaction`; None sets no limit, for `CREATE INDEX CONCURRENTLY`.
         """
-        if self.access is not Access.OWNER:
+        if self.access is not Access.OWNER or (self._is_shared and deadline):
             with self.transaction(deadline) as connection:
+                yield connection
+            return
+        if self._is_shared:
+            with self.direct() as direct, direct.autocommit() as connection:
                 yield connection
             return
         with self._lend(deadline, autocommit=True) as connection:
@@ -366,7 +400,8 @@ class Database:
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
             role = self.access if self.access in connection.roles else Access.OWNER
-            connection.lend(limit_ms, autocommit=autocommit, scope=_scope(self._tenant, role))
+            scope = self._scope(role)
+            connection.lend(limit_ms, autocommit=autocommit, scope=scope)
             # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
         except BaseException:
@@ -379,26 +414,49 @@ class Database:
         self._pool.putconn(connection)
 
     def _set_up(self, connection: LimitedConnection) -> None:
-        _configure(connection)
+        _configure(connection, is_shared=self._is_shared)
         if self._configure:
-            connection.scope = _scope(self._tenant, Access.OWNER)
+            connection.scope = self._scope(Access.OWNER)
             with connection.transaction():
                 self._configure(connection)
 
+    def _scope(self, role: Access) -> Scope:
+        return partial(_shared_scope if self._is_shared else _scope, self._tenant, role)
+
 
 @cache
-def _scope(tenant: str, role: Access) -> bytes:
+def _scope_of(tenant: str, role: Access) -> bytes:
     return statement(
         "scope_transaction", tenant=sql.Literal(tenant), role=sql.Literal(role.value)
     ).as_bytes(None)
 
 
-def _configure(connection: LimitedConnection) -> None:
+def _scope(tenant: str, role: Access, _: int) -> bytes:
+    return _scope_of(tenant, role)
+
+
+@lru_cache(maxsize=4096)
+def _shared_scope(tenant: str, role: Access, limit_ms: int) -> bytes:
+    return statement(
+        "scope_shared_transaction",
+        tenant=sql.Literal(tenant),
+        role=sql.Literal(role.value),
+        limit_ms=sql.Literal(str(limit_ms)),
+        lock_timeout=sql.Literal(LOCK_TIMEOUT),
+        ef_search=sql.Literal(EF_SEARCH),
+        iterative_scan=sql.Literal(ITERATIVE_SCAN),
+        idle_timeout=sql.Literal(IDLE_TIMEOUT),
+    ).as_bytes(None)
+
+
+def _configure(connection: LimitedConnection, *, is_shared: bool) -> None:
     """Set up a new connection, or fail within the connection timeout."""
     connection.deadline = Deadline.after(CONNECT_TIMEOUT_S * 1000, time.monotonic)
     connection.autocommit = True
-    for name, value in _SESSION.items():
-        queries().set_session(connection, name=name, value=value)
-    queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
+    connection.is_shared = is_shared
+    if not is_shared:
+        for name, value in _SESSION.items():
+            queries().set_session(connection, name=name, value=value)
+        queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
     connection.roles = frozenset(row.name for row in queries().assumable_roles(connection))
     register_vector(connection)

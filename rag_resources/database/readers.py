@@ -118,6 +118,17 @@ class Readers:
             for standby in self._standbys
         ]
 
+    @property
+    def used(self) -> list[bool]:
+        """Whether each standby is fresh enough to be read now."""
+        fresh = self._fresh()
+        return [standby in fresh for standby in self._standbys]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Host and port of each standby."""
+        return [standby.database.address for standby in self._standbys]
+
     @contextmanager
     def snapshot(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
         """Lend a connection as `Database.snapshot` does."""

@@ -34,7 +34,7 @@ def delete_document(
         deleted = bury_notes(connection, notes, kind=Deletion.DELETED)
         store.bury_document(connection, document_id, deleted, reason=reason)
     with database.transaction() as connection:
-        update_statistics(connection)
+        update_statistics(connection, forgetting=True)
     return len(deleted)
 
 
@@ -59,7 +59,7 @@ def purge_documents(database: Database, files: Files, *, grace_hours: int) -> in
             deleted += 1
     if deleted:
         with database.transaction() as connection:
-            update_statistics(connection)
+            update_statistics(connection, forgetting=True)
     return deleted
 
 

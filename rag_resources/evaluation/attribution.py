@@ -249,7 +249,7 @@ def _searching(
     if not rebuilt:
         yield pipeline
         return
-    with database.apart(shadow_statistics) as own:
+    with database.direct(shadow_statistics) as own:
         yield pipeline.over(own)
 
 

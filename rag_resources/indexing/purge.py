@@ -50,7 +50,7 @@ def purge(database: Database, *, grace_hours: int, deleted_days: int = 7) -> Pur
     with database.transaction() as connection:
         forget_expired(connection, grace_hours=grace_hours)
         forget_deleted(connection, days=deleted_days)
-        update_statistics(connection)
+        update_statistics(connection, forgetting=deleted > 0)
         return PurgeReport(deleted, count_expired(connection, grace_hours=grace_hours))
 
 

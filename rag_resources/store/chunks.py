@@ -152,13 +152,17 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
 
 
 def refresh_statistics(connection: Connection) -> None:
-    """Recompute the full-text search statistics, of the lexemes and of the corpus.
+    """Bring the full-text search statistics up to date, of the lexemes and of the corpus.
 
-    Another refresh waits until the caller commits; searches do not wait.
+    It costs what changed since the last time. All chunks are counted only if the statistics are
+    found to be wrong. Another refresh waits until the caller commits; searches do not wait.
     """
     queries().lock_lexeme_statistics(connection)
-    queries().refresh_lexeme_statistics(connection)
-    queries().refresh_corpus_statistics(connection)
+    (found,) = queries().compare_statistics(connection)
+    if found.wrong:
+        queries().recount_lexeme_statistics(connection)
+    else:
+        queries().refresh_lexeme_statistics(connection)
 
 
 def shadow_statistics(connection: Connection) -> None:
@@ -166,25 +170,29 @@ def shadow_statistics(connection: Connection) -> None:
     queries().shadow_statistics(connection)
 
 
-def update_statistics(connection: Connection, *, rewritten: int = 0) -> bool:
+def update_statistics(
+    connection: Connection, *, rewritten: int = 0, forgetting: bool = False
+) -> bool:
     """Refresh the full-text search statistics if that is due.
 
-    A refresh reads every chunk. A small index is refreshed after every change. In a large index,
-    word weights hardly move until 1 % of the chunks have changed, so a refresh waits for that many
-    changes, for an average length that differs by 5 %, or for a day.
+    A small index is refreshed after every change. In a large index, word weights hardly move until
+    1 % of the chunks have changed, so a refresh, which makes cached answers stale, waits for that
+    many changes, for an average length that differs by 5 %, or for a day.
 
     Args:
         connection: In a transaction.
         rewritten: How many chunks were written, even if their number stayed the same.
+        forgetting: Whether texts were deleted for good, whose words must not wait.
 
     Returns:
         Whether the statistics were refreshed.
     """
     (found,) = queries().compare_statistics(connection)
     is_minor = found.roughly and rewritten * 100 <= found.chunk_count
-    if is_minor and found.chunk_count >= LARGE_INDEX:
+    may_wait = is_minor and not forgetting and found.chunk_count >= LARGE_INDEX
+    if may_wait and not found.wrong:
         return False
-    if found.exactly and not rewritten:
+    if not found.wrong and found.exactly and not rewritten:
         return False
     refresh_statistics(connection)
     return True

@@ -34,7 +34,7 @@ SELECT DISTINCT ON (v.sha256) v.sha256, v.embedding FROM (
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_chunk_embeddings (
     chunk_id uuid, model text, embedding halfvec, contextual_embedding halfvec, content_sha256 bytea,
     contextual_sha256 bytea
-) ON COMMIT DELETE ROWS;
+) ON COMMIT DROP;
 
 -- name: merge_incoming_chunk_embeddings!
 -- Store the vectors of chunks that still exist; the lock keeps the chunks until commit. Chunks that are locked already
@@ -88,7 +88,7 @@ SELECT d.note_id FROM done AS d;
 -- name: create_incoming_note_embeddings!
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_note_embeddings (
     note_id uuid, model text, embedding halfvec, content_sha256 bytea
-) ON COMMIT DELETE ROWS;
+) ON COMMIT DROP;
 
 -- name: merge_incoming_note_embeddings
 -- Store the whole-note vectors of notes that still exist. Notes being deleted are skipped, not waited for: a deletion

@@ -156,6 +156,24 @@ CALL isolate_tenants(:names);
 -- params:  {tenant}, {role} (none: as the login)
 SELECT set_config('rag.tenant', {tenant}, TRUE) AS tenant, set_config('role', {role}, TRUE) AS role;
 
+-- name: scope_shared_transaction
+-- The same, with everything else that a session has otherwise, for transactions that a pooler may give another session
+-- each. A limit of the server's on waits for locks stays.
+-- params:  {tenant}, {role}, {limit_ms} (text, longest time of a statement), {lock_timeout}, {ef_search},
+--          {iterative_scan}, {idle_timeout}
+-- returns: backend_pid int (the session that the pooler has given), and the settings
+SELECT
+    pg_backend_pid() AS backend_pid,
+    set_config('rag.tenant', {tenant}, TRUE) AS tenant,
+    set_config('role', {role}, TRUE) AS role,
+    set_config('statement_timeout', {limit_ms}, TRUE) AS statement_timeout,
+    set_config(
+        'lock_timeout', coalesce(nullif(current_setting('lock_timeout'), '0'), {lock_timeout}), TRUE
+    ) AS lock_timeout,
+    set_config('hnsw.ef_search', {ef_search}, TRUE) AS ef_search,
+    set_config('hnsw.iterative_scan', {iterative_scan}, TRUE) AS iterative_scan,
+    set_config('idle_in_transaction_session_timeout', {idle_timeout}, TRUE) AS idle_timeout;
+
 -- name: assumable_roles
 -- Which of the product's roles this login can take on. That of who searches counts only where row-level security does
 -- not stop the index of words, or a question would take ten times as long.

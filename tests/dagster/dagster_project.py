@@ -210,9 +210,11 @@ def settle_in(project: Project) -> None:
 
 
 @contextmanager
-def opened(home: Path, database_url: str, dagster_url: str, corpus: Corpus) -> Iterator[Project]:
+def opened(
+    home: Path, database_url: str, dagster_url: str, corpus: Corpus, **others: str
+) -> Iterator[Project]:
     """Prepare a home over two databases and open its instance."""
-    with environment(**variables(home, database_url, dagster_url, corpus)):
+    with environment(**variables(home, database_url, dagster_url, corpus), **others):
         prepare(load_settings())
         with dg.DagsterInstance.get() as instance, kept_connections(instance):
             yield Project(corpus, database_url, instance)

@@ -10,14 +10,17 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from rag_resources.api.gauges import read_gauges
 from rag_resources.application import Application, open_application
 from rag_resources.core.errors import DatabaseUnavailableError
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
 from rag_resources.database.readers import PROBE_S, Readers
 from rag_resources.database.server import EmbeddedServer
-from rag_resources.settings import Settings
+from rag_resources.database.standbys import StandbyState, look_at_standbys
+from rag_resources.settings import Settings, load_settings
 from rag_resources.store.notes import upsert_notes
+from tests.command_line import call_rag, isolate
 from tests.standby import Standby
 from tests.waiting import wait_until
 
@@ -183,8 +186,51 @@ def found(application: Application) -> int:
     return len(answered.response.results)
 
 
+def test_metrics_and_status_say_how_far_a_standby_is(
+    database: Database,
+    database_url: str,
+    standby: Standby,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Up to date, behind, or without an answer; no password is shown."""
+    url = standby.dsn(urlsplit(database_url).path.lstrip("/"))
+    place = f"127.0.0.1:{urlsplit(url).port}"
+    isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, DATABASE_READ_URL=url)
+
+    def gauges() -> str:
+        return read_gauges(application).decode()
+
+    def state() -> object:
+        shown = call_rag(monkeypatch, capsys, "status", "--json")
+        assert "password" not in shown.out
+        assert str(urlsplit(url).password) not in shown.out
+        [seen] = shown.json["server"]["standbys"]
+        assert seen["address"] == place
+        return seen["state"]
+
+    with open_application(load_settings()) as application:
+        wait_until(lambda: f'rag_standby_used{{standby="{place}"}} 1.0' in gauges(), 60)
+        assert f'rag_standby_staleness_seconds{{standby="{place}"}}' in gauges()
+        assert str(urlsplit(url).password) not in gauges()
+        wait_until(lambda: state() == "current", 60)
+        with standby.behind():
+            store(database, "El ascensor no funciona.")
+            assert state() == "behind"
+            shown = call_rag(monkeypatch, capsys, "status").out
+            assert f"Réplica {place}: le faltan" in shown
+        standby.kill()
+        assert state() == "lost"
+        wait_until(lambda: f'rag_standby_used{{standby="{place}"}} 0.0' in gauges(), 60)
+        standby.start()
+
+
 def test_a_standby_that_was_promoted_is_not_read(readers: Readers, standby: Standby) -> None:
     """It goes its own way, and may lack what the primary writes; this test is the last."""
     wait_for(readers, standby=True)
     standby.promote()
     wait_for(readers, standby=False)
+    primary = readers._primary._dsn
+    [seen] = look_at_standbys(primary, [readers._standbys[0].database._dsn])
+    assert seen.state is StandbyState.NO_STANDBY

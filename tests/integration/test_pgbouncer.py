@@ -1,0 +1,201 @@
+"""Everything works through a real pgbouncer in transaction mode, and nothing stays in a session."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import DatabaseLockedError, DatabaseTimeoutError
+from rag_resources.core.messages import Message
+from rag_resources.database.pool import (
+    APPLICATION_NAME,
+    EF_SEARCH,
+    LOCK_TIMEOUT,
+    STATEMENT_TIMEOUT_MS,
+    Access,
+    Database,
+)
+from rag_resources.database.server import EmbeddedServer
+from rag_resources.evaluation.attribution import shadow_statistics
+from rag_resources.store.vector_indexes import ensure_vector_indexes
+from tests.command_line import call_rag, isolate
+from tests.corpus import SMALL, Corpus, Draft
+from tests.pgbouncer import SESSIONS, PgBouncer
+
+THREADS = 8
+TRANSACTIONS = 30
+_SETTINGS = """
+    SELECT
+        current_user = 'rag_writer' AS writes,
+        (SELECT setting::integer FROM pg_settings WHERE name = 'statement_timeout') AS limit_ms,
+        current_setting('rag.tenant') AS tenant, current_setting('hnsw.ef_search') AS ef_search,
+        current_setting('lock_timeout') AS lock_timeout,
+        current_setting('application_name') AS program"""
+
+
+@pytest.fixture(scope="module")
+def pgbouncer(server: EmbeddedServer) -> Iterator[PgBouncer]:
+    """Before the session's server."""
+    with (
+        TemporaryDirectory(prefix="rag-pgbouncer-") as folder,
+        PgBouncer(server, Path(folder)) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def pooled_url(pgbouncer: PgBouncer, database_url: str) -> str:
+    """The test's database, through it."""
+    return pgbouncer.dsn(urlsplit(database_url).path.lstrip("/"))
+
+
+@pytest.fixture
+def pooled(pooled_url: str, database_url: str, tenant: str) -> Iterator[Database]:
+    """A pool over that."""
+    with Database(pooled_url, direct_dsn=database_url, tenant=tenant) as opened:
+        yield opened
+
+
+def left_behind(pooled_url: str) -> set[tuple[object, ...]]:
+    """What the sessions of the server still have of those who used them."""
+    with ExitStack() as opened:
+        connections = [
+            opened.enter_context(psycopg.connect(pooled_url, prepare_threshold=None))
+            for _ in range(SESSIONS)
+        ]
+        return {
+            row
+            for connection in connections
+            for row in connection.execute(
+                """
+                SELECT
+                    current_setting('statement_timeout'), current_setting('lock_timeout'),
+                    current_setting('idle_in_transaction_session_timeout'),
+                    coalesce(current_setting('rag.tenant', TRUE), ''), current_setting('role'),
+                    (SELECT count(*) FROM pg_prepared_statements),
+                    (SELECT count(*) FROM pg_class WHERE relpersistence = 't'),
+                    (
+                        SELECT count(*) FROM pg_locks
+                        WHERE pid = pg_backend_pid() AND locktype = 'advisory'
+                    )
+                """
+            )
+        }
+
+
+NOTHING = {("0", "0", "0", "", "none", 0, 0, 0)}
+
+
+def test_no_transaction_fails_or_runs_under_anothers_settings(
+    pooled_url: str, database_url: str
+) -> None:
+    """Eight threads of two tenants share three sessions; none leaves anything in one."""
+
+    def work(number: int) -> set[tuple[object, ...]]:
+        tenant, access = ("ana", Access.WRITER) if number % 2 else ("bea", Access.OWNER)
+        limit_ms = 20_000 * (1 + number)
+        view = pools[tenant].as_(access)
+        found = set()
+        for _ in range(TRANSACTIONS):
+            deadline = Deadline.after(limit_ms, monotonic) if number < THREADS - 1 else None
+            with view.transaction(deadline) as connection:
+                [row] = connection.execute(_SETTINGS, prepare=True).fetchall()
+                expected = limit_ms if deadline else STATEMENT_TIMEOUT_MS
+                assert expected - 10_000 <= row.limit_ms <= expected
+                found.add((row.tenant, row.writes, *row[3:]))
+        return found
+
+    with ExitStack() as opened, ThreadPoolExecutor(THREADS) as threads:
+        pools = {
+            tenant: opened.enter_context(
+                Database(pooled_url, direct_dsn=database_url, tenant=tenant)
+            )
+            for tenant in ("ana", "bea")
+        }
+        results = list(threads.map(work, range(THREADS)))
+    for number, found in enumerate(results):
+        tenant = "ana" if number % 2 else "bea"
+        assert found == {(tenant, tenant == "ana", EF_SEARCH, LOCK_TIMEOUT, APPLICATION_NAME)}
+    assert left_behind(pooled_url) == NOTHING
+
+
+@pytest.mark.parametrize("tenant", ["ana"])
+def test_notes_are_indexed_and_found_as_without_it(
+    pooled: Database, pooled_url: str, database: Database
+) -> None:
+    """Chunks, vectors, HNSW indexes and counts of words are made through it; answers are equal."""
+    corpus = Corpus(pooled)
+    corpus.fill(
+        [Draft(f"La gata {n} duerme en el tejado {n % 7}.", state="new") for n in range(90)]
+    )
+    chunked, embedded, _ = corpus.index(SMALL)
+    assert (chunked.notes, embedded.notes) == (90, 90)
+    info = corpus.embedder.info
+    with ThreadPoolExecutor(2) as threads:
+        built = threads.map(lambda _: ensure_vector_indexes(pooled, info, min_rows=10), range(2))
+        assert sorted(map(len, built)) == [0, 2]
+    through = corpus.pipeline()
+    around = Corpus(database).pipeline()
+    for question in ("¿Dónde duerme la gata 5?", "tejado 3", "gata"):
+        config = RetrievalConfig(model=info.name)
+        [one, other] = [p.retrieve(question, config) for p in (through, around)]
+        assert [(r.chunk_id, r.score) for r in one.results] == [
+            (r.chunk_id, r.score) for r in other.results
+        ]
+        assert one.results
+    with pooled.direct(shadow_statistics) as own, own.transaction() as connection:
+        counted = "SELECT count(*) FROM lexeme_statistics"
+        assert connection.execute(counted).fetchone() == corpus.fetch(counted)[0]
+    assert left_behind(pooled_url) == NOTHING
+
+
+def test_a_slow_statement_is_cancelled_at_its_deadline(pooled: Database, pooled_url: str) -> None:
+    """By the server, so that the session is free for the next one."""
+    for _ in range(SESSIONS + 1):
+        with (
+            pytest.raises(DatabaseTimeoutError),
+            pooled.transaction(Deadline.after(200, monotonic)) as connection,
+        ):
+            connection.execute("SELECT pg_sleep(60)")
+    with pooled.transaction() as connection:
+        connection.execute("SELECT 1")
+    assert left_behind(pooled_url) == NOTHING
+
+
+def test_who_holds_a_lock_is_named(pooled: Database, database_url: str) -> None:
+    """Though a pooler tells a made-up number of the session."""
+
+    def wait() -> None:
+        with pooled.transaction() as connection:
+            connection.execute("SET LOCAL lock_timeout = '4s'")
+            connection.execute("SELECT FROM notes")
+
+    with psycopg.connect(database_url, application_name="un informe") as holder:
+        holder.execute("LOCK TABLE notes")
+        with pytest.raises(DatabaseLockedError, match="un informe"):
+            wait()
+
+
+def test_commands_work_through_it(
+    pooled_url: str,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Migrations go around it; the direct URL alone is refused."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=pooled_url, DATABASE_DIRECT_URL=database_url)
+    for command in (["up"], ["status"], ["migration", "status"], ["retrieve", "gata"]):
+        outcome = call_rag(monkeypatch, capsys, *command)
+        assert outcome.code == 0, outcome.err
+    monkeypatch.delenv("DATABASE_URL")
+    assert Message.SETTINGS_DIRECT in call_rag(monkeypatch, capsys, "status").err
+    assert left_behind(pooled_url) == NOTHING
