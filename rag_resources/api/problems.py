@@ -123,9 +123,7 @@ def problem_response(
     return JSONResponse(content, int(problem.status), headers, media_type=MEDIA_TYPE)
 
 
-def invalid_request(
-    details: Sequence[Any], model: type[BaseModel] | None = None
-) -> ProblemError:
+def invalid_request(details: Sequence[Any], model: type[BaseModel] | None = None) -> ProblemError:
     """Return the problem of a body or parameters that do not fit, each field named.
 
     Args:

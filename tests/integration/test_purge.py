@@ -213,3 +213,16 @@ def test_notes_go_while_their_chunks_are_being_embedded(corpus: Corpus) -> None:
         assert purging.result(timeout=30).deleted == 3
     assert notes_in(corpus) == notes_in(corpus, "chunks") == set(ids[3:])
     assert notes_in(corpus, "pending_embeddings") == set()
+
+
+def test_the_words_of_a_purged_note_go_at_once_from_a_large_index_too(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where other changes wait until there are more of them."""
+    monkeypatch.setattr("rag_resources.store.chunks.LARGE_INDEX", 1)
+    secret, *_ = corpus.fill([Draft("Zarapito."), *(Draft(f"La nota {n}.") for n in range(150))])
+    expire(corpus, {secret: GRACE_HOURS + 1})
+    assert purge(corpus.database, grace_hours=GRACE_HOURS) == PurgeReport(deleted=1, left=0)
+    words = {row.lexeme for row in corpus.fetch("SELECT lexeme FROM lexeme_statistics")}
+    assert not any(word.startswith("zarapit") for word in words)
+    assert corpus.fetch("SELECT FROM chunk_word_changes") == []
