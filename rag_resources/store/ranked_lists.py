@@ -177,6 +177,12 @@ CHUNK_VECTORS, CHUNK_WINDOWS = "chunk_embeddings", "chunk_windows"
 """Name prefixes of the tables with the vectors of chunks, one table per model."""
 
 
+_EXACTLY = {
+    "search_vectors": "search_vectors_exactly",
+    "search_windows": "search_windows_exactly",
+}
+
+
 def _by_vectors(
     family: str, *, key: str, column: str, query: str = "search_vectors"
 ) -> ListStatement:
@@ -194,7 +200,7 @@ def _by_vectors(
             raise ValueError(f"the list {item.name} is searched by a vector")
         info, vector, threshold = item.embedded.info, item.embedded.vector, item.embedded.threshold
         return statement(
-            f"{query}_exactly" if family in reach.exact else query,
+            _EXACTLY[query] if family in reach.exact else query,
             list=sql.Literal(number),
             searched=_searched(item.name, reach),
             materialized=reach.materialized,
