@@ -215,9 +215,7 @@ ON CONFLICT (tenant_id) DO UPDATE
         chunk_count = excluded.chunk_count, average_lexeme_occurrences = excluded.average_lexeme_occurrences,
         lexeme_occurrences = excluded.lexeme_occurrences, refreshed_at = excluded.refreshed_at
     -- Writing the row of a tenant makes its cached answers stale.
-    WHERE
-        (s.chunk_count, s.average_lexeme_occurrences, s.lexeme_occurrences) IS DISTINCT FROM
-        (excluded.chunk_count, excluded.average_lexeme_occurrences, excluded.lexeme_occurrences);
+    WHERE (s.chunk_count, s.lexeme_occurrences) IS DISTINCT FROM (excluded.chunk_count, excluded.lexeme_occurrences);
 
 -- name: compare_statistics
 -- How far the stored statistics are from the present chunks, by what changed since: reads nothing else.

@@ -218,7 +218,9 @@ FROM (
 
     SELECT d.id, v.note_id, v.created_at, d.distance
     FROM (SELECT n.id, n.distance FROM distances AS n ORDER BY n.distance, n.id) AS d
+    -- noqa: disable=AM09
     CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
+    -- noqa: enable=AM09
     ORDER BY d.distance, d.id LIMIT {pool}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
@@ -268,7 +270,9 @@ FROM (
     nearest AS (
         SELECT d.id, v.note_id, v.created_at, d.distance
         FROM (SELECT n.* FROM distances AS n ORDER BY n.distance, n.id, n.window_index) AS d
+        -- noqa: disable=AM09
         CROSS JOIN LATERAL (SELECT x.note_id, x.created_at FROM {searched} AS x WHERE x.id = d.id LIMIT 1) AS v
+        -- noqa: enable=AM09
         ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
     )
 
@@ -739,13 +743,14 @@ ORDER BY score DESC, s.id;
 -- with several tenants.
 -- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} (that limit, a literal),
 --          those of visible_notes
--- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant, when
---          words were last counted), name text, dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row
---          for each requested model that is known and not retired, or a single row without a name
+-- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant,
+--          when words were last counted), name text, dimension int, provider text, digest text,
+--          similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row for each
+--          requested model that is known and not retired, or a single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
-    p.any_unchunked, p.any_expired, p.matching, p.chunk_count, m.name, m.dimension, m.provider, m.digest, m.similarity_threshold,
-    m.cosine_low, m.cosine_high, m.windows_hash IS NOT NULL AS has_windows
+    p.any_unchunked, p.any_expired, p.matching, p.chunk_count, m.name, m.dimension, m.provider, m.digest,
+    m.similarity_threshold, m.cosine_low, m.cosine_high, m.windows_hash IS NOT NULL AS has_windows
 FROM (
     SELECT
         EXISTS (SELECT FROM notes WHERE chunked_at IS NULL)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -169,10 +170,18 @@ def use(ui: Ui, home: Home) -> None:
     eventually(lambda: set(ui.ticks("automation")) & {"SUCCESS", "SKIPPED"})
 
     before = home.count("promotions")
+    refused = ui.launch_job("promote", promotion_of("baseline"))
+    eventually(lambda: ui.run_status(refused) == "FAILURE")
+    assert home.count("promotions") == before
     evaluation = ui.launch_job("evaluate")
     eventually(lambda: ui.run_status(evaluation) == "SUCCESS")
     eventually(lambda: home.count("promotions") == before + 1)
     eventually(lambda: ui.backfill_status(backfill) == "COMPLETED_SUCCESS")
+
+
+def promotion_of(name: str) -> dict[str, Any]:
+    """The run configuration that names what is to serve."""
+    return {"ops": {"promoted_config": {"config": {"configuration": name}}}}
 
 
 def daemon_is_healthy(ui: Ui) -> bool:

@@ -63,6 +63,7 @@ The list came first. Tests with a file's name stand there; the others are below,
       **Added later**
   52  what serves was never evaluated                  test_serving_compared
   53  promotion killed before it commits               test_a_killed_promotion…
+  54  the UI: launched over GraphQL for a reference    dagster/test_processes
 ====  ===============================================  =============================================
 
 What SQL under the product's role can do beyond that is told in docs/evaluating.md.
