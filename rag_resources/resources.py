@@ -23,8 +23,8 @@ from rag_resources.database.run_lock import run_guard
 from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
 
-TENANT_TAG = "rag/tenant"
-"""The tag of a run with the tenant that it works for, whose notes its log may quote."""
+TENANT_TAG = ".dagster/rag_tenant"
+"""The hidden tag of a run with the tenant that it works for, whose notes its log may quote."""
 
 
 class RagResource(ConfigurableResource["RagResource"]):

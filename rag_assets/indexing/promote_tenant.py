@@ -26,7 +26,11 @@ def give_own_indexes(
     context.add_output_metadata(labelled({"built_indexes": len(built)}))
 
 
-@dg.job(name="promote_tenant", description=Message.JOB_PROMOTE_TENANT)
+@dg.job(
+    name="promote_tenant",
+    description=Message.JOB_PROMOTE_TENANT,
+    config=dg.RunConfig(ops={"give_own_indexes": PromoteTenantConfig(tenant="")}),
+)
 def promote_tenant_job() -> None:
     """Give a tenant its own vector indexes."""
     give_own_indexes()

@@ -12,6 +12,7 @@ from rag_resources.documents.arrival import files_folder
 from rag_resources.documents.uploads import kept_uploads
 from rag_resources.evaluation.archive import archive_name
 from rag_resources.files import open_files
+from rag_resources.ingestion.content_settings import accept_tenant
 from rag_resources.settings import MAX_TENANT_CHARS, Settings
 from rag_resources.store.quotas import read_quota, read_usage, write_quota
 from rag_resources.store.tenants import (
@@ -57,7 +58,7 @@ class Tenants:
     settings: Settings
 
     def create(self, name: str) -> bool:
-        """Create a tenant; False if it was created before.
+        """Create a tenant, whose notes may be stored from then on; False if it was created before.
 
         Raises:
             InvalidParameterError: The name is blank, too long or cannot be shown.
@@ -67,6 +68,7 @@ class Tenants:
                 Message.TENANT_NAME_INVALID.format(maximum=MAX_TENANT_CHARS), name=name
             )
         with self.database.transaction() as connection:
+            accept_tenant(connection, name)
             return insert_tenant(connection, name)
 
     def list(self) -> Sequence[ListedTenant]:

@@ -158,6 +158,12 @@ def ingestion_changes(
     return changes + _mixture(connection, settings, read, stored)
 
 
+def accept_tenant(connection: Connection, tenant: str) -> None:
+    """Record that a person wants the database to hold content of this tenant, among others."""
+    lock_content_settings(connection)
+    write_content_settings(connection, {(tenant, "TENANT"): tenant})
+
+
 def accept_ingestion(connection: Connection, settings: Settings, *, source: str) -> None:
     """Record that the database holds notes of this tenant, and not only the sample."""
     key = (settings.tenant, "NOTES_SOURCE")
