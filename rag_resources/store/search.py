@@ -115,7 +115,7 @@ class SearchPlan:
         models: The requested models that are registered, by name.
         matching: How many notes are visible, at most `SELECTIVE_NOTES + 1`. None if there are no
             filters and one tenant; then all notes are visible that have not expired.
-        chunk_count: How many chunks the tenant had when words were last counted; None: not yet.
+        chunk_count: How many chunks the tenant has, at most `EXACT_VECTORS + 1`; None as `matching`.
         windowed: Those of the models that have windows.
     """
 
@@ -129,7 +129,7 @@ class SearchPlan:
     @property
     def exact(self) -> frozenset[str]:
         """The families of vectors of which the tenant has few, among others' or with filters."""
-        if self.matching is None or self.chunk_count is None:
+        if self.chunk_count is None:
             return frozenset()
         counts = {
             CHUNK_VECTORS: self.chunk_count,
@@ -250,6 +250,7 @@ def compose_plan(scope: SearchScope) -> sql.Composed:
         visible_notes=_visible_notes(scope.filters),
         filtered=sql.Literal(not scope.filters.is_empty),
         counted=sql.Literal(SELECTIVE_NOTES + 1),
+        few=sql.Literal(EXACT_VECTORS + 1),
     )
 
 

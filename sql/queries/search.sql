@@ -741,10 +741,10 @@ ORDER BY score DESC, s.id;
 -- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
 -- models, and the number of visible notes up to a limit. They are counted only if they may be few: with filters, or
 -- with several tenants.
--- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} (that limit, a literal),
---          those of visible_notes
--- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant,
---          when words were last counted), name text, dimension int, provider text, digest text,
+-- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} and {few} (the limits,
+--          literals), those of visible_notes
+-- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant, up
+--          to a limit; in the same cases), name text, dimension int, provider text, digest text,
 --          similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row for each
 --          requested model that is known and not retired, or a single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
@@ -763,6 +763,11 @@ FROM (
                 THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT {counted}) AS c)
                 -- noqa: enable=AM09
         END AS matching,
-        (SELECT s.chunk_count FROM corpus_statistics AS s WHERE s.tenant_id = :tenant) AS chunk_count
+        CASE
+            WHEN {filtered} OR has_other_tenants(:tenant)
+                -- noqa: disable=AM09
+                THEN (SELECT count(*) FROM (SELECT c.id FROM chunks AS c WHERE c.tenant_id = :tenant LIMIT {few}) AS c)
+                -- noqa: enable=AM09
+        END AS chunk_count
 ) AS p
 LEFT JOIN embedding_models AS m ON m.name = ANY(:models) AND m.retired_at IS NULL;
