@@ -115,7 +115,7 @@ class SearchPlan:
         models: The requested models that are registered, by name.
         matching: How many notes are visible, at most `SELECTIVE_NOTES + 1`. None if there are no
             filters and one tenant; then all notes are visible that have not expired.
-        chunk_count: How many chunks the tenant has, at most `EXACT_VECTORS + 1`; None as `matching`.
+        chunk_count: How many chunks the tenant has, up to `EXACT_VECTORS + 1`; else as `matching`.
         windowed: Those of the models that have windows.
     """
 
