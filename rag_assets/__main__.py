@@ -77,7 +77,9 @@ def worker(
 
 
 @command(app, "forget", Message.HELP_FORGET)
-def forget(tenant: Annotated[str, typer.Argument(metavar="CLIENTE")]) -> None:
+def forget(
+    tenant: Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT_NAME)],
+) -> None:
     """Delete what Dagster keeps of the runs of a tenant that has left."""
     settings = load_settings()
     _prepare(settings, migrating=False, ends_dead_runs=False)

@@ -145,7 +145,7 @@ def give_own_indexes(database: Database, tenant: str, *, min_rows: int) -> list[
         IndexingError: Another run took too long to build some.
     """
     with database.transaction() as connection:
-        queries().set_own_indexes(connection, tenant=tenant, own=True)
+        queries().want_own_indexes(connection, tenant=tenant)
         names = [row.name for row in queries().list_models(connection)]
         models = [name for name in names if fetch_model(connection, name)]
     return [
@@ -156,20 +156,26 @@ def give_own_indexes(database: Database, tenant: str, *, min_rows: int) -> list[
 
 
 def take_own_indexes(database: Database, tenant: str) -> None:
-    """Drop a tenant's own indexes, if it has some."""
+    """Drop a tenant's own indexes, also those that a killed call has left.
+
+    Waits for a run that builds indexes now: it may have begun to build some of these.
+
+    Raises:
+        IndexingError: That took too long.
+    """
     with database.transaction() as connection:
-        owners = [row.tenant for row in queries().list_tenants_with_own_indexes(connection)]
-        if tenant not in owners:
-            return
-        queries().set_own_indexes(connection, tenant=tenant, own=False)
+        were_wanted = queries().want_no_own_indexes(connection, tenant=tenant) is not None
         models = [row.name for row in queries().list_models(connection)]
     with database.autocommit() as connection:
-        for model in models:
-            for family in (_CHUNKS, _WINDOWS):
-                table = f"{family.table}_{model}"
-                for column in family.columns:
-                    name = _index_name(table, column, tenant)
-                    connection.execute(statement("drop_index", index=sql.Identifier(name)))
+        for family in (_CHUNKS, _WINDOWS):
+            for table in (f"{family.table}_{model}" for model in models):
+                names = [_index_name(table, column, tenant) for column in family.columns]
+                found = [queries().find_index(connection, index_name=name) for name in names]
+                if not (were_wanted or any(found)):
+                    continue
+                with _index_claim(connection, table):
+                    for name in names:
+                        connection.execute(statement("drop_index", index=sql.Identifier(name)))
 
 
 @contextmanager

@@ -739,14 +739,14 @@ ORDER BY score DESC, s.id;
 
 -- name: plan_search
 -- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
--- models, and the number of visible notes up to a limit. They are counted only if they may be few: with filters, or
--- with several tenants.
+-- models, and the numbers of visible notes and of the tenant's chunks, each up to a limit. They are counted only if
+-- they may be few: with filters, or with several tenants.
 -- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} and {few} (the limits,
 --          literals), those of visible_notes
--- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null (of the tenant, up
---          to a limit; in the same cases), name text, dimension int, provider text, digest text,
---          similarity_threshold float8, cosine_low float8, cosine_high float8, has_windows bool; one row for each
---          requested model that is known and not retired, or a single row without a name
+-- returns: any_unchunked bool, any_expired bool, matching bigint or null, chunk_count bigint or null, name text,
+--          dimension int, provider text, digest text, similarity_threshold float8, cosine_low float8,
+--          cosine_high float8, has_windows bool; one row for each requested model that is known and not retired, or a
+--          single row without a name
 -- index:   notes_unchunked_idx, pending_embeddings_pkey, notes_expiry_idx, those of visible_notes
 SELECT
     p.any_unchunked, p.any_expired, p.matching, p.chunk_count, m.name, m.dimension, m.provider, m.digest,
@@ -757,17 +757,16 @@ FROM (
         OR EXISTS (SELECT FROM pending_embeddings WHERE model = :model)
         OR EXISTS (SELECT FROM pending_windows WHERE model = :window_model) AS any_unchunked,
         (SELECT min(n.expires_at) <= now() FROM notes AS n WHERE n.tenant_id = :tenant) IS TRUE AS any_expired,
+        -- noqa: disable=AM09
         CASE
-            WHEN {filtered} OR has_other_tenants(:tenant)
-                -- noqa: disable=AM09
+            WHEN s.may_be_few
                 THEN (SELECT count(*) FROM (SELECT v.id FROM ({visible_notes}) AS v LIMIT {counted}) AS c)
-                -- noqa: enable=AM09
         END AS matching,
         CASE
-            WHEN {filtered} OR has_other_tenants(:tenant)
-                -- noqa: disable=AM09
+            WHEN s.may_be_few
                 THEN (SELECT count(*) FROM (SELECT c.id FROM chunks AS c WHERE c.tenant_id = :tenant LIMIT {few}) AS c)
-                -- noqa: enable=AM09
         END AS chunk_count
+        -- noqa: enable=AM09
+    FROM (SELECT {filtered} OR has_other_tenants(:tenant) AS may_be_few) AS s
 ) AS p
 LEFT JOIN embedding_models AS m ON m.name = ANY(:models) AND m.retired_at IS NULL;

@@ -98,8 +98,14 @@ SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n WHERE n.id = 
 -- returns: tenant text
 SELECT t.tenant_id AS tenant FROM tenants AS t WHERE t.has_own_indexes ORDER BY t.tenant_id;
 
--- name: set_own_indexes!
--- Say whether a tenant has vector indexes of its own.
--- params:  tenant text, own bool
-INSERT INTO tenants (tenant_id, has_own_indexes) VALUES (:tenant, :own)
+-- name: want_own_indexes!
+-- Have vector indexes of its own built for a tenant, whenever those of a model are.
+-- params:  tenant text
+INSERT INTO tenants (tenant_id, has_own_indexes) VALUES (:tenant, TRUE)
 ON CONFLICT (tenant_id) DO UPDATE SET has_own_indexes = excluded.has_own_indexes;
+
+-- name: want_no_own_indexes^
+-- Have no more of them built.
+-- params:  tenant text
+-- returns: tenant text; no row if there were to be none
+UPDATE tenants SET has_own_indexes = FALSE WHERE tenant_id = :tenant AND has_own_indexes RETURNING tenant_id AS tenant;

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -29,7 +29,7 @@ from rag_resources.store.chunks import refresh_statistics
 from rag_resources.store.document_list import ALWAYS
 from rag_resources.store.notes import note_id
 from tests.api_server import ApiServer, serving
-from tests.command_line import call_rag, isolate
+from tests.command_line import Outcome, call_rag, isolate
 from tests.databases import cloned
 from tests.stored_evaluations import Asked, store_evaluation
 
@@ -369,6 +369,15 @@ def test_no_key_is_widened(api: ApiServer, keys: dict[str, str]) -> None:
             assert {result["title"] for result in found} <= {OWN.title}
 
 
+@pytest.fixture
+def rag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str
+) -> Callable[..., Outcome]:
+    """Call `rag` as the attacker."""
+    isolate(monkeypatch, tmp_path, DATABASE_URL=url, TENANT="atacante")
+    return lambda *arguments: call_rag(monkeypatch, capsys, *arguments)
+
+
 COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("note_id", ("notes", "show", "{id}")),
     ("note_id", ("notes", "delete", "{id}", "--yes")),
@@ -389,21 +398,14 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize(("kind", "command"), COMMANDS, ids=lambda each: " ".join(each[:2]))
 def test_a_command_tells_nothing_of_what_is_anothers(
-    url: str,
-    victim: Victim,
-    kind: str,
-    command: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    victim: Victim, rag: Callable[..., Outcome], kind: str, command: tuple[str, ...]
 ) -> None:
     """It says what it says of an id that nobody has."""
-    isolate(monkeypatch, tmp_path, DATABASE_URL=url, TENANT="atacante")
     theirs = THEIRS.external_id if kind == "note_name" else str(victim.ids[kind])
     nobodys = "clave-de-las-vecinas" if kind == "note_name" else str(uuid4())
     said = []
     for known in (theirs, nobodys):
-        done = call_rag(monkeypatch, capsys, *(part.format(id=known) for part in command))
+        done = rag(*(part.format(id=known) for part in command))
         assert done.code == 2, done
         said.append((done.out + done.err).replace(known, "ID"))
         assert not HIDDEN.search(said[-1])
@@ -432,15 +434,9 @@ LISTS: tuple[tuple[str, ...], ...] = (
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("command", LISTS, ids=" ".join)
 def test_a_list_in_the_terminal_has_nothing_of_anothers(
-    url: str,
-    victim: Victim,
-    command: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    victim: Victim, rag: Callable[..., Outcome], command: tuple[str, ...]
 ) -> None:
-    isolate(monkeypatch, tmp_path, DATABASE_URL=url, TENANT="atacante")
-    done = call_rag(monkeypatch, capsys, *command)
+    done = rag(*command)
     text = done.out + done.err
     assert done.code in (0, 1), text
     assert not HIDDEN.search(text)

@@ -88,6 +88,8 @@ def test_a_tenant_has_its_own_indexes_until_they_are_taken_away(
     assert own(corpus) == []
     rag("tenant", "promote", "ana")
     assert own(corpus) == built
+    with corpus.database.transaction() as connection:  # as a call that was killed
+        connection.execute("UPDATE tenants SET has_own_indexes = FALSE")
     assert rag("tenant", "delete", "ana", "--yes").code == 0
     assert own(corpus) == []
 
