@@ -33,7 +33,9 @@ COUNTED_SUMS = """
 
 WRITES = {
     "edited": "UPDATE notes SET content = %(text)s, chunked_at = NULL WHERE id = ANY(%(notes)s)",
-    "given away": "UPDATE notes SET tenant_id = 'blas' WHERE id = ANY(%(notes)s)",
+    # Under an identifier that none of the other tenant's notes has.
+    "given away": "UPDATE notes SET tenant_id = 'blas', external_id = id::text"
+    " WHERE id = ANY(%(notes)s)",
     "deleted": "DELETE FROM notes WHERE id = ANY(%(notes)s)",
     "cut off": "DELETE FROM chunks WHERE note_id = ANY(%(notes)s)",
     "of other topics": "UPDATE chunks SET topics = %(text)s WHERE note_id = ANY(%(notes)s)",
