@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from rag_resources.store.promotions import Promotion
     from rag_resources.store.status import DatabaseStatus, ModelStatus
 
+_ISOLATION = {
+    "roles": Message.STATUS_ISOLATION_ROLES,
+    "views": Message.STATUS_ISOLATION_VIEWS,
+    "conditions": Message.STATUS_ISOLATION_CONDITIONS,
+}
+
 
 def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
@@ -154,7 +160,7 @@ def _show_database(
         )
     )
     show_rejected(found.rejections, found.rejected)
-    say(Message.STATUS_ISOLATION_ROLES if found.isolated else Message.STATUS_ISOLATION_CONDITIONS)
+    say(_ISOLATION[found.isolation])
     serving = found.promotion
     if serving:
         since = f"{serving.promoted_at.astimezone():%Y-%m-%d %H:%M}"
@@ -255,7 +261,8 @@ def _as_json(
             }
             for item in found.rejections
         ],
-        "isolated": found.isolated,
+        "isolated": found.isolation != "conditions",
+        "isolation": found.isolation.value,
         "indexVersion": found.present.index_version,
         "goldenHash": found.present.golden_hash,
         "chunkingHashes": list(found.present.chunking_hashes),

@@ -1545,6 +1545,7 @@ class Message:
     SERVER_STOPPED: Template
     STATUS_COUNTS: Template
     STATUS_ISOLATION_ROLES: Template
+    STATUS_ISOLATION_VIEWS: Template
     STATUS_STANDBY_BEHIND: Template
     STATUS_STANDBY_CURRENT: Template
     STATUS_STANDBY_LOST: Template

@@ -13,9 +13,11 @@ connections belongs in `pool`.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -40,6 +42,21 @@ _Result = TypeVar("_Result")
 Scope = Callable[[int], bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role of the product's that a login can take on.
+
+    Attributes:
+        has_views: Whether it sees tables through views of its tenant's rows, where row-level
+            security would stop their indexes.
+        search_path: Where it looks for tables; None: where the login does.
+    """
+
+    name: str
+    has_views: bool
+    search_path: str | None
+
+
 class LimitedConnection(psycopg.Connection[Any]):
     """A connection whose exchanges with the server end by `deadline`.
 
@@ -52,7 +69,7 @@ class LimitedConnection(psycopg.Connection[Any]):
 
     Attributes:
         deadline: None: only the limit given to `lend` applies.
-        roles: Those that the login can take on, of the product's.
+        roles: Those that the login can take on, of the product's, by name.
         scope: Returns the statement that every transaction begins with, given the longest time of a
             statement; None for none.
         is_shared: Whether a pooler may give each transaction another server session, so that
@@ -60,7 +77,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     """
 
     deadline: Deadline | None = None
-    roles: frozenset[str] = frozenset()
+    roles: Mapping[str, Role] = MappingProxyType({})
     scope: Scope | None = None
     is_shared = False
     _backend_pid: int | None = None

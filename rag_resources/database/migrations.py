@@ -68,8 +68,11 @@ def migrate(dsn: str) -> list[str]:
 
 def isolate_tenants(connection: Connection) -> None:
     """Put every table of the product that has tenants under row-level security; idempotent."""
+    names = list(own_tables())
     if queries().can_isolate_tenants(connection):
-        queries().isolate_tenants(connection, names=list(own_tables()))
+        queries().isolate_tenants(connection, names=names)
+    if queries().has_tenant_views(connection):
+        queries().show_tenants_their_rows(connection, names=names)
 
 
 def connect(dsn: str, *, variable: str = "DATABASE_URL") -> Connection:
@@ -159,6 +162,8 @@ def _apply_missing(dsn: str) -> list[str]:
                 backend.connection, name="lock_timeout", value=f"{TABLE_TIMEOUT_S}s"
             )
             queries().lock_legacy_notes(backend.connection)
+            if pending and queries().has_tenant_views(backend.connection):
+                queries().hide_tenant_views(backend.connection)
             for migration in pending:
                 migration.process_steps(backend, "apply")
                 backend.mark_one(migration, log=False)

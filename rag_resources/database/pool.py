@@ -29,7 +29,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
-from rag_resources.database.connection import LimitedConnection, LimitedCursor, Scope
+from rag_resources.database.connection import LimitedConnection, LimitedCursor, Role, Scope
 from rag_resources.database.faults import database_fault, first_line, is_refusal
 from rag_resources.database.lock_watch import LockWatch, log_wait
 from rag_resources.database.migrations import CONNECT_TIMEOUT_S, connect
@@ -80,6 +80,9 @@ class Access(StrEnum):
     WRITER = "rag_writer"
     OWNER = "none"
     """As the login itself, which migrates, indexes and counts for all tenants."""
+
+
+LOGIN = Role(Access.OWNER, has_views=False, search_path=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,8 +402,7 @@ class Database:
             limit_ms = min(limit_ms, math.ceil(deadline.remaining_ms))
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
-            role = self.access if self.access in connection.roles else Access.OWNER
-            scope = self._scope(role)
+            scope = self._scope(connection.roles.get(self.access, LOGIN))
             connection.lend(limit_ms, autocommit=autocommit, scope=scope)
             # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
@@ -416,31 +418,35 @@ class Database:
     def _set_up(self, connection: LimitedConnection) -> None:
         _configure(connection, is_shared=self._is_shared)
         if self._configure:
-            connection.scope = self._scope(Access.OWNER)
+            connection.scope = self._scope(LOGIN)
             with connection.transaction():
                 self._configure(connection)
 
-    def _scope(self, role: Access) -> Scope:
+    def _scope(self, role: Role) -> Scope:
         return partial(_shared_scope if self._is_shared else _scope, self._tenant, role)
 
 
 @cache
-def _scope_of(tenant: str, role: Access) -> bytes:
+def _scope_of(tenant: str, role: Role) -> bytes:
     return statement(
-        "scope_transaction", tenant=sql.Literal(tenant), role=sql.Literal(role.value)
+        "scope_transaction",
+        tenant=sql.Literal(tenant),
+        role=sql.Literal(role.name),
+        search_path=sql.Literal(role.search_path),
     ).as_bytes(None)
 
 
-def _scope(tenant: str, role: Access, _: int) -> bytes:
+def _scope(tenant: str, role: Role, _: int) -> bytes:
     return _scope_of(tenant, role)
 
 
 @lru_cache(maxsize=4096)
-def _shared_scope(tenant: str, role: Access, limit_ms: int) -> bytes:
+def _shared_scope(tenant: str, role: Role, limit_ms: int) -> bytes:
     return statement(
         "scope_shared_transaction",
         tenant=sql.Literal(tenant),
-        role=sql.Literal(role.value),
+        role=sql.Literal(role.name),
+        search_path=sql.Literal(role.search_path),
         limit_ms=sql.Literal(str(limit_ms)),
         lock_timeout=sql.Literal(LOCK_TIMEOUT),
         ef_search=sql.Literal(EF_SEARCH),
@@ -458,5 +464,5 @@ def _configure(connection: LimitedConnection, *, is_shared: bool) -> None:
         for name, value in _SESSION.items():
             queries().set_session(connection, name=name, value=value)
         queries().limit_lock_waits(connection, value=LOCK_TIMEOUT)
-    connection.roles = frozenset(row.name for row in queries().assumable_roles(connection))
+    connection.roles = {row.name: Role(*row) for row in queries().assumable_roles(connection)}
     register_vector(connection)

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.measurement import Present
-from rag_resources.database.pool import Connection
+from rag_resources.database.connection import LimitedConnection, Role
+from rag_resources.database.pool import Access
 from rag_resources.database.queries import queries
 from rag_resources.store.evaluations import latest_evaluations
 from rag_resources.store.promotions import Promotion, current_promotion
@@ -37,6 +39,19 @@ class ModelStatus:
     pending_windows: int = 0
 
 
+class Isolation(StrEnum):
+    """What keeps the tenants apart when somebody searches; see docs/tenants.md."""
+
+    ROLES = "roles"
+    """A role that sees its tenant's rows only, by row-level security."""
+
+    VIEWS = "views"
+    """That role, and views of its tenant's rows where row-level security would stop an index."""
+
+    CONDITIONS = "conditions"
+    """The conditions of the statements only."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
     """What a database holds.
@@ -48,7 +63,7 @@ class DatabaseStatus:
         promotion: The promotion that serves.
         rejections: The first records that could not be read.
         rejected: How many there are.
-        isolated: Whether who searches sees only rows of its tenant, whatever the statement.
+        isolation: What keeps the tenants apart when somebody searches.
     """
 
     notes: int
@@ -62,7 +77,7 @@ class DatabaseStatus:
     promotion: Promotion | None
     rejections: tuple[Rejection, ...] = ()
     rejected: int = 0
-    isolated: bool = False
+    isolation: Isolation = Isolation.CONDITIONS
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
         """Return every registered model, and the configured ones that are not registered yet."""
@@ -71,7 +86,13 @@ class DatabaseStatus:
         return [*known.values(), *missing]
 
 
-def read_status(connection: Connection) -> DatabaseStatus:
+def _isolation(reader: Role | None) -> Isolation:
+    if reader is None:
+        return Isolation.CONDITIONS
+    return Isolation.VIEWS if reader.has_views else Isolation.ROLES
+
+
+def read_status(connection: LimitedConnection) -> DatabaseStatus:
     """Read what a database with the current schema holds."""
     counts = queries().count_contents(connection)
     rejections, rejected = list_rejections(connection, limit=NAMED_REJECTIONS)
@@ -87,5 +108,5 @@ def read_status(connection: Connection) -> DatabaseStatus:
         promotion=current_promotion(connection),
         rejections=tuple(rejections),
         rejected=rejected,
-        isolated="rag_reader" in {row.name for row in queries().assumable_roles(connection)},
+        isolation=_isolation(connection.roles.get(Access.READER)),
     )

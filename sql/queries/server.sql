@@ -151,16 +151,33 @@ SELECT to_regprocedure('isolate_tenants(text[])') IS NOT NULL;
 -- params:  names text[] (of the product's tables)
 CALL isolate_tenants(:names);
 
+-- name: has_tenant_views$
+-- Whether the schema knows the views of servers without a superuser.
+-- returns: bool
+SELECT to_regprocedure('hide_tenant_views()') IS NOT NULL;
+
+-- name: show_tenants_their_rows!
+-- Make the views through which a tenant is searched, where they are needed.
+-- params:  names text[] (of the product's tables)
+CALL show_tenants_their_rows(:names);
+
+-- name: hide_tenant_views!
+-- Drop them, so that a migration may change the tables.
+CALL hide_tenant_views();
+
 -- name: scope_transaction
 -- Name the tenant and take on a role, until this transaction ends.
--- params:  {tenant}, {role} (none: as the login)
-SELECT set_config('rag.tenant', {tenant}, TRUE) AS tenant, set_config('role', {role}, TRUE) AS role;
+-- params:  {tenant}, {role} (none: as the login), {search_path} (NULL: as it is)
+SELECT
+    set_config('rag.tenant', {tenant}, TRUE) AS tenant,
+    set_config('role', {role}, TRUE) AS role,
+    CASE WHEN {search_path} IS NOT NULL THEN set_config('search_path', {search_path}, TRUE) END AS search_path;
 
 -- name: scope_shared_transaction
 -- The same, with everything else that a session has otherwise, for transactions that a pooler may give another session
 -- each. A limit of the server's on waits for locks stays.
 -- params:  {tenant}, {role}, {limit_ms} (text, longest time of a statement), {lock_timeout}, {ef_search},
---          {iterative_scan}, {idle_timeout}
+--          {iterative_scan}, {idle_timeout}, {search_path}
 -- returns: backend_pid int (the session that the pooler has given), and the settings
 SELECT
     pg_backend_pid() AS backend_pid,
@@ -172,17 +189,40 @@ SELECT
     ) AS lock_timeout,
     set_config('hnsw.ef_search', {ef_search}, TRUE) AS ef_search,
     set_config('hnsw.iterative_scan', {iterative_scan}, TRUE) AS iterative_scan,
-    set_config('idle_in_transaction_session_timeout', {idle_timeout}, TRUE) AS idle_timeout;
+    set_config('idle_in_transaction_session_timeout', {idle_timeout}, TRUE) AS idle_timeout,
+    CASE WHEN {search_path} IS NOT NULL THEN set_config('search_path', {search_path}, TRUE) END AS search_path;
 
 -- name: assumable_roles
 -- Which of the product's roles this login can take on. That of who searches counts only where row-level security does
--- not stop the index of words, or a question would take ten times as long.
--- returns: name text
-SELECT r.rolname AS name FROM pg_roles AS r
-INNER JOIN pg_proc AS p ON p.oid = 'ts_match_vq(tsvector, tsquery)'::regprocedure
+-- not stop the index of words, or there are views instead: otherwise a question would take ten times as long.
+-- returns: name text, has_views bool, search_path text or null (where the login's is right for the role, too)
+WITH
+found AS (
+    SELECT string_agg(quote_ident(f.found), ', ' ORDER BY f.place) AS schemas
+    FROM unnest(current_schemas(FALSE)) WITH ORDINALITY AS f (found, place)
+),
+
+shown AS (
+    SELECT
+        p.proleakproof AS needs_none,
+        NOT p.proleakproof AND to_regnamespace(quote_ident(current_schema() || '_of_tenant')) IS NOT NULL AS has_views
+    FROM pg_proc AS p WHERE p.oid = 'ts_match_vq(tsvector, tsquery)'::regprocedure
+)
+
+SELECT
+    r.rolname AS name,
+    r.rolname = 'rag_reader' AND s.has_views AS has_views,
+    CASE
+        WHEN r.rolname = 'rag_reader' AND s.has_views
+            THEN concat_ws(', ', quote_ident(current_schema() || '_of_tenant'), f.schemas)
+        -- A schema of the name of its user is looked into for that user only.
+        WHEN current_schema() = session_user
+            THEN f.schemas
+    END AS search_path
+FROM pg_roles AS r CROSS JOIN found AS f CROSS JOIN shown AS s
 WHERE
     pg_has_role(r.oid, 'MEMBER')
-    AND (r.rolname = 'rag_writer' OR (r.rolname = 'rag_reader' AND p.proleakproof));
+    AND (r.rolname = 'rag_writer' OR (r.rolname = 'rag_reader' AND (s.needs_none OR s.has_views)));
 
 -- name: answers$
 -- Check that the server answers.

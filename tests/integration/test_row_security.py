@@ -1,7 +1,7 @@
 """Row-level security: what the transactions of a tenant see and do, whatever their SQL."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import psycopg
@@ -12,7 +12,7 @@ from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.database.migrations import migrate
 from rag_resources.database.pool import Access, Database
 from rag_resources.retrieval.pipeline import RetrievalPipeline
-from rag_resources.store.status import read_status
+from rag_resources.store.status import Isolation, read_status
 from tests.corpus import Corpus, Draft
 
 SECRET = "El código de la caja fuerte de Blas es zarapito."
@@ -31,6 +31,14 @@ NOBODYS = {
 Writer = psycopg.Connection[Any]
 
 
+class Isolated(NamedTuple):
+    """A corpus of two tenants, and who may log in to its database."""
+
+    corpus: Corpus
+    superuser_url: str
+    owner_url: str
+
+
 @pytest.fixture
 def tenant() -> str:
     return "ana"
@@ -42,6 +50,44 @@ def corpus(database: Database) -> Corpus:
     made.fill(CORPUS)
     made.cut()
     return made
+
+
+@pytest.fixture
+def without_superuser(
+    create_database: Callable[..., str], database_url: str, tenant: str
+) -> Iterator[Isolated]:
+    """The same corpus, migrated by a login with CREATEROLE only."""
+    login = f"login_{uuid4().hex}"
+    with psycopg.connect(database_url, autocommit=True) as superuser:
+        superuser.execute(f"CREATE ROLE {login} LOGIN CREATEROLE PASSWORD 'clave'")
+        superuser.execute(f"GRANT rag_reader, rag_writer TO {login}")
+    url = create_database(f"OWNER {login}")
+    with psycopg.connect(url, autocommit=True) as superuser:
+        superuser.execute("CREATE EXTENSION vector")
+    own = psycopg.conninfo.make_conninfo(url, user=login, password="clave")
+    try:
+        migrate(own)
+        with Database(own, tenant=tenant) as database:
+            made = Corpus(database)
+            made.fill(CORPUS)
+            made.cut()
+            yield Isolated(made, url, own)
+    finally:
+        with psycopg.connect(url, autocommit=True) as superuser:
+            superuser.execute(f"REASSIGN OWNED BY {login} TO CURRENT_USER")
+            superuser.execute(f"DROP OWNED BY {login}")
+            superuser.execute(f"ALTER DATABASE {superuser.info.dbname} OWNER TO CURRENT_USER")
+            superuser.execute(f"DROP ROLE {login}")
+
+
+@pytest.fixture(params=["a superuser migrated", "no superuser migrated"])
+def isolated(request: pytest.FixtureRequest) -> Isolated:
+    """The corpus on either kind of server."""
+    if request.param == "no superuser migrated":
+        found: Isolated = request.getfixturevalue("without_superuser")
+        return found
+    url = request.getfixturevalue("database_url")
+    return Isolated(request.getfixturevalue("corpus"), url, url)
 
 
 @pytest.fixture
@@ -280,8 +326,9 @@ def plan(database: Database, url: str, query: str) -> str:
         return "\n".join(row[0] for row in rows)
 
 
-def test_the_reader_searches_by_the_indexes(corpus: Corpus, database_url: str) -> None:
+def test_the_reader_searches_by_the_indexes(isolated: Isolated) -> None:
     """GIN and HNSW: row-level security stops operators that could leak from using one."""
+    corpus, database_url, _ = isolated
     with corpus.database.transaction() as connection:
         dimension = corpus.embedder.info.dimension
         connection.execute(
@@ -308,20 +355,110 @@ def test_the_reader_searches_by_the_indexes(corpus: Corpus, database_url: str) -
     )
 
 
-@pytest.mark.parametrize("statement", ["NOT LEAKPROOF", "LEAKPROOF"])
-def test_where_words_would_be_searched_without_index_the_login_searches(
-    database_url: str, statement: str
+def test_where_no_superuser_migrates_views_show_a_tenant_its_rows(
+    without_superuser: Isolated,
 ) -> None:
-    """A server of one's own whose superuser never migrated; then only conditions separate."""
-    with psycopg.connect(database_url, autocommit=True) as owner:
-        owner.execute(f"ALTER FUNCTION ts_match_vq(tsvector, tsquery) {statement}")
+    """Of the tables with GIN indexes, in the role that may only read; who names none sees none."""
+    corpus, url, _ = without_superuser
+    seen = """
+        SELECT current_user, to_regclass('notes') <> to_regclass('public.notes') AS is_view,
+            count(*) AS notes, count(*) FILTER (WHERE tenant_id <> 'ana') AS foreign_notes
+        FROM notes"""
+    with corpus.database.as_(Access.READER).transaction() as connection:
+        assert connection.execute(seen).fetchone() == ("rag_reader", True, 2, 0)
+        assert read_status(connection).isolation is Isolation.VIEWS
+        for name in views(url):
+            other = sql.SQL("SELECT count(*) FROM {} WHERE tenant_id <> 'ana'")
+            assert connection.execute(other.format(sql.Identifier(name))).fetchone() == (0,)
+        connection.execute("SELECT set_config('rag.tenant', '', TRUE)")
+        assert connection.execute(seen).fetchone() == ("rag_reader", True, 0, 0)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("DELETE FROM notes")
+    with corpus.database.as_(Access.WRITER).transaction() as connection:
+        assert connection.execute(seen).fetchone() == ("rag_writer", False, 2, 0)
+    with corpus.database.transaction() as connection:
+        user, is_view, notes, foreign = connection.execute(seen).fetchone()
+        assert (user != "rag_reader", is_view, notes, foreign) == (True, False, 3, 1)
+    assert {"notes", "chunks", "note_words", "answers"} == set(views(url))
+
+
+def views(url: str) -> list[str]:
+    """The tables that are seen through views."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT viewname FROM pg_views WHERE schemaname = 'public_of_tenant'"
+        ).fetchall()
+    return [name for (name,) in found]
+
+
+def test_views_follow_the_tables_and_go_when_they_are_not_needed(
+    without_superuser: Isolated,
+) -> None:
+    """A migration may change a table that has a view; meanwhile the table itself is seen."""
+    corpus, url, own = without_superuser
+    with psycopg.connect(url, autocommit=True) as superuser:
+        superuser.execute("CALL hide_tenant_views()")
+        with corpus.database.as_(Access.READER).transaction() as connection:
+            assert connection.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+        superuser.execute("ALTER TABLE notes ADD COLUMN mood text DEFAULT 'alegre'")
+        for _ in range(2):
+            assert migrate(own) == []
+        with corpus.database.as_(Access.READER).transaction() as connection:
+            moods = connection.execute("SELECT mood FROM notes").fetchall()
+            assert moods == [("alegre",)] * 2
+        assert migrate(url) == []
+    assert views(url) == []
     with (
-        Database(database_url) as database,
+        Database(own, tenant="ana") as database,
         database.as_(Access.READER).transaction() as connection,
     ):
-        row = connection.execute("SELECT current_user = 'rag_reader' AS is_reader").fetchone()
-        assert row == (statement == "LEAKPROOF",)
-        assert read_status(connection).isolated is (statement == "LEAKPROOF")
+        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+        assert read_status(connection).isolation is Isolation.ROLES
+
+
+def test_without_the_roles_the_login_searches(database_url: str) -> None:
+    """On a server whose superuser never migrated and whose owner may make no roles."""
+    login = f"login_{uuid4().hex}"
+    with psycopg.connect(database_url, autocommit=True) as superuser:
+        superuser.execute(f"CREATE ROLE {login} LOGIN PASSWORD 'clave'")
+    own = psycopg.conninfo.make_conninfo(database_url, user=login, password="clave")
+    try:
+        with (
+            Database(own) as database,
+            database.as_(Access.READER).transaction() as connection,
+        ):
+            row = connection.execute("SELECT current_user = session_user").fetchone()
+            assert row == (True,)
+            assert connection.roles == {}
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as superuser:
+            superuser.execute(f"DROP ROLE {login}")
+
+
+def test_a_schema_of_the_name_of_its_user_is_seen_by_the_roles(
+    create_database: Callable[..., str],
+) -> None:
+    """`"$user"` of the search path is then another user."""
+    url, login = create_database(), f"login_{uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as superuser:
+        superuser.execute("CREATE EXTENSION vector")
+        superuser.execute(f"CREATE ROLE {login} LOGIN PASSWORD 'clave'")
+        superuser.execute(f"CREATE SCHEMA {login} AUTHORIZATION {login}")
+        superuser.execute(f"GRANT rag_reader, rag_writer TO {login}")
+        superuser.execute(f"GRANT CREATE ON DATABASE {superuser.info.dbname} TO {login}")
+    own = psycopg.conninfo.make_conninfo(url, user=login, password="clave")
+    try:
+        migrate(own)
+        with Database(own, tenant="ana") as database:
+            Corpus(database).fill(CORPUS)
+            for access in (Access.READER, Access.WRITER):
+                with database.as_(access).transaction() as connection:
+                    counted = connection.execute("SELECT current_user, count(*) FROM notes")
+                    assert counted.fetchone() == (access.value, 2)
+    finally:
+        with psycopg.connect(url, autocommit=True) as superuser:
+            superuser.execute(f"DROP OWNED BY {login} CASCADE")
+            superuser.execute(f"DROP ROLE {login}")
 
 
 CONFIGS = (
@@ -332,8 +469,9 @@ CONFIGS = (
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["hybrid", "fulltext", "notes"])
-def test_the_reader_finds_what_the_owner_finds(corpus: Corpus, config: RetrievalConfig) -> None:
+def test_the_reader_finds_what_the_owner_finds(isolated: Isolated, config: RetrievalConfig) -> None:
     """And nothing for another tenant, even if the question names it: its database does not."""
+    corpus = isolated.corpus
 
     def pipeline(access: Access, tenant: str) -> RetrievalPipeline:
         return RetrievalPipeline(
