@@ -21,6 +21,7 @@ from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
 from rag_resources.database.pool import Database
 from rag_resources.database.run_lock import held_run_locks
 from rag_resources.database.server import EmbeddedServer
+from rag_resources.store.chunks import refresh_statistics
 from tests.crash.content import CONTENT, Content, content
 from tests.dagster.dagster_ui import Ui, eventually, free_port, members
 
@@ -191,9 +192,18 @@ class Product:
             return cursor.fetchall() if cursor.description else []
 
     def change(self, statements: Sequence[str]) -> None:
-        """Run statements on the application's database."""
+        """Run statements on the application's database.
+
+        The statistics of words follow: otherwise the end state depends on whether the hourly purge,
+        which refreshes them, comes while a work is done that chunks nothing.
+        """
         for statement in statements:
             self.query(APPLICATION_DATABASE, statement)
+        with (
+            Database(self.server.dsn(APPLICATION_DATABASE)) as database,
+            database.transaction() as connection,
+        ):
+            refresh_statistics(connection)
 
     def save(self, database: str, name: str) -> None:
         """Keep a copy of a database under a name."""

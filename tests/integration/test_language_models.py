@@ -1,14 +1,12 @@
 """Language models of Ollama and of OpenAI-compatible servers, over real HTTP, with all failures."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pytest
-from ollama import Client
 from pydantic import BaseModel, Field, SecretStr
 
 from rag_resources.core.deadline import Deadline
@@ -465,44 +463,3 @@ def test_no_name_is_no_language_model(name: str | None) -> None:
 def test_another_name_says_which_are_allowed(name: str) -> None:
     with pytest.raises(InvalidParameterError, match="ollama:<modelo>"):
         build_language_model(name)
-
-
-@pytest.fixture(scope="module", params=["OLLAMA_HOST", "OPENAI_BASE_URL"])
-def real_chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
-    """A language model of a real server: the one that is named, else the first that can chat."""
-    address = os.environ.get(request.param)
-    if not address:
-        pytest.skip(f"{request.param} is not set")
-    if request.param == "OPENAI_BASE_URL":
-        key = SecretStr(os.environ.get("OPENAI_API_KEY", ""))
-        name = os.environ.get("OPENAI_CHAT_MODEL", "default")
-        with OpenAIChat(name, base_url=address, api_key=key) as chat:
-            yield chat
-        return
-    client = Client(host=address, timeout=10)
-    try:
-        names = [entry.model for entry in client.list().models if entry.model]
-        able = [n for n in names if "completion" in (client.show(n).capabilities or [])]
-    finally:
-        client.close()  # type: ignore[no-untyped-call]
-    found = os.environ.get("OLLAMA_CHAT_MODEL") or next(iter(able), None)
-    if found is None:
-        pytest.skip("the server has no model that can chat")
-    with OllamaChat(found, host=address) as chat:
-        yield chat
-
-
-class Colour(BaseModel):
-    colour: Literal["azul", "verde", "rojo"]
-
-
-@pytest.mark.ollama
-def test_a_real_model_answers_in_the_shape_asked_for(real_chat: Chat) -> None:
-    prompt = "¿De qué color es el cielo de día?"
-    assert real_chat.answer(prompt, Colour, deadline=after(300_000)).colour
-
-
-@pytest.mark.ollama
-def test_a_real_model_streams(real_chat: Chat) -> None:
-    pieces = list(real_chat.stream("Cuenta de uno a diez.", deadline=after(300_000)))
-    assert len(pieces) > 1

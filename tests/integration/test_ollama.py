@@ -3,7 +3,6 @@
 import base64
 import json
 import logging
-import os
 import socket
 import threading
 import time
@@ -415,16 +414,3 @@ def test_the_test_server_refuses_what_is_not_documented(
     with caught.value as error:
         assert error.code == 400
         assert json.loads(error.read())["error"]
-
-
-@pytest.mark.ollama
-@pytest.mark.skipif(not os.environ.get("OLLAMA_HOST"), reason="OLLAMA_HOST is not set")
-def test_a_real_server_gives_the_same_vector_alone_and_in_a_batch() -> None:
-    """Guards against Ollama's issue 6262, on the model OLLAMA_EMBEDDING_MODEL names."""
-    model = os.environ.get("OLLAMA_EMBEDDING_MODEL", MODEL)
-    texts = [f"Nota {i}: el perro número {i} corre por el parque." for i in range(20)]
-    with OllamaEmbedder(model, host=os.environ["OLLAMA_HOST"]) as e:
-        together = e.embed_passages(texts)
-        alone = np.concatenate([e.embed_passages([text]) for text in texts])
-        assert e.info.dimension == together.shape[1]
-    assert (together * alone).sum(axis=1).min() > 0.999

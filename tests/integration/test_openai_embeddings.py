@@ -1,11 +1,9 @@
 """Embeddings of an OpenAI-compatible server over real HTTP, against all its failures."""
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from pydantic import SecretStr
 
 from rag_resources.core.errors import (
     InvalidEmbeddingError,
@@ -101,15 +99,3 @@ def test_the_registry_builds_it_by_name_and_by_short_name() -> None:
     assert build_embedder("openai_mi_modelo", servers) is build_embedder(
         "openai:mi_modelo", servers
     )
-
-
-@pytest.mark.ollama
-def test_a_real_server_embeds() -> None:
-    address = os.environ.get("OPENAI_BASE_URL")
-    if not address:
-        pytest.skip("OPENAI_BASE_URL is not set")
-    name = os.environ.get("OPENAI_EMBEDDING_MODEL", "default")
-    key = SecretStr(os.environ.get("OPENAI_API_KEY", ""))
-    with OpenAIEmbedder(name, base_url=address, api_key=key) as embedder:
-        vectors = embedder.embed_passages(["El gato duerme.", "La bolsa sube."])
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
