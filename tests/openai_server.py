@@ -34,12 +34,15 @@ class OpenAIServer(OllamaServer):
         retry_after: Seconds of the header `Retry-After` of its 429s; None sends none.
         context_words: Longest prompt in words; a longer one is refused as llama-server does.
         refuses_second: Whether it ends a kept connection at its second request.
+        takes_json_schema: Whether a shape is asked for as OpenAI does; otherwise as the server of
+            llama-cpp-python wants it, which answers 500 to everything else.
     """
 
     key: str = ""
     retry_after: int | None = None
     context_words: int = 1_000_000_000
     refuses_second: bool = False
+    takes_json_schema: bool = True
 
     def handler(self) -> type[Handler]:
         """What answers a connection."""
@@ -182,8 +185,11 @@ class _OpenAIHandler(Handler):
         if wanted is None:
             content = served.reply(messages)
         else:
-            schema = wanted["json_schema"]["schema"]
-            if wanted["type"] != "json_schema" or not _is_strict(schema):
+            form = "json_schema" if served.takes_json_schema else "json_object"
+            if wanted["type"] != form:
+                raise BadRequestError(f"response_format.type must be '{form}'", status=500)
+            schema = wanted["json_schema"]["schema"] if form == "json_schema" else wanted["schema"]
+            if not _is_strict(schema):
                 raise BadRequestError("Invalid schema for response_format")
             content = json.dumps(served.answers(schema, messages), ensure_ascii=False)
         usage = {"prompt_tokens": words, "completion_tokens": len(content.split())}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, SecretStr
 from rag_resources.core.deadline import Deadline
 from rag_resources.providers.call_limit import call_limit
 from rag_resources.providers.inputs import clean
-from rag_resources.providers.openai_client import OpenAIClient, OpenAIModel
+from rag_resources.providers.openai_client import OpenAIClient, OpenAIModel, ShapeRefusedError
 from rag_resources.providers.protocols import (
     DETERMINISTIC,
     AnswerT,
@@ -67,6 +67,9 @@ class OpenAIChat(OpenAIModel, LanguageModel):
     others wait within their deadlines. Requests are retried as described in `OpenAIClient`. An
     answer of the wrong shape is not retried: the model is deterministic and would repeat it.
 
+    The shape is asked for by `json_schema`, or, once the server has not understood that, by
+    `json_object` with a schema, as llama.cpp's own servers take it.
+
     Args:
         model: Name on the server.
         base_url: Address of the server, up to the version.
@@ -88,6 +91,7 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         super().__init__(
             OpenAIClient(model, base_url=base_url, api_key=api_key, read_timeout_s=read_timeout_s)
         )
+        self._takes_json_schema = True
 
     @property
     def name(self) -> str:
@@ -106,9 +110,16 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             InvalidAnswerError: The answer has another shape.
             DeadlineExceededError: There was not enough time.
         """
-        body = self._body(prompt, system, shape, DETERMINISTIC)
+        body = self._body(prompt, system, DETERMINISTIC)
         with self._admitted(deadline), deadline_scope(deadline):
-            choice = self._client.post(_PATH, body, _Completion).choices[0]
+            try:
+                answer = self._client.post(_PATH, body | self._asking_for(shape), _Completion)
+            except ShapeRefusedError:
+                if not self._takes_json_schema:
+                    raise
+                self._takes_json_schema = False
+                answer = self._client.post(_PATH, body | self._asking_for(shape), _Completion)
+        choice = answer.choices[0]
         return parsed(
             choice.message.content or "",
             shape,
@@ -131,11 +142,11 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         The request is sent when the first piece is requested. Same errors as `answer`, also while
         iterating; an answer that ends too early is a `ProviderUnavailableError`.
         """
-        body = self._body(prompt, system, shape, sampling)
+        body = self._body(prompt, system, sampling)
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         reason: str | None = None
         usage = _Usage()
-        events = self._client.stream(_PATH, body, deadline=deadline)
+        events = self._events(body, shape, deadline)
         with self._admitted(deadline), closing(events):
             for data in events:
                 with self._client.understood():
@@ -149,13 +160,24 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             raise self._client.broke_off()
         on_end(Ending(usage.prompt_tokens, usage.completion_tokens, reason == "length"))
 
+    def _events(
+        self, body: dict[str, Any], shape: type[BaseModel] | None, deadline: Deadline
+    ) -> Generator[str, None, None]:
+        """Yield the data of each event; a shape that is refused is asked for in the other form."""
+        try:
+            # A refusal comes before the first event.
+            yield from self._client.stream(_PATH, body | self._asking_for(shape), deadline=deadline)
+        except ShapeRefusedError:
+            if shape is None or not self._takes_json_schema:
+                raise
+            self._takes_json_schema = False
+            yield from self._client.stream(_PATH, body | self._asking_for(shape), deadline=deadline)
+
     def _admitted(self, deadline: Deadline) -> AbstractContextManager[None]:
         # Not kept: a forked process has other limits.
         return call_limit(self._client.host).admitted(deadline)
 
-    def _body(
-        self, prompt: str, system: str, shape: type[BaseModel] | None, sampling: Sampling
-    ) -> dict[str, Any]:
+    def _body(self, prompt: str, system: str, sampling: Sampling) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._client.model,
             "messages": chat_messages(prompt, system),
@@ -166,10 +188,13 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         if sampling.max_tokens is not None:
             # Its successor, `max_completion_tokens`, is not known to every server.
             body["max_tokens"] = sampling.max_tokens
-        if shape:
-            schema = {"name": shape.__name__.lstrip("_"), "schema": strict_schema(shape)}
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": schema | {"strict": True},
-            }
         return body
+
+    def _asking_for(self, shape: type[BaseModel] | None) -> dict[str, Any]:
+        if shape is None:
+            return {}
+        schema = strict_schema(shape)
+        if not self._takes_json_schema:
+            return {"response_format": {"type": "json_object", "schema": schema}}
+        named = {"name": shape.__name__.lstrip("_"), "schema": schema, "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}

@@ -40,7 +40,13 @@ _NOT_FOUND = 404
 _ERROR_BYTES = 10_000
 _CONTEXT_CODES = ("context_length_exceeded", "exceed_context_size_error")
 
+_SHAPE = "response_format"
+
 ShapeT = TypeVar("ShapeT", bound=BaseModel)
+
+
+class ShapeRefusedError(ProviderError):
+    """The server does not understand the form in which an answer's shape was given."""
 
 
 class OpenAIClient:
@@ -183,7 +189,10 @@ class OpenAIClient:
     def _refusal(self, answer: httpx.Response) -> ProviderError:
         status = answer.status_code
         context = {"host": self.host, "model": self.model, "status": status}
-        told = answer.content[:_ERROR_BYTES].decode("utf-8", "replace")
+        told = _told(answer)
+        if _SHAPE in told:
+            message = Message.OPENAI_REFUSED.format(**context)
+            return ShapeRefusedError(message, **context)
         if _is_passing(status):
             message = Message.OPENAI_SERVER_ERROR.format(host=self.host, status=status)
             return ProviderUnavailableError(message, **context)
@@ -242,13 +251,18 @@ def _check_is_http(address: SplitResult) -> None:
         raise ValueError(address.scheme)
 
 
+def _told(answer: httpx.Response) -> str:
+    """What an error says, which is never shown: it may quote the request."""
+    return answer.content[:_ERROR_BYTES].decode("utf-8", "replace")
+
+
 def _is_passing(status: int) -> bool:
     return status >= SERVER_ERROR or status == TOO_MANY_REQUESTS
 
 
 def _is_transient(error: Exception) -> bool:
     if isinstance(error, httpx.HTTPStatusError):
-        return _is_passing(error.response.status_code)
+        return _is_passing(error.response.status_code) and _SHAPE not in _told(error.response)
     if isinstance(error, SSEError):  # A TransportError too, but the next answer would be the same.
         return False
     return isinstance(error, (httpx.TransportError, ConnectionError))

@@ -28,6 +28,7 @@ from tests.openai_server import OpenAIServer
 from tests.waiting import wait_until
 
 MODEL = "llama3.2"
+CHATS = "/v1/chat/completions"
 SECRET = "texto-muy-secreto"
 
 
@@ -202,6 +203,27 @@ def test_a_prompt_that_is_too_long_says_what_to_change(
     with pytest.raises(ProviderError, match="ANSWER_CONTEXT_TOKENS"):
         call(openai_chat, "una pregunta con muchas palabras")
     assert len(openai.requests) == 1
+
+
+def test_a_shape_that_is_not_understood_is_asked_for_in_the_other_form(
+    openai: OpenAIServer,
+) -> None:
+    """Once: then it is known."""
+    openai.takes_json_schema = False
+    openai.answers = lambda *_: {"scores": [0.5], "reason": "sí"}
+    for first in (ask, stream_in_shape):
+        with connect(openai) as chat:
+            assert first(chat).scores == [0.5]
+            assert stream_in_shape(chat).scores == [0.5]
+            assert ask(chat).scores == [0.5]
+        forms = [body["response_format"]["type"] for body in openai.requests_to(CHATS)]
+        assert forms == ["json_schema", "json_object", "json_object", "json_object"]
+        openai.requests.clear()
+
+
+def stream_in_shape(chat: LanguageModel) -> Verdict:
+    pieces = chat.stream("¿Qué tal?", shape=Verdict, deadline=after(60_000))
+    return Verdict.model_validate_json("".join(pieces))
 
 
 def test_a_kept_connection_that_is_refused_is_made_anew(
