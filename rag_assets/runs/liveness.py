@@ -104,7 +104,7 @@ def end_dead_runs(instance: DagsterInstance) -> list[str]:
 
     Those that a person canceled are marked as canceled. The daemon does this for runs that have
     started. This function is for processes without a daemon, and for runs whose process died
-    before they started.
+    before they started. A main job holds the lock of a run before there is one.
 
     Returns:
         The ids of those runs.
@@ -113,9 +113,12 @@ def end_dead_runs(instance: DagsterInstance) -> list[str]:
     if not launcher.supports_check_run_worker_health:
         return []
     ended = []
-    statuses = [*IN_PROGRESS_RUN_STATUSES, DagsterRunStatus.CANCELING]
+    not_started = DagsterRunStatus.NOT_STARTED
+    statuses = [*IN_PROGRESS_RUN_STATUSES, DagsterRunStatus.CANCELING, not_started]
     for record in instance.get_run_records(RunsFilter(statuses=statuses)):
         run = record.dagster_run
+        if run.status is not_started and not takes_lock(run):
+            continue
         starting = run.status is DagsterRunStatus.STARTING
         if starting and datetime.now(UTC) - record.update_timestamp < START_PATIENCE:
             continue

@@ -24,7 +24,8 @@ from dagster._serdes import serialize_value
 from dagster_project import Project, definitions
 
 from rag_assets.runs import liveness
-from rag_assets.runs.liveness import RUN_LOCK, START_PATIENCE, end_dead_runs
+from rag_assets.runs.liveness import RUN_LOCK, START_PATIENCE, alive, end_dead_runs
+from rag_resources.settings import load_settings
 
 GRPC_INFO = ".dagster/grpc_info"
 STARTING, STARTED = dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED
@@ -109,6 +110,20 @@ def test_a_run_that_has_just_begun_to_start_is_given_time(
     assert end_dead_runs(project.instance) == []
     monkeypatch.setattr(liveness, "START_PATIENCE", timedelta(0))
     assert end_dead_runs(project.instance) == [run.run_id]
+
+
+def test_a_run_whose_main_job_died_before_it_started_is_ended(project: Project) -> None:
+    """A main job holds the lock before there is a run; other runs wait for a launcher."""
+    instance, job = project.instance, definitions().resolve_job_def("retrieve")
+    settings = load_settings()
+    waiting = instance.create_run_for_job(job)
+    lost = instance.create_run_for_job(job)
+    instance.add_run_tags(lost.run_id, {RUN_LOCK: lost.run_id})
+    with alive(lost.run_id, settings):
+        assert end_dead_runs(instance) == []
+    assert end_dead_runs(instance) == [lost.run_id]
+    found = {run.run_id: run.status.value for run in instance.get_runs()}
+    assert found == {waiting.run_id: "NOT_STARTED", lost.run_id: "FAILURE"}
 
 
 def test_a_run_that_ends_while_it_is_looked_at_is_not_failed(
