@@ -1,9 +1,11 @@
 """A fleet: webserver and daemon, Celery's Redis, and workers that are killed at random moments.
 
-`python -m tests.crash.fleet --kills 20` kills workers in backfills and compares the end state.
+`python -m tests.crash.fleet --kills 20` kills workers in backfills and compares the end state. With
+`--notes 10000 --workers 4` generated notes of two years come to the sample's few.
 """
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -11,14 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from rag_assets.keys import CHUNKS, embeddings_key
+from rag_resources.core.types import TimeWindow
 from rag_resources.database.locate import APPLICATION_DATABASE, DAGSTER_DATABASE
+from tests.benchmarks.corpus import Corpus
 from tests.crash.content import Content, differences
-from tests.crash.product import MONTHS, ROOT, Product
+from tests.crash.product import ROOT, Product
 from tests.dagster.dagster_ui import eventually, members
 from tests.redis_server import RedisServer
 
@@ -39,12 +43,28 @@ class Fleet(Product):
 
     Args:
         folder: For everything.
+        notes: How many to generate, over two years; 0: there is only the sample of two months.
     """
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, *, notes: int = 0) -> None:
+        super().__init__(folder, months=24 if notes else 2)
+        if notes:
+            self._generate(notes)
         self.redis = RedisServer(folder)
         self.workers: list[subprocess.Popen[bytes]] = []
+
+    def _generate(self, notes: int) -> None:
+        first, last = (datetime.fromisoformat(f"{self.months[end]}T00:00Z") for end in (0, -1))
+        records = Corpus().records(notes, TimeWindow(first, last), stream=1)
+        with (self.folder / "notes" / "generated.jsonl").open("w") as lines:
+            for record in records:
+                written = {
+                    "id": record.external_id,
+                    "title": record.title,
+                    "content": record.content,
+                    "createdAt": record.created_at.isoformat() if record.created_at else None,
+                }
+                lines.write(json.dumps(written) + "\n")
 
     def start(self, workers: int) -> None:
         """Start the databases, Redis, workers, webserver and daemon, in this order."""
@@ -59,6 +79,7 @@ class Fleet(Product):
             "CELERY_BROKER_URL": self.redis.url,
             "FILES_URL": (self.folder / "files").as_uri(),
             "EMBEDDING_MODELS": MODEL,
+            "NOTE_EMBEDDING_MODEL": MODEL,
         }
         self._instance_file(self.home)
         with self.log.open("a") as log:
@@ -123,10 +144,10 @@ class Kill:
     problems: list[str] = field(default_factory=list)
 
 
-def backfill(fleet: Fleet, months: Sequence[str] = MONTHS) -> None:
+def backfill(fleet: Fleet) -> None:
     """Do the chunking and embedding of all months again, from the UI, and wait until it begins."""
     last = fleet.last_run()
-    fleet.ui.launch_backfill(ASSETS, months)
+    fleet.ui.launch_backfill(ASSETS, fleet.months)
     eventually(lambda: fleet.last_run() != last)
 
 
@@ -168,13 +189,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.fleet", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--notes", type=int, default=0, help="generated ones besides")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.umask(0o022)
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="rag-fleet-") as folder:
         Path(folder).chmod(0o755)
-        with Fleet(Path(folder)) as fleet:
+        with Fleet(Path(folder), notes=arguments.notes) as fleet:
             try:
                 fleet.start(arguments.workers)
                 wanted, seconds = undisturbed(fleet)

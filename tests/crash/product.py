@@ -88,16 +88,17 @@ class Product:
 
     Args:
         folder: For everything; on a file system of its own if the disk is to be filled.
+        months: How many there are; the corpus is of the last two.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, months: int = 2) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir()
         self.home.chmod(0o711)
         self.server = EmbeddedServer(self.home)
         self.log = folder / "log"
-        self.months = last_months(datetime.now(UTC))
+        self.months = last_months(datetime.now(UTC), months)
         port = free_port()
         self.ui = Ui(f"http://127.0.0.1:{port}")
         self._ui: subprocess.Popen[bytes] | None = None
@@ -115,7 +116,7 @@ class Product:
             "UI_PORT": str(port),
             "COLUMNS": "80",
         }
-        _copy_corpus(folder, self.months)
+        _copy_corpus(folder, self.months[-2:])
 
     def __enter__(self) -> "Product":
         return self
@@ -305,15 +306,14 @@ def _live(pid: str | None) -> psutil.Process | None:
     return None
 
 
-def last_months(now: datetime) -> tuple[str, str]:
-    """Return the keys of the two months before this one, the earlier first.
+def last_months(now: datetime, count: int) -> tuple[str, ...]:
+    """Return the keys of the months before this one, the earliest first.
 
     A month of the product's is a partition, each with its own events: a corpus that begins years
     ago costs a main job more for empty months than for its notes.
     """
-    count = now.year * 12 + now.month - 1
-    first, second = (f"{m // 12}-{m % 12 + 1:02}-01" for m in (count - 2, count - 1))
-    return first, second
+    this = now.year * 12 + now.month - 1
+    return tuple(f"{m // 12}-{m % 12 + 1:02}-01" for m in range(this - count, this))
 
 
 def _copy_corpus(folder: Path, months: Sequence[str]) -> None:
