@@ -14,21 +14,31 @@ from rag_resources.core.deadline import Deadline
 from rag_resources.core.messages import Message
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 
+PATIENCE = 0.5
+"""The share of its time that a request may be expected to wait: it has to be searched, too."""
+
+_WEIGHT = 0.1
+"""Of the latest request in the moving average of what one takes."""
+
 ResultT = TypeVar("ResultT")
 
 
 class Admission:
     """The threads that search, and the requests that wait for one.
 
+    A request that would probably be late is refused at once: work on it would only make others
+    late. How long it would wait follows from how many wait and how long the last ones took.
+
     Args:
         threads: Requests worked on at once.
-        waiting: Requests that may wait.
+        waiting: Requests that may wait, at most.
     """
 
     def __init__(self, *, threads: int, waiting: int) -> None:
         self._threads = threads
         self._limit = threads + waiting
         self._admitted = 0
+        self._usual_s = 0.0
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="search")
 
     async def run(self, arrived_at: float, work: Callable[[float], ResultT]) -> ResultT:
@@ -39,25 +49,34 @@ class Admission:
             work: Called with the milliseconds that are left.
 
         Raises:
-            ProblemError: 503: the queue is full, or the deadline passed in it.
+            ProblemError: 503: the queue is full or too slow, or the deadline passed in it.
         """
-        if self._admitted >= self._limit:
+        deadline = Deadline(arrived_at + DEADLINE_MS / 1000, time.monotonic)
+        is_late = self._expected_wait_s() > PATIENCE * deadline.remaining_s
+        if self._admitted >= self._limit or is_late:
             REFUSED.inc()
             raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
-        deadline = Deadline(arrived_at + DEADLINE_MS / 1000, time.monotonic)
         context = copy_context()
 
         def begun() -> ResultT:
             if deadline.expired:
                 REFUSED.inc()
                 raise later(Message.API_BUSY, status=HTTPStatus.SERVICE_UNAVAILABLE)
-            return context.run(work, deadline.remaining_ms)
+            begun_at = time.monotonic()
+            try:
+                return context.run(work, deadline.remaining_ms)
+            finally:
+                self._usual_s += _WEIGHT * (time.monotonic() - begun_at - self._usual_s)
 
         self._admitted += 1
         QUEUED.set(max(0, self._admitted - self._threads))
         future = asyncio.get_running_loop().run_in_executor(self._executor, begun)
         future.add_done_callback(self._done)
         return await future
+
+    def _expected_wait_s(self) -> float:
+        waiting = self._admitted + 1 - self._threads
+        return max(0, waiting) * self._usual_s / self._threads
 
     def _done(self, _: "asyncio.Future[ResultT]") -> None:
         self._admitted -= 1

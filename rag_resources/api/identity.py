@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -176,17 +177,16 @@ class Door:
         look: Callable[[], FoundT],
     ) -> FoundT:
         """Return what the database says, or said last if it does not answer: uploads go on."""
-        with self._lock:
-            if name in cached:
-                return cached[name]
+        # Each cache is asked once: an entry may expire between two questions.
+        with self._lock, suppress(KeyError):
+            return cached[name]
         try:
             found = look()
         except DatabaseError:
-            with self._lock:
-                if name not in last:
-                    raise
-                cached[name] = last[name]
-                return last[name]
+            with self._lock, suppress(KeyError):
+                cached[name] = known = last[name]
+                return known
+            raise
         with self._lock:
             cached[name] = last[name] = found
         return found

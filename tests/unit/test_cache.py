@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
@@ -86,6 +87,16 @@ def test_entries_live_as_long_as_they_may() -> None:
     clock.now = 119.9
     assert cache.get("b") == "3"
     assert cache.statistics.size == 1
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_an_entry_may_expire_at_any_moment_of_a_look_at_it(moment: int) -> None:
+    """Even between two looks at the clock."""
+    times = chain([0.0] * (1 + moment), repeat(1e9))
+    cache: MemoryCache[str] = MemoryCache(Limits(2, 60), lambda: next(times))
+    cache.put("a", "1")
+    assert cache.get("a") in ("1", None)
+    assert cache.get_all(["a"]) in ({"a": "1"}, None)
 
 
 def test_the_least_recently_used_entry_makes_room() -> None:
