@@ -47,10 +47,13 @@ QUEUE_ALL = """
     ORDER BY n.created_at DESC, n.id LIMIT %(notes)s
     ON CONFLICT DO NOTHING"""
 FORGET = """
-    DELETE FROM chunk_embeddings AS e USING chunks AS c
-    WHERE c.id = e.chunk_id AND e.model = %(model)s AND c.note_id IN (
-        SELECT p.note_id FROM pending_embeddings AS p WHERE p.model = %(model)s
-    )"""
+    DELETE FROM chunk_embeddings AS e
+    WHERE e.model = %(model)s AND e.chunk_id = ANY(ARRAY(
+        SELECT c.id FROM chunks AS c
+        WHERE c.note_id = ANY(ARRAY(
+            SELECT p.note_id FROM pending_embeddings AS p WHERE p.model = %(model)s
+        ))
+    ))"""
 
 
 class SleepingEmbedder:
@@ -215,6 +218,9 @@ def main() -> None:
     parser.add_argument("--drainers", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--notes", type=int, default=1_024, help="embedded in each round (1024)")
     parser.add_argument("--corpus", type=int, default=40_000, help="chunks in the index (40000)")
+    parser.add_argument(
+        "--bulk", action="store_true", help="no vector indexes yet, as in a first backfill"
+    )
     parser.add_argument("--home", type=Path, help="keeps the databases for the next run")
     arguments = parser.parse_args()
     with ExitStack() as stack:
@@ -223,6 +229,10 @@ def main() -> None:
         migrate(server.dsn("rag"))
         database = stack.enter_context(Database(server.dsn("rag")))
         Corpus().load(database, arguments.corpus)
+        if arguments.bulk:
+            with database.transaction() as connection:
+                for column in ("embedding", "contextual_embedding"):
+                    connection.execute(f"DROP INDEX chunk_embeddings_{MODEL.name}_{column}_hnsw")
         rounds = [
             measure_round(server, database, number, arguments.notes)
             for number in arguments.drainers

@@ -188,9 +188,9 @@ def main() -> None:
             )
 
 
-CLAIM_MS = 1.5
-HELD_MS = 1.0
-WRITE_MS = 3.0
+CLAIM_MS = 1.6
+HELD_MS = 2.0
+WRITE_MS = 9.8
 EMBED_MS = 56.0
 
 
