@@ -35,14 +35,14 @@ class OpenAIServer(OllamaServer):
         context_words: Longest prompt in words; a longer one is refused as llama-server does.
         refuses_second: Whether it ends a kept connection at its second request.
         takes_json_schema: Whether a shape is asked for as OpenAI does; otherwise as the server of
-            llama-cpp-python wants it, which answers 500 to everything else.
+            llama-cpp-python wants it, which answers 500 to everything else. None: in no form.
     """
 
     key: str = ""
     retry_after: int | None = None
     context_words: int = 1_000_000_000
     refuses_second: bool = False
-    takes_json_schema: bool = True
+    takes_json_schema: bool | None = True
 
     def handler(self) -> type[Handler]:
         """What answers a connection."""
@@ -185,7 +185,7 @@ class _OpenAIHandler(Handler):
         if wanted is None:
             content = served.reply(messages)
         else:
-            form = "json_schema" if served.takes_json_schema else "json_object"
+            form = {True: "json_schema", False: "json_object"}.get(served.takes_json_schema)
             if wanted["type"] != form:
                 raise BadRequestError(f"response_format.type must be '{form}'", status=500)
             schema = wanted["json_schema"]["schema"] if form == "json_schema" else wanted["schema"]

@@ -67,8 +67,8 @@ class OpenAIChat(OpenAIModel, LanguageModel):
     others wait within their deadlines. Requests are retried as described in `OpenAIClient`. An
     answer of the wrong shape is not retried: the model is deterministic and would repeat it.
 
-    The shape is asked for by `json_schema`, or, once the server has not understood that, by
-    `json_object` with a schema, as llama.cpp's own servers take it.
+    The shape is asked for by `json_schema`, or, where a server understands only that, by
+    `json_object` with a schema, as the one of llama-cpp-python.
 
     Args:
         model: Name on the server.
@@ -115,10 +115,10 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             try:
                 answer = self._client.post(_PATH, body | self._asking_for(shape), _Completion)
             except ShapeRefusedError:
-                if not self._takes_json_schema:
-                    raise
-                self._takes_json_schema = False
-                answer = self._client.post(_PATH, body | self._asking_for(shape), _Completion)
+                other = not self._takes_json_schema
+                body |= self._asking_otherwise_for(shape)
+                answer = self._client.post(_PATH, body, _Completion)
+                self._takes_json_schema = other
         choice = answer.choices[0]
         return parsed(
             choice.message.content or "",
@@ -168,10 +168,13 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             # A refusal comes before the first event.
             yield from self._client.stream(_PATH, body | self._asking_for(shape), deadline=deadline)
         except ShapeRefusedError:
-            if shape is None or not self._takes_json_schema:
+            if shape is None:
                 raise
-            self._takes_json_schema = False
-            yield from self._client.stream(_PATH, body | self._asking_for(shape), deadline=deadline)
+            other = not self._takes_json_schema
+            body |= self._asking_otherwise_for(shape)
+            for event in self._client.stream(_PATH, body, deadline=deadline):
+                self._takes_json_schema = other
+                yield event
 
     def _admitted(self, deadline: Deadline) -> AbstractContextManager[None]:
         # Not kept: a forked process has other limits.
@@ -191,10 +194,19 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         return body
 
     def _asking_for(self, shape: type[BaseModel] | None) -> dict[str, Any]:
+        """Return how a shape is asked for, in the form that the server has understood so far."""
         if shape is None:
             return {}
-        schema = strict_schema(shape)
-        if not self._takes_json_schema:
-            return {"response_format": {"type": "json_object", "schema": schema}}
-        named = {"name": shape.__name__.lstrip("_"), "schema": schema, "strict": True}
-        return {"response_format": {"type": "json_schema", "json_schema": named}}
+        return _as_json_schema(shape) if self._takes_json_schema else _as_json_object(shape)
+
+    def _asking_otherwise_for(self, shape: type[BaseModel]) -> dict[str, Any]:
+        return _as_json_object(shape) if self._takes_json_schema else _as_json_schema(shape)
+
+
+def _as_json_schema(shape: type[BaseModel]) -> dict[str, Any]:
+    named = {"name": shape.__name__.lstrip("_"), "schema": strict_schema(shape), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _as_json_object(shape: type[BaseModel]) -> dict[str, Any]:
+    return {"response_format": {"type": "json_object", "schema": strict_schema(shape)}}

@@ -221,6 +221,18 @@ def test_a_shape_that_is_not_understood_is_asked_for_in_the_other_form(
         openai.requests.clear()
 
 
+@pytest.mark.parametrize("call", [ask, lambda chat: stream_in_shape(chat)])
+def test_a_shape_that_is_understood_in_no_form_is_refused_and_changes_nothing(
+    openai: OpenAIServer, openai_chat: OpenAIChat, call: Callable[[LanguageModel], object]
+) -> None:
+    openai.takes_json_schema = None
+    for _ in range(2):
+        with pytest.raises(ProviderError, match="rechazó la petición"):
+            call(openai_chat)
+    forms = [body["response_format"]["type"] for body in openai.requests_to(CHATS)]
+    assert forms == ["json_schema", "json_object"] * 2
+
+
 def stream_in_shape(chat: LanguageModel) -> Verdict:
     pieces = chat.stream("¿Qué tal?", shape=Verdict, deadline=after(60_000))
     return Verdict.model_validate_json("".join(pieces))
