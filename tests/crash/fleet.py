@@ -27,6 +27,7 @@ from tests.dagster.dagster_ui import eventually, members
 from tests.redis_server import RedisServer
 
 MODEL = "use_multilingual"
+CANDIDATES = "e5_small"
 ASSETS = (CHUNKS, embeddings_key(MODEL))
 RECOVERED_S = 60.0
 _BEFORE = "before_backfill"
@@ -78,7 +79,8 @@ class Fleet(Product):
             "DAGSTER_PG_URL": f"postgresql://{dagster}",
             "CELERY_BROKER_URL": self.redis.url,
             "FILES_URL": (self.folder / "files").as_uri(),
-            "EMBEDDING_MODELS": MODEL,
+            # The candidates for promotion are of the other one.
+            "EMBEDDING_MODELS": f"{CANDIDATES},{MODEL}",
             "NOTE_EMBEDDING_MODEL": MODEL,
         }
         self._instance_file(self.home)
