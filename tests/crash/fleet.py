@@ -108,13 +108,11 @@ class Fleet(Product):
         self.workers.append(worker)
         return worker
 
-    def kill_worker(self, worker: subprocess.Popen[bytes]) -> bool:
-        """Kill a worker with the runs that it executes; return whether it executed any."""
-        processes = members(worker.pid)
-        for process in processes:
+    def kill_worker(self, worker: subprocess.Popen[bytes]) -> None:
+        """Kill a worker with the runs that it executes."""
+        for process in members(worker.pid):
             process.kill()
         worker.wait()
-        return len(processes) > 1
 
     def runs_begun(self) -> set[str]:
         """Return the runs that a worker executes, or should."""
@@ -139,7 +137,7 @@ class Kill:
 
     Attributes:
         moment_s: After the backfill began.
-        executed: Whether it executed a run then.
+        executed: Whether a run was in progress then.
         recovered_s: Until the runs that were in progress had ended.
         problems: What was wrong in the end.
     """
@@ -152,9 +150,8 @@ class Kill:
 
 def backfill(fleet: Fleet) -> None:
     """Do the chunking and embedding of all months again, from the UI, and wait until it begins."""
-    last = fleet.last_run()
     fleet.ui.launch_backfill(ASSETS, fleet.months)
-    eventually(lambda: fleet.last_run() != last)
+    eventually(fleet.runs_begun)
 
 
 def undisturbed(fleet: Fleet) -> tuple[Content, float]:
@@ -165,8 +162,11 @@ def undisturbed(fleet: Fleet) -> tuple[Content, float]:
     fleet.save(APPLICATION_DATABASE, _BEFORE)
     backfill(fleet)
     started = time.monotonic()
+    while fleet.runs_begun():
+        time.sleep(_POLL_S)
+    seconds = time.monotonic() - started
     assert fleet.wait_until_idle() == []
-    return fleet.content(), time.monotonic() - started
+    return fleet.content(), seconds
 
 
 def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
@@ -178,7 +178,7 @@ def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
     alive = [worker for worker in fleet.workers if worker.poll() is None]
     victim = max(alive, key=lambda worker: len(members(worker.pid)))
     begun = fleet.runs_begun()
-    executed = fleet.kill_worker(victim)
+    fleet.kill_worker(victim)
     killed = time.monotonic()
     fleet.start_worker()
     # The other workers' runs end meanwhile, too; there is one run for six months.
@@ -189,7 +189,7 @@ def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
     if recovered_s > RECOVERED_S:
         problems.append(f"recovered after {recovered_s:.0f} s")
     problems += differences(fleet.content(), wanted)
-    return Kill(moment_s, executed, recovered_s, problems)
+    return Kill(moment_s, bool(begun), recovered_s, problems)
 
 
 def main() -> int:
