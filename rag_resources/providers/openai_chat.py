@@ -91,7 +91,8 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         super().__init__(
             OpenAIClient(model, base_url=base_url, api_key=api_key, read_timeout_s=read_timeout_s)
         )
-        self._takes_json_schema = True
+        # The form that the server has understood comes first.
+        self._forms = _as_json_schema, _as_json_object
 
     @property
     def name(self) -> str:
@@ -111,14 +112,13 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             DeadlineExceededError: There was not enough time.
         """
         body = self._body(prompt, system, DETERMINISTIC)
+        form, other = self._forms
         with self._admitted(deadline), deadline_scope(deadline):
             try:
-                answer = self._client.post(_PATH, body | self._asking_for(shape), _Completion)
+                answer = self._client.post(_PATH, body | form(shape), _Completion)
             except ShapeRefusedError:
-                other = not self._takes_json_schema
-                body |= self._asking_otherwise_for(shape)
-                answer = self._client.post(_PATH, body, _Completion)
-                self._takes_json_schema = other
+                answer = self._client.post(_PATH, body | other(shape), _Completion)
+                self._forms = other, form
         choice = answer.choices[0]
         return parsed(
             choice.message.content or "",
@@ -164,17 +164,16 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         self, body: dict[str, Any], shape: type[BaseModel] | None, deadline: Deadline
     ) -> Generator[str, None, None]:
         """Yield the data of each event; a shape that is refused is asked for in the other form."""
+        if shape is None:
+            yield from self._client.stream(_PATH, body, deadline=deadline)
+            return
+        form, other = self._forms
         try:
             # A refusal comes before the first event.
-            yield from self._client.stream(_PATH, body | self._asking_for(shape), deadline=deadline)
+            yield from self._client.stream(_PATH, body | form(shape), deadline=deadline)
         except ShapeRefusedError:
-            if shape is None:
-                raise
-            other = not self._takes_json_schema
-            body |= self._asking_otherwise_for(shape)
-            for event in self._client.stream(_PATH, body, deadline=deadline):
-                self._takes_json_schema = other
-                yield event
+            yield from self._client.stream(_PATH, body | other(shape), deadline=deadline)
+            self._forms = other, form
 
     def _admitted(self, deadline: Deadline) -> AbstractContextManager[None]:
         # Not kept: a forked process has other limits.
@@ -192,15 +191,6 @@ class OpenAIChat(OpenAIModel, LanguageModel):
             # Its successor, `max_completion_tokens`, is not known to every server.
             body["max_tokens"] = sampling.max_tokens
         return body
-
-    def _asking_for(self, shape: type[BaseModel] | None) -> dict[str, Any]:
-        """Return how a shape is asked for, in the form that the server has understood so far."""
-        if shape is None:
-            return {}
-        return _as_json_schema(shape) if self._takes_json_schema else _as_json_object(shape)
-
-    def _asking_otherwise_for(self, shape: type[BaseModel]) -> dict[str, Any]:
-        return _as_json_object(shape) if self._takes_json_schema else _as_json_schema(shape)
 
 
 def _as_json_schema(shape: type[BaseModel]) -> dict[str, Any]:

@@ -205,16 +205,19 @@ found AS (
 shown AS (
     SELECT
         p.proleakproof AS needs_none,
-        NOT p.proleakproof AND to_regnamespace(quote_ident(current_schema() || '_of_tenant')) IS NOT NULL AS has_views
+        CASE
+            WHEN NOT p.proleakproof
+                THEN to_regnamespace(quote_ident(current_schema() || '_of_tenant'))::text
+        END AS views
     FROM pg_proc AS p WHERE p.oid = 'ts_match_vq(tsvector, tsquery)'::regprocedure
 )
 
 SELECT
     r.rolname AS name,
-    r.rolname = 'rag_reader' AND s.has_views AS has_views,
+    r.rolname = 'rag_reader' AND s.views IS NOT NULL AS has_views,
     CASE
-        WHEN r.rolname = 'rag_reader' AND s.has_views
-            THEN concat_ws(', ', quote_ident(current_schema() || '_of_tenant'), f.schemas)
+        WHEN r.rolname = 'rag_reader' AND s.views IS NOT NULL
+            THEN concat_ws(', ', s.views, f.schemas)
         -- A schema of the name of its user is looked into for that user only.
         WHEN current_schema() = session_user
             THEN f.schemas
@@ -222,7 +225,7 @@ SELECT
 FROM pg_roles AS r CROSS JOIN found AS f CROSS JOIN shown AS s
 WHERE
     pg_has_role(r.oid, 'MEMBER')
-    AND (r.rolname = 'rag_writer' OR (r.rolname = 'rag_reader' AND (s.needs_none OR s.has_views)));
+    AND (r.rolname = 'rag_writer' OR (r.rolname = 'rag_reader' AND (s.needs_none OR s.views IS NOT NULL)));
 
 -- name: answers$
 -- Check that the server answers.

@@ -19,6 +19,11 @@ from dataclasses import dataclass
 from rag_resources.indexing.embed import BATCH_NOTES
 from tests.benchmarks.targets import report
 
+CLAIM_MS = 1.6
+HELD_MS = 2.0
+WRITE_MS = 9.8
+EMBED_MS = 56.0
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -108,11 +113,11 @@ class Fleet:
             case "claim" | "write":
                 self._queue.append((now, worker, step))
             case "claimed":
-                self._release()
+                self._free += 1
                 self._holding += BATCH_NOTES
                 self._embed(now, worker)
             case "written":
-                self._release()
+                self._free += 1
                 self._holding -= BATCH_NOTES
                 self._written += BATCH_NOTES
                 self._at(now, worker, "claim")
@@ -141,9 +146,6 @@ class Fleet:
             lasts = self._service_s(step)
             self._busy_s += lasts
             self._at(now + lasts, worker, "claimed" if step == "claim" else "written")
-
-    def _release(self) -> None:
-        self._free += 1
 
     def _service_s(self, step: str) -> float:
         costs = self._costs
@@ -186,12 +188,6 @@ def main() -> None:
                 f"| {found.notes_a_second / (alone * workers):.0%} | {found.busy:.0%} "
                 f"| {found.wait_ms:.1f} | {found.lost:.3%} |"
             )
-
-
-CLAIM_MS = 1.6
-HELD_MS = 2.0
-WRITE_MS = 9.8
-EMBED_MS = 56.0
 
 
 if __name__ == "__main__":

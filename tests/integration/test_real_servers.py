@@ -8,7 +8,6 @@ with its reason.
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Literal
 
 import numpy as np
@@ -50,14 +49,16 @@ def key() -> SecretStr:
 @pytest.fixture(params=SERVERS)
 def chat(request: pytest.FixtureRequest) -> Iterator[Chat]:
     """The language model that is named, else the first that can chat."""
-    address = address_of(request.param)
-    with ExitStack() as stack:
-        if request.param == "OPENAI_BASE_URL":
-            name = os.environ.get("OPENAI_CHAT_MODEL", "default")
-            yield stack.enter_context(OpenAIChat(name, base_url=address, api_key=key()))
-            return
-        name = os.environ.get("OLLAMA_CHAT_MODEL") or first_that_chats(address)
-        yield stack.enter_context(OllamaChat(name, host=address))
+    with chat_at(request.param, address_of(request.param)) as made:
+        yield made
+
+
+def chat_at(variable: str, address: str) -> Chat:
+    if variable == "OPENAI_BASE_URL":
+        name = os.environ.get("OPENAI_CHAT_MODEL", "default")
+        return OpenAIChat(name, base_url=address, api_key=key())
+    name = os.environ.get("OLLAMA_CHAT_MODEL") or first_that_chats(address)
+    return OllamaChat(name, host=address)
 
 
 def first_that_chats(address: str) -> str:
@@ -75,14 +76,16 @@ def first_that_chats(address: str) -> str:
 @pytest.fixture(params=SERVERS)
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     """The embedding model that is named."""
-    address = address_of(request.param)
-    with ExitStack() as stack:
-        if request.param == "OPENAI_BASE_URL":
-            name = os.environ.get("OPENAI_EMBEDDING_MODEL", "default")
-            yield stack.enter_context(OpenAIEmbedder(name, base_url=address, api_key=key()))
-            return
-        name = os.environ.get("OLLAMA_EMBEDDING_MODEL", "nomic-embed-text")
-        yield stack.enter_context(OllamaEmbedder(name, host=address))
+    with embedder_at(request.param, address_of(request.param)) as made:
+        yield made
+
+
+def embedder_at(variable: str, address: str) -> Embedder:
+    if variable == "OPENAI_BASE_URL":
+        name = os.environ.get("OPENAI_EMBEDDING_MODEL", "default")
+        return OpenAIEmbedder(name, base_url=address, api_key=key())
+    name = os.environ.get("OLLAMA_EMBEDDING_MODEL", "nomic-embed-text")
+    return OllamaEmbedder(name, host=address)
 
 
 def after(milliseconds: float) -> Deadline:

@@ -31,7 +31,7 @@ def test_no_more_wait_than_may(waiting: int) -> None:
     async def scenario() -> list[int]:
         admission = Admission(threads=THREADS, waiting=waiting)
         asked = [ask(admission, lambda _: held.wait(10)) for _ in range(THREADS + waiting + 2)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # All have asked.
         held.set()
         told = await statuses(asked)
         admission.close()
@@ -49,7 +49,7 @@ def test_who_would_probably_be_late_is_refused_although_there_is_room() -> None:
             admission._usual_s += 0.1 * (1.2 - admission._usual_s)
         held = threading.Event()
         asked = [ask(admission, lambda _: held.wait(10)) for _ in range(THREADS + 3)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # All have asked.
         held.set()
         busy = await statuses(asked)
         idle = await statuses([ask(admission, lambda _: None)])
