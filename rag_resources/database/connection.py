@@ -1,10 +1,11 @@
 """A connection that finishes by a deadline, whatever the server or the network does.
 
 There are two limits. The server's limit is `statement_timeout`, set to the time that is left when a
-statement starts. So the server cancels a slow statement, and the connection stays usable. The
-client's limit is a little later, in case the server's answer does not arrive.
-`psycopg.Connection.wait`, through which psycopg sends and receives everything, then gives up and
-closes the connection. No statement is left running, since the server keeps its own limit.
+transaction begins, and again when a later statement of it has less. So the server cancels a slow
+statement, and the connection stays usable. The client's limit is a little later, in case the
+server's answer does not arrive. `psycopg.Connection.wait`, through which psycopg sends and receives
+everything, then gives up and closes the connection. No statement is left running, since the server
+keeps its own limit.
 
 The alternatives are worse. A watchdog needs a thread, and must not interrupt a connection that was
 lent to somebody else meanwhile. A cancel request does not get through a stalled network.
@@ -21,9 +22,10 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import psycopg
-from psycopg import sql
+from psycopg import generators, sql
 from psycopg.abc import PQGen
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from rag_resources.core.deadline import Deadline
 from rag_resources.core.errors import DatabaseTimeoutError
@@ -81,7 +83,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     scope: Scope | None = None
     is_shared = False
     _backend_pid: int | None = None
-    _session_limit_ms = 0
+    _longest_ms = 0
     _limit_ms = 0
 
     @property
@@ -92,36 +94,42 @@ class LimitedConnection(psycopg.Connection[Any]):
         """
         return self._backend_pid or self.info.backend_pid
 
-    def lend(self, limit_ms: int, *, autocommit: bool = False, scope: Scope | None = None) -> None:
+    def lend(
+        self,
+        limit_ms: int,
+        *,
+        autocommit: bool = False,
+        isolation: psycopg.IsolationLevel | None = None,
+        scope: Scope | None = None,
+    ) -> None:
         """Prepare an idle connection for its next user, in one round trip.
 
-        This resets autocommit and the isolation level, which the previous user may have changed.
-        Setting the limit also shows that the server answers. A shared connection only asks that,
-        and its limit is set at the beginning of each transaction.
+        The round trip begins a transaction or, outside transactions, sets the session's limit. It
+        also shows that the server answers.
 
         Args:
             limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
             autocommit: Whether the user wants no transaction.
+            isolation: Of the transaction; None: the server's default.
             scope: See `LimitedConnection`.
 
         Raises:
             psycopg.OperationalError: The connection is lost.
             DatabaseTimeoutError: No answer by the deadline.
         """
-        # Each of these is an exchange of psycopg with itself, even if nothing changes.
-        if not self.autocommit:
-            self.autocommit = True
         # A limit shorter than the lag could cancel the statement that raises it again.
-        self._limit_ms = self._session_limit_ms = max(limit_ms, LAG_MS)
-        if self.is_shared:
-            psycopg.Cursor(self).execute(_ANSWERS, prepare=False)
-        else:
-            self._set_limit("limit_session")
-        if not autocommit:
-            self.autocommit = False
-        if self.isolation_level is not None:
-            self.isolation_level = None
+        self._limit_ms = self._longest_ms = max(limit_ms, LAG_MS)
         self.scope = scope
+        # Each of these is an exchange of psycopg with itself, even if nothing changes.
+        if self.autocommit != autocommit:
+            self.autocommit = autocommit
+        if self.isolation_level != isolation:
+            self.isolation_level = isolation
+        if autocommit:
+            self._set_limit("limit_session")
+        else:
+            with self.lock:
+                self.wait(self._start_query())
 
     @contextmanager
     def within(self, deadline: Deadline) -> Iterator[None]:
@@ -146,17 +154,15 @@ class LimitedConnection(psycopg.Connection[Any]):
         """
         if self.autocommit:
             return
-        if self.pgconn.transaction_status == TransactionStatus.IDLE:
-            # The limit of the last transaction ended with it.
-            self._limit_ms = self._session_limit_ms
-        limit_ms = self._session_limit_ms
+        limit_ms = self._longest_ms
         if self.deadline:
             limit_ms = min(limit_ms, math.ceil(self.deadline.remaining_ms))
         if limit_ms == 0:
             raise DatabaseTimeoutError(Message.TIME_IS_UP)
-        if self.is_shared and self.pgconn.transaction_status == TransactionStatus.IDLE:
-            self._limit_ms = limit_ms  # Sent with the beginning of the transaction.
-        elif not limit_ms <= self._limit_ms <= limit_ms + LAG_MS:
+        if self.pgconn.transaction_status == TransactionStatus.IDLE:
+            # The limit of the last transaction ended with it. A scope sets that of the next.
+            self._limit_ms = limit_ms if self.scope else 0
+        if not limit_ms <= self._limit_ms <= limit_ms + LAG_MS:
             self._limit_ms = limit_ms
             self._set_limit("limit_transaction")
 
@@ -183,22 +189,30 @@ class LimitedConnection(psycopg.Connection[Any]):
             raise DatabaseTimeoutError(Message.TIME_IS_UP) from error
 
     def _exec_command(self, command: Any, result_format: Format = Format.TEXT) -> PQGen[Any]:
-        result = yield from super()._exec_command(command, result_format)
-        if self.scope and command == self._begin_statement:
-            yield from self._exec_scope(self.scope)
-        return result
-
-    def _exec_scope(self, scope: Scope) -> PQGen[None]:
-        told = yield from super()._exec_command(scope(self._limit_ms))
-        if self.is_shared and told:
+        if not self.scope or command != self._begin_statement:
+            return (yield from super()._exec_command(command, result_format))
+        scope = self.scope(self._limit_ms)
+        if self._pipeline:
+            yield from super()._exec_command(command)
+            return (yield from super()._exec_command(scope))
+        began, told = yield from self._exec_both(command, scope)
+        if self.is_shared:
             self._backend_pid = int(told.get_value(0, 0) or 0)
+        return began
+
+    def _exec_both(self, *commands: bytes) -> PQGen[list[PGresult]]:
+        """Send commands together; psycopg's own method takes one alone."""
+        self._check_connection_ok()
+        self.pgconn.send_query(b"; ".join(commands))
+        results: list[PGresult] = yield from generators.execute(self.pgconn)
+        for result in results:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise psycopg.errors.error_from_result(result, encoding=self.info.encoding)
+        return results
 
     def _set_limit(self, query: str) -> None:
         # A plain cursor, since a `LimitedCursor` would try to set the limit first.
         psycopg.Cursor(self).execute(_limit_statement(query, self._limit_ms), prepare=False)
-
-
-_ANSWERS = statement("answers").as_bytes(None)
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from threading import get_ident
 from typing import Any
 
@@ -270,13 +270,19 @@ class Database:
             DatabaseError: The disk of the database is full, or the database is read-only.
             psycopg.Error: PostgreSQL refused what was to be written.
         """
-        return self._lend(deadline, autocommit=False)
+        return self._lend(deadline)
 
     @contextmanager
-    def _lend(self, deadline: Deadline | None, *, autocommit: bool) -> Iterator[LimitedConnection]:
+    def _lend(
+        self,
+        deadline: Deadline | None,
+        *,
+        autocommit: bool = False,
+        isolation: psycopg.IsolationLevel | None = None,
+    ) -> Iterator[LimitedConnection]:
         """Lend a connection; see `transaction`."""
         try:
-            connection = self._acquire(deadline, autocommit=autocommit)
+            connection = self._acquire(deadline, autocommit=autocommit, isolation=isolation)
             try:
                 # Checked after the wait for a connection: the server may have been down meanwhile.
                 self._guard()
@@ -315,8 +321,8 @@ class Database:
         Args:
             deadline: See `transaction`.
         """
-        with self.transaction(deadline) as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        isolation = psycopg.IsolationLevel.REPEATABLE_READ
+        with self._lend(deadline, isolation=isolation) as connection:
             yield connection
             # What was read is valid even if this last message does not reach the server. With a
             # rollback psycopg would discard all its prepared statements.
@@ -363,7 +369,13 @@ class Database:
             connections_lost=counts["returns_bad"],
         )
 
-    def _acquire(self, deadline: Deadline | None, *, autocommit: bool) -> LimitedConnection:
+    def _acquire(
+        self,
+        deadline: Deadline | None,
+        *,
+        autocommit: bool,
+        isolation: psycopg.IsolationLevel | None,
+    ) -> LimitedConnection:
         """Take a connection that answers from the pool; dead ones are replaced."""
         limit = Deadline.after(ACQUIRE_TIMEOUT_S * 1000, time.monotonic)
         if deadline:
@@ -373,7 +385,9 @@ class Database:
         while True:
             connection = self._take(limit, deadline)
             with suppress(psycopg.OperationalError, DatabaseTimeoutError):
-                self._prepare(connection, limit, deadline, autocommit=autocommit)
+                self._prepare(
+                    connection, limit, deadline, autocommit=autocommit, isolation=isolation
+                )
                 return connection
 
     def _take(self, limit: Deadline, deadline: Deadline | None) -> LimitedConnection:
@@ -396,6 +410,7 @@ class Database:
         deadline: Deadline | None,
         *,
         autocommit: bool,
+        isolation: psycopg.IsolationLevel | None,
     ) -> None:
         limit_ms = STATEMENT_TIMEOUT_MS
         if deadline:
@@ -403,7 +418,7 @@ class Database:
         try:
             connection.deadline = limit.within(CHECK_TIMEOUT_MS)
             scope = self._scope(connection.roles.get(self.access, LOGIN))
-            connection.lend(limit_ms, autocommit=autocommit, scope=scope)
+            connection.lend(limit_ms, autocommit=autocommit, isolation=isolation, scope=scope)
             # Kept when the connection is returned, so that the pool's own rollback is bounded too.
             connection.deadline = deadline
         except BaseException:
@@ -426,18 +441,15 @@ class Database:
         return partial(_shared_scope if self._is_shared else _scope, self._tenant, role)
 
 
-@cache
-def _scope_of(tenant: str, role: Role) -> bytes:
+@lru_cache(maxsize=4096)
+def _scope(tenant: str, role: Role, limit_ms: int) -> bytes:
     return statement(
         "scope_transaction",
         tenant=sql.Literal(tenant),
         role=sql.Literal(role.name),
         search_path=sql.Literal(role.search_path),
+        limit_ms=sql.Literal(str(limit_ms)),
     ).as_bytes(None)
-
-
-def _scope(tenant: str, role: Role, _: int) -> bytes:
-    return _scope_of(tenant, role)
 
 
 @lru_cache(maxsize=4096)

@@ -69,6 +69,10 @@ class Cache(Protocol[V]):
         """Store values; they replace those of the same keys."""
         ...
 
+    def reject(self) -> None:
+        """Count a value that was found as a miss, since it cannot be used."""
+        ...
+
     def get(self, key: str) -> V | None:
         """Return the value of a key, None if there is none."""
         return self.get_many([key]).get(key)
@@ -110,6 +114,12 @@ class MemoryCache(Cache[V]):
             self._hits += hits
             self._misses += len(keys) - hits
         return found
+
+    def reject(self) -> None:
+        """Count a value that was found as a miss, since it cannot be used."""
+        with self._lock:
+            self._hits -= 1
+            self._misses += 1
 
     def get_all(self, keys: Sequence[str]) -> dict[str, V] | None:
         """Return the values of the keys if each has one; otherwise None, which counts nowhere."""

@@ -100,6 +100,12 @@ class RedisCache(Cache[V]):
         except (RedisError, DependencyOpenError):
             return
 
+    def reject(self) -> None:
+        """Count a value that was found as a miss, since it cannot be used."""
+        with self._lock:
+            self._hits -= 1
+            self._misses += 1
+
     def _fetch(self, keys: Sequence[str]) -> Sequence[bytes | None]:
         if not keys:
             return []

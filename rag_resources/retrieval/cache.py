@@ -31,9 +31,18 @@ from rag_resources.store.index_state import IndexVersion
 
 V = TypeVar("V")
 
-_RESPONSE = TypeAdapter(RetrievalResponse)
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """A response, and the version of the index that it holds for."""
+
+    response: RetrievalResponse
+    version: IndexVersion
+
+
+_ANSWER = TypeAdapter(KeptAnswer)
 # Part of every key, so that a process reads only answers written by its own release.
-_SHAPE = canonical_hash(_RESPONSE.json_schema())
+_SHAPE = canonical_hash(_ANSWER.json_schema())
 
 
 @dataclass(frozen=True)
@@ -41,12 +50,12 @@ class Caches:
     """The caches of a process.
 
     Attributes:
-        answers: Whole responses, by `query_key`.
+        answers: Whole responses with their versions, by `query_key`.
         embeddings: Vectors of questions and of short texts, for `CachedEmbedder`.
         contexts: Sentences of notes, by the hash of their content.
     """
 
-    answers: Cache[RetrievalResponse]
+    answers: Cache[KeptAnswer]
     embeddings: Cache[Vectors]
     contexts: Cache[tuple[Span, ...]]
 
@@ -79,8 +88,8 @@ def build_caches(redis_url: str | None) -> Caches:
             "answers",
             ANSWERS,
             redis_url=redis_url,
-            encode=response_to_bytes,
-            decode=response_from_bytes,
+            encode=answer_to_bytes,
+            decode=answer_from_bytes,
         ),
         embeddings=build_cache(
             "embeddings",
@@ -99,15 +108,14 @@ def build_caches(redis_url: str | None) -> Caches:
     )
 
 
-def query_key(request: Request, version: IndexVersion, models: Mapping[str, str]) -> str:
-    """Return the cache key of a request: everything that changes its answer except the deadline.
+def query_key(request: Request, models: Mapping[str, str]) -> str:
+    """Return the cache key of a request: all that changes its answer except index and deadline.
 
-    An answer that its deadline cut short must not be cached.
+    The answer is kept with the version of the index, which covers the registered embedding models
+    with their thresholds and digests. One that its deadline cut short must not be cached.
 
     Args:
         request: The request.
-        version: Of the index, read before the search. It covers the registered embedding models,
-            with their thresholds and digests.
         models: The other models that contribute (of the notes, the language model), by their role.
 
     Returns:
@@ -116,9 +124,6 @@ def query_key(request: Request, version: IndexVersion, models: Mapping[str, str]
     """
     parts = {
         "shape": _SHAPE,
-        "lineage": version.lineage,
-        "number": version.number,
-        "next_expiry": version.next_expiry,
         "tenant": request.tenant,
         "query": request.query,
         "language": request.language,
@@ -132,18 +137,18 @@ def query_key(request: Request, version: IndexVersion, models: Mapping[str, str]
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def response_to_bytes(response: RetrievalResponse) -> bytes:
-    """Encode a response as JSON."""
-    return _RESPONSE.dump_json(response)
+def answer_to_bytes(answer: KeptAnswer) -> bytes:
+    """Encode a kept answer as JSON."""
+    return _ANSWER.dump_json(answer)
 
 
-def response_from_bytes(data: bytes) -> RetrievalResponse:
-    """Decode what `response_to_bytes` made, exactly.
+def answer_from_bytes(data: bytes) -> KeptAnswer:
+    """Decode what `answer_to_bytes` made, exactly.
 
     Raises:
-        ValueError: The bytes are not a response.
+        ValueError: The bytes are not a kept answer.
     """
-    return _RESPONSE.validate_json(data)
+    return _ANSWER.validate_json(data)
 
 
 def spans_to_bytes(spans: tuple[Span, ...]) -> bytes:

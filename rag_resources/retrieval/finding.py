@@ -25,6 +25,7 @@ from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.retry import retried
 from rag_resources.retrieval.limits import FAIR_MS, blames, share
 from rag_resources.retrieval.searching import Found, Search
+from rag_resources.store.index_state import read_index_version
 from rag_resources.store.search import SearchPlan
 
 # Shares of the time left: for all retrievers together before each is tried alone, and for each one
@@ -133,12 +134,14 @@ class Finder:
         """Plan, search and fetch, and keep the plan for the next question."""
         # One snapshot keeps candidates, their notes and the notes not yet chunked consistent.
         with self._database.snapshot(until) as connection:
+            request = search.request
+            version = read_index_version(connection, request.tenant) if request.cached else None
             found = search.fetch(connection, search.rankings(connection, names), names)
         if search.plan and search.fits_one_statement:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[search.plan_key(names)] = search.plan
-        return found
+        return replace(found, version=version)
 
     def _apart(self, search: Search, names: Sequence[RetrieverName]) -> Found:
         """Run each retriever on its own, then the stand-ins of those that failed."""

@@ -53,6 +53,7 @@ from rag_resources.retrieval.retrievers.protocol import Question
 from rag_resources.retrieval.searching import Found, LookedUp, Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
+from rag_resources.store.index_state import IndexVersion
 from rag_resources.telemetry import span
 
 DEADLINE_MS = 2_000.0
@@ -239,7 +240,7 @@ class RetrievalPipeline:
     def _answer(self, request: Request, stages: Stages) -> RetrievalResponse:
         with self._database.one_source():
             if self._answers is None or not request.cached:
-                return self._searched(request, stages)
+                return self._searched(request, stages)[0]
             return self._answers.get_or_make(
                 request, stages, lambda: self._searched(request, stages)
             )
@@ -272,7 +273,9 @@ class RetrievalPipeline:
         _, found, _ = self._candidates(request, stages)
         return found.looked_up, stages.degraded
 
-    def _searched(self, request: Request, stages: Stages) -> RetrievalResponse:
+    def _searched(
+        self, request: Request, stages: Stages
+    ) -> tuple[RetrievalResponse, IndexVersion | None]:
         transformed, found, error = self._candidates(request, stages)
         chunks: Sequence[ScoredChunk] = found.chunks
         if request.config.reranks and chunks:
@@ -287,7 +290,7 @@ class RetrievalPipeline:
                     cosine_range=found.cosine_range,
                 )
         kept = chunks[: request.count_needed(chunks)]
-        return RetrievalResponse(
+        response = RetrievalResponse(
             results=self._results(request, kept, found, stages),
             query=request.query,
             transformed=transformed,
@@ -299,6 +302,7 @@ class RetrievalPipeline:
             messages=messages(request.config.searched, found.worked, error, stages.failures),
             error=error,
         )
+        return response, found.version
 
     def _candidates(
         self, request: Request, stages: Stages

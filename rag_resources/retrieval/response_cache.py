@@ -1,6 +1,8 @@
 """Cached answers, valid for the index version that they were found in.
 
-What makes two requests equal is in `retrieval.cache`; the version is in `store.index_state`.
+Each search tells the version that it has searched. So only a question that has an answer waits for
+the version to be read. What makes two requests equal is in `retrieval.cache`; the version is in
+`store.index_state`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +15,7 @@ from rag_resources.core.errors import DatabaseError
 from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.readers import Reads
 from rag_resources.providers.cache import Cache
-from rag_resources.retrieval.cache import query_key
+from rag_resources.retrieval.cache import KeptAnswer, query_key
 from rag_resources.retrieval.request import Request
 from rag_resources.retrieval.stages import Stages
 from rag_resources.store.index_state import IndexVersion, read_index_version
@@ -34,29 +36,40 @@ class AnswerCache:
     """
 
     def __init__(
-        self, database: Reads, cache: Cache[RetrievalResponse], models: Mapping[str, str]
+        self, database: Reads, cache: Cache[KeptAnswer], models: Mapping[str, str]
     ) -> None:
         self._database = database
         self._cache = cache
         self._models = models
 
     def get_or_make(
-        self, request: Request, stages: Stages, make: Callable[[], RetrievalResponse]
+        self,
+        request: Request,
+        stages: Stages,
+        make: Callable[[], tuple[RetrievalResponse, IndexVersion | None]],
     ) -> RetrievalResponse:
-        """Return the cached answer, or make one and cache it if it is complete and up to date."""
+        """Return the cached answer, or make one and cache it if it is complete and up to date.
+
+        Args:
+            request: The question.
+            stages: Of this question.
+            make: Returns an answer, and the version of the index that it was searched in; None if
+                that is unknown, then it is not cached.
+        """
         with stages.run("cache"):
-            version = self._version(request)
-            key = query_key(request, version, self._models) if version else ""
-            kept = self._cache.get(key) if key else None
-        if kept is not None:
-            return replace(kept, cached=True)
-        response = make()
+            key = query_key(request, self._models)
+            kept = self._cache.get(key)
+            if kept is not None:
+                if kept.version == self._version(request):
+                    return replace(kept.response, cached=True)
+                self._cache.reject()
+        response, version = make()
         if version and not response.degraded and not response.error:
-            self._cache.put(key, response)
+            self._cache.put(key, KeptAnswer(response, version))
         return response
 
     def _version(self, request: Request) -> IndexVersion | None:
-        """Return the version before the search; None if unknown, then nothing is cached."""
+        """Return the present version; None if unknown, then no cached answer is used."""
         deadline = request.deadline.within(request.deadline.remaining_ms * _SHARE)
         try:
             with self._database.autocommit(deadline) as connection:

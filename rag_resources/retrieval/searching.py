@@ -20,6 +20,7 @@ from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
 from rag_resources.store.candidate_scores import look_up_scores, look_up_words, match_windows
+from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.models import require_model
 from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
@@ -67,6 +68,8 @@ class Found:
         rankings: The lists.
         seeds: The best chunks, for retrievers that follow links.
         any_gone: Whether a chunk was deleted between the list that it is in and its text.
+        version: Of the index that was searched; None if nobody keeps the answer, or it was searched
+            in parts.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()
@@ -80,6 +83,7 @@ class Found:
     rankings: Sequence[Ranking] = ()
     seeds: tuple[UUID, ...] = ()
     any_gone: bool = False
+    version: IndexVersion | None = None
 
 
 class Search:
@@ -195,6 +199,7 @@ class Search:
                 pool=self._pool,
                 models=self._models,
                 merging=merging,
+                versioned=self.request.cached,
             )
         if not made.plan.decides_as(plan):
             return None
@@ -202,7 +207,7 @@ class Search:
         if made.scores is not None:
             looked_up = LookedUp(made.rankings, made.scores)
         found = self._found(connection, made.rankings, names, looked_up, made)
-        return None if found.any_gone else found
+        return None if found.any_gone else replace(found, version=made.version)
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
         lists = [item for name in names for item in RETRIEVERS[name].lists(self._question, plan)]
@@ -335,7 +340,7 @@ class Search:
         if not any(ranking.candidates for ranking in rankings):
             return replace(found, worked=worked)
         again = self.fetch(connection, [*found.rankings, *rankings], worked)
-        return replace(again, failures=found.failures)
+        return replace(again, failures=found.failures, version=found.version)
 
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
         """Look up what every candidate scores in every list, on its scale, and its words."""

@@ -4,8 +4,10 @@ Triggers raise its number whenever a tenant's searched data change, whoever chan
 `sql/migrations/0041_tenant_versions.sql` explains how, and why that is exact.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -28,13 +30,21 @@ class IndexVersion:
 
 
 def read_index_version(connection: Connection, tenant: str) -> IndexVersion:
-    """Read the version before searching.
+    """Read the version.
 
     Args:
-        connection: In a snapshot not newer than that of the search.
+        connection: In the transaction that searches, in one snapshot.
         tenant: The tenant whose notes are searched.
     """
     return IndexVersion(*queries().read_index_version(connection, tenant=tenant))
+
+
+def index_version_of(told: Mapping[str, Any]) -> IndexVersion:
+    """Return the version that the statement told as JSON, within another one."""
+    expiry = told["next_expiry"]
+    return IndexVersion(
+        told["number"], told["lineage"], datetime.fromisoformat(expiry) if expiry else None
+    )
 
 
 def index_version(connection: Connection) -> int:

@@ -21,6 +21,7 @@ from rag_resources.core.types import Candidate, Ranking
 from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
 from rag_resources.database.queries import numbered, statement
 from rag_resources.store.candidate_scores import compose_nearest_windows, compose_scores
+from rag_resources.store.index_state import IndexVersion, index_version_of
 from rag_resources.store.passages import Passage, passages_of
 from rag_resources.store.ranked_lists import ListRequest, OwnParameters, own_key, own_value
 from rag_resources.store.search import (
@@ -68,6 +69,7 @@ class AllAtOnce:
 
     Attributes:
         plan: What the search should have been based on.
+        version: Of the index that was searched; None if that was not requested.
         rankings: One per list, as `search` returns them.
         scores: What every candidate scores in each list, on the scale of that list; None if that
             was not requested.
@@ -76,6 +78,7 @@ class AllAtOnce:
     """
 
     plan: SearchPlan
+    version: IndexVersion | None
     rankings: list[Ranking]
     scores: list[dict[UUID, float]] | None
     passages: Mapping[UUID, Passage]
@@ -90,6 +93,7 @@ def search_at_once(
     pool: int,
     models: Sequence[str],
     merging: Merging,
+    versioned: bool = False,
 ) -> AllAtOnce:
     """Plan, search, look scores up and read texts in one round trip.
 
@@ -102,8 +106,9 @@ def search_at_once(
         pool: Candidates per list, >= 1.
         models: As for `plan_search`.
         merging: What is needed of the candidates.
+        versioned: Whether to tell the version of the index, too.
     """
-    query, names, sources = _composed(lists, scope, pool, merging)
+    query, names, sources = _composed(lists, scope, pool, merging, versioned=versioned)
     parameters: dict[str, Any] = {
         name: own_value(lists[number], kind) for name, (kind, number) in sources.items()
     }
@@ -135,24 +140,35 @@ _composed_before: dict[object, _Composition] = {}
 
 
 def _composed(
-    lists: Sequence[ListRequest], scope: SearchScope, pool: int, merging: Merging
+    lists: Sequence[ListRequest],
+    scope: SearchScope,
+    pool: int,
+    merging: Merging,
+    *,
+    versioned: bool,
 ) -> _Composition:
     """Return a statement, its parameters, and which of which list each of the lists' is."""
     key = (
         *(_kinds(lists), pool, merging),
         *(scope.selective, scope.unchunked_only, scope.any_unchunked, scope.any_hidden),
-        *(scope.is_shared, scope.exact),
+        *(scope.is_shared, scope.exact, versioned),
     )
     made = _composed_before.get(key)
     if made is None:
         if len(_composed_before) >= _MOST_COMPOSED:
             _composed_before.clear()
-        made = _composed_before[key] = _compose(lists, scope, pool, merging)
+        made = _compose(lists, scope, pool, merging, versioned=versioned)
+        _composed_before[key] = made
     return made
 
 
 def _compose(
-    lists: Sequence[ListRequest], scope: SearchScope, pool: int, merging: Merging
+    lists: Sequence[ListRequest],
+    scope: SearchScope,
+    pool: int,
+    merging: Merging,
+    *,
+    versioned: bool,
 ) -> _Composition:
     own = OwnParameters()
     searches = compose_search_with(own, lists, scope, pool=pool)
@@ -162,6 +178,7 @@ def _compose(
         "search_at_once",
         searches=searches,
         plan=compose_plan(scope),
+        version=statement("read_index_version" if versioned else "no_index_version"),
         known=_all_scores(lists, own) if looked_up else statement("found_scores"),
         score_parts=statement(merging.parts, **_constants(merging)),
         looked_up=sql.Literal(looked_up),
@@ -200,6 +217,7 @@ class _Row(NamedTuple):
     """The columns of the query, in order."""
 
     facts: list[dict[str, Any]] | None
+    version: dict[str, Any] | None
     id: UUID | None
     note_id: UUID
     created_at: datetime
@@ -231,7 +249,7 @@ def _read(
     shown, matched = [], {}
     # Of a hundred rows only those that are shown get names.
     for values in rows:
-        _, chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[:8]
+        chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[2:9]
         if chunk_id is None:
             continue
         for number, score in zip(numbers, scores, strict=True):
@@ -239,13 +257,15 @@ def _read(
         if scales is not None and known_numbers:
             for number, score in zip(known_numbers, known_scores, strict=True):
                 known[number][chunk_id] = on_scale(score, *scales[number])
-        row = _Row._make(values) if values[8] else None
+        row = _Row._make(values) if values[9] else None
         if row:
             shown.append(row)
             if row.window_start is not None and row.window_end is not None:
                 matched[chunk_id] = Span(row.window_start, row.window_end)
+    first = _Row._make(rows[0])
     return AllAtOnce(
-        plan_of(_Row._make(rows[0]).facts or []),
+        plan_of(first.facts or []),
+        index_version_of(first.version) if first.version else None,
         rankings_of(lists, held),
         None if scales is None else known,
         passages_of(connection, shown),

@@ -66,11 +66,11 @@ searched_chunks AS {materialized} (
 -- params:  {searches} and {plan}: the statements search_lists and plan_search, with their parameters; {known}: relation
 --          (list int, id uuid, score float8), what counts of the candidates; {score_parts}: one of those below;
 --          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} (a literal, >= 1); {nearest}: one
---          of those below
--- returns: a row for each candidate, or a single one: facts json (the rows of plan_search; only in the first row),
---          id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[], known_lists int[],
---          known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages, window_start int,
---          window_end int
+--          of those below; {version}: the statement read_index_version, with its parameter, or no_index_version
+-- returns: a row for each candidate, or a single one: facts json (the rows of plan_search) and version json (these two
+--          only in the first row), id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[],
+--          known_lists int[], known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages,
+--          window_start int, window_end int
 WITH found AS MATERIALIZED ({searches}),
 
 candidates AS MATERIALIZED (
@@ -108,16 +108,27 @@ texts AS (
 )
 
 SELECT
-    CASE WHEN r.place IS NULL OR r.place = 1 THEN p.facts END AS facts, r.chunk_id AS id, r.note_id, r.created_at,
-    r.lists, r.scores, CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
+    CASE WHEN r.place IS NULL OR r.place = 1 THEN p.facts END AS facts,
+    CASE WHEN r.place IS NULL OR r.place = 1 THEN p.version END AS version,
+    r.chunk_id AS id, r.note_id, r.created_at, r.lists, r.scores,
+    CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
     CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
     t.chunk_id IS NOT NULL AS is_shown, t.title, t.note_content, t.chunk_index, t.start_char, t.end_char, t.content,
     t.document_id, t.heading_path, w.window_start, w.window_end
-FROM (SELECT json_agg(f) AS facts FROM ({plan}) AS f) AS p
+FROM
+    (
+        SELECT
+            (SELECT json_agg(f) FROM ({plan}) AS f) AS facts,
+            (SELECT row_to_json(v) FROM ({version}) AS v) AS version
+    ) AS p
 LEFT JOIN ranked AS r ON TRUE
 LEFT JOIN texts AS t ON t.chunk_id = r.chunk_id
 LEFT JOIN ({nearest}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
 ORDER BY r.place;
+
+-- name: no_index_version
+-- What search_at_once says of the version if nobody keeps the answer.
+SELECT NULL AS number WHERE FALSE;
 
 -- name: found_scores
 -- What search_at_once knows of the candidates if only what a list holds counts.

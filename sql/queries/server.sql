@@ -166,11 +166,12 @@ CALL show_tenants_their_rows(:names);
 CALL hide_tenant_views();
 
 -- name: scope_transaction
--- Name the tenant and take on a role, until this transaction ends.
--- params:  {tenant}, {role} (none: as the login), {search_path} (NULL: as it is)
+-- Name the tenant, take on a role and limit how long a statement may take, until this transaction ends.
+-- params:  {tenant}, {role} (none: as the login), {limit_ms} (text), {search_path} (NULL: as it is)
 SELECT
     set_config('rag.tenant', {tenant}, TRUE) AS tenant,
     set_config('role', {role}, TRUE) AS role,
+    set_config('statement_timeout', {limit_ms}, TRUE) AS statement_timeout,
     CASE WHEN {search_path} IS NOT NULL THEN set_config('search_path', {search_path}, TRUE) END AS search_path;
 
 -- name: scope_shared_transaction

@@ -23,9 +23,11 @@ from rag_resources.database.server import EmbeddedServer
 from rag_resources.providers.cache_redis import FAILURES, RedisCache
 from rag_resources.providers.cached_embedder import CachedEmbedder
 from rag_resources.resilience.breakers import BreakerState, CircuitBreaker
-from rag_resources.retrieval.cache import build_caches, query_key
+from rag_resources.retrieval.cache import KeptAnswer, build_caches
 from rag_resources.retrieval.request import Request
-from rag_resources.store.index_state import read_index_version
+from rag_resources.retrieval.response_cache import AnswerCache
+from rag_resources.retrieval.stages import Stages
+from rag_resources.store.index_state import IndexVersion, read_index_version
 from tests.databases import cloned
 from tests.embedders import HashEmbedder
 from tests.redis_server import RedisServer
@@ -103,6 +105,7 @@ RESPONSE = RetrievalResponse(
     latency_ms=12.345678901234567,
     stages={"embed": 1.5, "search": 2.5},
 )
+ANSWER = KeptAnswer(RESPONSE, IndexVersion(7, "db/1", datetime(2025, 1, 2, tzinfo=UTC)))
 
 
 def test_answers_vectors_and_sentences_come_back_from_redis(redis: RedisServer) -> None:
@@ -110,12 +113,12 @@ def test_answers_vectors_and_sentences_come_back_from_redis(redis: RedisServer) 
     note = "Uno. Dos. Tres."
     model = HashEmbedder()
     first, second = build_caches(redis.url), build_caches(redis.url)
-    first.answers.put("key", RESPONSE)
+    first.answers.put("key", ANSWER)
     spans = first.sentences(note)
     vectors = CachedEmbedder(model, first.embeddings).embed_passages(["uno", "dos", "uno"])
     assert model.texts == ["uno", "dos"]
 
-    assert second.answers.get("key") == RESPONSE
+    assert second.answers.get("key") == ANSWER
     assert second.sentences(note) == spans
     again = CachedEmbedder(model, second.embeddings).embed_passages(["dos", "uno"])
     np.testing.assert_array_equal(again, vectors[[1, 0]])
@@ -193,7 +196,7 @@ def test_a_server_that_does_not_answer_is_given_up(redis: RedisServer) -> None:
 def test_nobody_there_is_a_miss(redis: RedisServer) -> None:
     redis.kill()
     caches = build_caches(redis.url)
-    caches.answers.put("key", RESPONSE)
+    caches.answers.put("key", ANSWER)
     assert caches.answers.get("key") is None
     assert len(caches.sentences("Uno. Dos.")) == 2
     vectors = CachedEmbedder(HashEmbedder(), caches.embeddings).embed_queries(["a"])
@@ -203,7 +206,7 @@ def test_nobody_there_is_a_miss(redis: RedisServer) -> None:
 def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> None:
     """A cut, anything else, or another type, or bytes that only look whole."""
     answers = build_caches(redis.url).answers
-    answers.put("a", RESPONSE)
+    answers.put("a", ANSWER)
     with redis.client() as client:
         (name,) = client.keys()
         whole = client.get(name)
@@ -213,8 +216,8 @@ def test_what_was_tampered_with_is_a_miss_and_made_anew(redis: RedisServer) -> N
         for garbage in (changed, whole[:-1], whole + b"x", *others):
             client.set(name, garbage)
             assert answers.get("a") is None
-            answers.put("a", RESPONSE)
-            assert answers.get("a") == RESPONSE
+            answers.put("a", ANSWER)
+            assert answers.get("a") == ANSWER
         client.delete(name)
         cache = words(redis)
         cache.put("a", "uno")
@@ -262,11 +265,11 @@ def test_a_wrong_password_is_a_miss(redis: RedisServer) -> None:
     with redis.client() as client:
         client.config_set("requirepass", "correcta")
     wrong = build_caches(redis.url.replace("//", "//:otra@"))
-    wrong.answers.put("key", RESPONSE)
+    wrong.answers.put("key", ANSWER)
     assert wrong.answers.get("key") is None
     right = build_caches(redis.url.replace("//", "//:correcta@"))
-    right.answers.put("key", RESPONSE)
-    assert right.answers.get("key") == RESPONSE
+    right.answers.put("key", ANSWER)
+    assert right.answers.get("key") == ANSWER
 
 
 @pytest.mark.parametrize("url", ["http://:secreta@h", "redis://:secreta@h:puerto/0", ""])
@@ -299,10 +302,15 @@ def test_databases_that_share_a_redis_never_share_an_answer(
     """Clones of one template, at the same number of their versions."""
     cache = build_caches(redis.url).answers
     with cloned(server, template_database, template_database) as names:
-        for name in names:
-            with Database(server.dsn(name)) as database, database.transaction() as reading:
-                version = read_index_version(reading, "ana")
-            key = query_key(request(), version, models={})
-            assert cache.get(key) is None
-            cache.put(key, replace(RESPONSE, model=name))
-            assert cache.get(key) == replace(RESPONSE, model=name)
+        for name in (*names, *names):
+            with Database(server.dsn(name)) as database:
+                with database.transaction() as reading:
+                    version = read_index_version(reading, "ana")
+                made = (replace(RESPONSE, model=name), version)
+                answers = AnswerCache(database, cache, {})
+                stages = Stages(config_hash=lambda: "", query="")
+                first, again = (
+                    answers.get_or_make(request(), stages, lambda made=made: made) for _ in "12"
+                )
+                assert first == made[0]
+                assert again == replace(made[0], cached=True)

@@ -17,8 +17,14 @@ from rag_resources.core.fusion_config import respelled
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
 from rag_resources.database.pool import Database
-from rag_resources.retrieval.cache import build_caches, response_from_bytes, response_to_bytes
+from rag_resources.retrieval.cache import (
+    KeptAnswer,
+    answer_from_bytes,
+    answer_to_bytes,
+    build_caches,
+)
 from rag_resources.store.contents import count_contents, read_contents
+from rag_resources.store.index_state import IndexVersion
 from tests.corpus import Draft
 from tests.graph_corpus import GraphCorpus, event_id, graph_config, name_id
 
@@ -211,6 +217,7 @@ def test_answers_with_a_path_are_cached_whole_and_not_after_a_decision(
     again = pipeline.retrieve(WHY, config)
     assert again.cached
     assert again.results == first.results
-    assert response_from_bytes(response_to_bytes(first)) == first
+    kept = KeptAnswer(first, IndexVersion(1, "", None))
+    assert answer_from_bytes(answer_to_bytes(kept)) == kept
     corpus.run(lambda c: c.execute("DELETE FROM event_links"))
     assert FLOOD not in by_text(pipeline.retrieve(WHY, config))

@@ -17,6 +17,7 @@ from rag_resources.database.pool import Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.windows import embed_windows
 from rag_resources.retrieval import searching
+from rag_resources.retrieval.cache import build_caches
 from rag_resources.retrieval.pipeline import RetrievalPipeline
 from rag_resources.store.models import retire_model
 from rag_resources.store.passages import fetch_passages
@@ -153,6 +154,30 @@ def test_a_known_question_takes_one_statement(
     with counted(monkeypatch) as sent:
         ask(pipeline, QUESTIONS[0], CONFIGS["scaled"])
     assert len(sent) == 1
+
+
+def test_only_a_question_that_has_an_answer_waits_for_the_version(
+    corpus: Windowed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caches = build_caches(None)
+    pipeline, config = corpus.pipeline(caches=caches), CONFIGS["scaled"]
+    ask(pipeline, QUESTIONS[1], config)
+
+    def asked() -> tuple[bool, int]:
+        with counted(monkeypatch) as sent:
+            response = ask(pipeline, QUESTIONS[0], config)
+        return response.cached, len(sent)
+
+    assert [asked(), asked()] == [(False, 1), (True, 1)]
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET title = title || '!' WHERE tenant_id = 'blas'")
+    assert asked() == (True, 1)
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET title = title || '!' WHERE tenant_id = 'ana'")
+    # The version of the answer that is there is not this one; then the question is searched.
+    assert [asked(), asked()] == [(False, 2), (True, 1)]
+    assert caches.answers.statistics.hits == 3
+    assert caches.answers.statistics.misses == 3
 
 
 @pytest.mark.parametrize("others", [[], [Draft("La gata de Blas.", tenant="blas")]])
