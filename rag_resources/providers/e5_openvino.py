@@ -102,8 +102,8 @@ def describe_runtime() -> str:
 
 
 def padded_length(length: int) -> int:
-    """Tokens of a window after padding: processors compute 16 rows at once."""
-    return -(-length // 16) * 16
+    """Tokens of a window after padding: few lengths, so that each is compiled once."""
+    return -(-length // 8) * 8
 
 
 def preferred_precision(core: Any) -> str:
