@@ -3,8 +3,8 @@
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Response
+from pydantic_core import to_json
 
 from rag_resources.api.bodies import Found, QueryRequest, Search
 from rag_resources.api.identity import Caller, Searcher
@@ -18,13 +18,13 @@ router = APIRouter(tags=["search"])
 
 @router.post("/v1/retrieve", response_model=Found, summary="Passages that answer a question")
 @router.post("/api/retrieve", response_model=Found, summary="As /v1/retrieve")
-async def retrieve(request: Request, caller: Searcher, body: Search) -> JSONResponse:
+async def retrieve(request: Request, caller: Searcher, body: Search) -> Response:
     """Search with a named configuration, any field of it changed, or with the one that serves."""
-    return JSONResponse(await _found(request, caller, body))
+    return _as_json(await _found(request, caller, body))
 
 
 @router.post("/api/v1/query", response_model=Found, summary="As /v1/retrieve, with fewer choices")
-async def query(request: Request, caller: Searcher, body: QueryRequest) -> JSONResponse:
+async def query(request: Request, caller: Searcher, body: QueryRequest) -> Response:
     """Search as `QUERY_MODE` and the other settings say; an empty result has a message."""
     settings: Settings = request.app.state.settings
     top_k = settings.query_topk_default if body.top_k is None else body.top_k
@@ -45,7 +45,12 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> JSONR
     found = await _found(request, caller, search)
     if not found["results"]:
         found["message"] = Message.API_NO_RESULTS
-    return JSONResponse(found)
+    return _as_json(found)
+
+
+def _as_json(found: dict[str, Any]) -> Response:
+    """Several times as fast as the `json` module, which took a tenth of a question by words."""
+    return Response(to_json(found), media_type="application/json")
 
 
 async def _found(request: Request, caller: Caller, body: Search) -> dict[str, Any]:
