@@ -110,10 +110,9 @@ def given_date(date: "datetime", from_name: bool) -> str:
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:
     """Return the fields that are nearly those that are read, and which they meant."""
-    from rag_resources.ingestion.records import KNOWN_FIELDS, LIKE_KNOWN_FIELDS
+    from rag_resources.ingestion.records import KNOWN_FIELDS
 
-    meant = {name: LIKE_KNOWN_FIELDS.get(name.casefold(), "") for name in fields}
-    return {name: found for name in fields if (found := meant[name] or nearest(name, KNOWN_FIELDS))}
+    return {name: found for name in fields if (found := nearest(name, KNOWN_FIELDS))}
 
 
 def _counted(counts: Counter[str]) -> str:

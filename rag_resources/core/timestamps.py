@@ -6,7 +6,7 @@ Which field holds the date of a note is decided in `ingestion.records`.
 import re
 from datetime import UTC, datetime
 
-EXPIRES_AT_FIELDS = ("expires_at", "expiresAt")
+EXPIRES_AT_FIELDS = ("expires_at", "expiresAt", "caduca")
 """The fields of a note or document that say when it expires."""
 
 # Unambiguous dates only, year first. YAML and people also write one-digit months and hours, and a

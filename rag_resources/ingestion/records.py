@@ -20,11 +20,11 @@ from rag_resources.ingestion.source_file import (
     too_large,
 )
 
-ID_FIELDS = ("id", "external_id", "externalId")
-CONTENT_FIELDS = ("content", "text", "body")
-CREATED_AT_FIELDS = ("created_at", "createdAt", "date", "fecha")
-TITLE_FIELDS = ("title",)
-TAGS_FIELDS = ("tags",)
+ID_FIELDS = ("id", "external_id", "externalId", "identificador")
+CONTENT_FIELDS = ("content", "text", "body", "contenido", "texto")
+CREATED_AT_FIELDS = ("created_at", "createdAt", "date", "fecha", "created", "creado")
+TITLE_FIELDS = ("title", "titulo", "título")
+TAGS_FIELDS = ("tags", "etiquetas")
 KNOWN_FIELDS = (
     *ID_FIELDS,
     *CONTENT_FIELDS,
@@ -33,18 +33,6 @@ KNOWN_FIELDS = (
     *TITLE_FIELDS,
     *TAGS_FIELDS,
 )
-LIKE_KNOWN_FIELDS = {
-    "titulo": "title",
-    "título": "title",
-    "etiquetas": "tags",
-    "creado": "fecha",
-    "created": "date",
-    "caduca": "expires_at",
-    "texto": "content",
-    "contenido": "content",
-    "identificador": "id",
-}
-"""Names that people write for them; they stay metadata, and `rag init` says so."""
 
 # Both are keys of database indexes, whose entries are limited to a third of a page (2,704 bytes).
 MAX_ID_BYTES = 1024

@@ -49,12 +49,12 @@ class Fleet(Product):
 
     def __init__(self, folder: Path, *, notes: int = 0) -> None:
         super().__init__(folder, months=24 if notes else 2)
-        if notes:
-            self._generate(notes)
+        self.notes = notes
         self.redis = RedisServer(folder)
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def _generate(self, notes: int) -> None:
+        """Ingest notes after the main job: the model of the backfills is the faster one."""
         first, last = (datetime.fromisoformat(f"{self.months[end]}T00:00Z") for end in (0, -1))
         records = Corpus().records(notes, TimeWindow(first, last), stream=1)
         with (self.folder / "notes" / "generated.jsonl").open("w") as lines:
@@ -66,6 +66,9 @@ class Fleet(Product):
                     "createdAt": record.created_at.isoformat() if record.created_at else None,
                 }
                 lines.write(json.dumps(written) + "\n")
+        ingest = [sys.executable, "-m", "rag_resources.cli", "ingest", str(self.folder / "notes")]
+        with self.log.open("a") as log:
+            subprocess.run(ingest, env=self.environment, stdout=log, stderr=log, check=True)
 
     def start(self, workers: int) -> None:
         """Start the databases, Redis, workers, webserver and daemon, in this order."""
@@ -86,6 +89,8 @@ class Fleet(Product):
         self._instance_file(self.home)
         with self.log.open("a") as log:
             assert self.command("run", log).wait() == 0, self.log.read_text()[-3000:]
+        if self.notes:
+            self._generate(self.notes)
         for _ in range(workers):
             self.start_worker()
         self.start_ui()

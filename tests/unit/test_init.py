@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     notes = tmp_path / "mis notas"
     notes.mkdir()
     (notes / "a.md").write_text(f"---\ntitle: La acequia\nfecha: 2025-01-10\n---\n{SPANISH}\n")
-    (notes / "b.md").write_text(f"---\ndate: 2025-03-02\ntitulo: El local\n---\n{SPANISH}\n")
+    (notes / "b.md").write_text(f"---\ndate: 2025-03-02\nTitulo: El local\n---\n{SPANISH}\n")
     (notes / "c.txt").write_text(f"{SPANISH}\n")
     (notes / "mala.md").write_text("---\nfecha: ayer\n---\nTexto.\n")
     (notes / "latin.md").write_bytes("Canción".encode("latin-1"))
@@ -60,7 +60,7 @@ def test_it_writes_settings_and_drafts_and_starts_nothing(
     assert sorted(row["relevantNotes"][0] for row in rows) == ["a", "b", "c"]
     for said in ("latin.md", "fecha: «ayer» no es una fecha", ".pdf (1)", Message.INIT_NEXT):
         assert said in done.out
-    assert Message.INIT_MISSPELT.format(name="titulo", meant="title") in done.err
+    assert Message.INIT_MISSPELT.format(name="Titulo", meant="titulo") in done.err
 
 
 def test_a_note_without_date_is_named_with_the_date_that_it_gets(rag: Rag, folder: Path) -> None:
@@ -160,4 +160,4 @@ def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
     assert (found.notes, found.rejected_count) == (3, 2)
     assert found.read == {".md": 4, ".txt": 1}
     assert found.other == {".pdf": 1, ".jpg": 1}
-    assert found.fields == {"titulo": 1}
+    assert found.fields == {"Titulo": 1}
