@@ -14,6 +14,7 @@ from rich.table import Table
 from rag_resources.application import Application
 from rag_resources.cli.output import say
 from rag_resources.cli.survey_report import show_rejected, show_undated
+from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import comparison_table
@@ -133,6 +134,13 @@ def print_results(
     # Too narrow a table would cut even the verdict; a narrow terminal wraps lines instead.
     needed = Console(width=WIDEST_TABLE).measure(table).maximum
     Console(width=max(console.width, needed)).print(table)
+    references = [
+        item.configuration
+        for item in latest
+        if application.configuration(item.configuration).role is Role.REFERENCE
+    ]
+    if references:
+        console.print(Message.RESULTS_REFERENCES.format(names=", ".join(references)))
     if promotion:
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)

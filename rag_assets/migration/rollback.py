@@ -60,7 +60,7 @@ class PartialConfig(ReasonConfig):
 class PromotionRollbackConfig(ReasonConfig):
     """What to withdraw, which confirms it."""
 
-    withdraw: str = Field(description=Message.FIELD_WITHDRAW)
+    withdraw: str = Field(default="", description=Message.FIELD_WITHDRAW)
 
 
 @dg.op(description=Message.JOB_ROLLBACK_IMMEDIATE)

@@ -135,16 +135,18 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
         return text[max(begin, first) : min(until, last)]
 
     best = part(best_start, best_end)
+    # Marks of one kind are enough if the whole passage matched best.
+    partly = marks and (best_start, best_end) != (start, end)
     shown = Text.assemble(
         "…" if first else "",
         (part(0, start), "dim"),
-        "▸" if marks else "",
+        "▸" if partly else "",
         (part(start, best_start), "bold"),
         "▸▸" if marks and best else "",
         (best, "bold underline"),
         "◂◂" if marks and best else "",
         (part(best_end, end), "bold"),
-        "◂" if marks else "",
+        "◂" if partly else "",
         (part(end, len(text)), "dim"),
         "…" if last < len(text) else "",
     )

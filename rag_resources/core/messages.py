@@ -838,6 +838,7 @@ class Message:
     RUN_INTERRUPTED: Template
     RUN_ENDED_BADLY: Template
     RESULTS_TITLE: Template
+    RESULTS_REFERENCES: Template
     RESULTS_PROMOTED: Template
     RESULTS_NEXT: Template
     HELP_SAMPLE: Template
@@ -1162,6 +1163,7 @@ class Message:
     ROLLBACK_NOTES_MISSING: Template
     ROLLBACK_RESUMED: Template
     ROLLBACK_NEVER_SERVED: Template
+    ROLLBACK_NOT_NAMED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template
     ORIGIN_PROMOTION: Template

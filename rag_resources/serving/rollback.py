@@ -104,7 +104,7 @@ def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) 
     Nothing changes if the configuration does not serve, or was the last one withdrawn.
 
     Raises:
-        InvalidParameterError: No configuration of this name ever served.
+        InvalidParameterError: No configuration of this name ever served, or none is named.
         RollbackRefusedError: Nothing served before, or the rollback target cannot serve; nothing
             was changed.
     """
@@ -113,6 +113,10 @@ def withdraw(database: Database, name: str, *, reason: str, run_id: str | None) 
         serving = current_promotion(connection)
         if serving is None:
             raise RollbackRefusedError(Message.ROLLBACK_NOTHING_SERVES)
+        if not name:
+            raise InvalidParameterError(
+                Message.ROLLBACK_NOT_NAMED.format(serving=serving.configuration)
+            )
         if not was_promoted(connection, name):
             raise InvalidParameterError(
                 Message.ROLLBACK_NEVER_SERVED.format(name=name, serving=serving.configuration),

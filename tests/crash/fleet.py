@@ -54,10 +54,11 @@ class Fleet(Product):
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def _generate(self, notes: int) -> None:
-        """Ingest notes after the main job: the model of the backfills is the faster one."""
+        """Ingest notes after the main job, whose model is slow, from where no sensor looks."""
+        generated = self.folder / "generated.jsonl"
         first, last = (datetime.fromisoformat(f"{self.months[end]}T00:00Z") for end in (0, -1))
         records = Corpus().records(notes, TimeWindow(first, last), stream=1)
-        with (self.folder / "notes" / "generated.jsonl").open("w") as lines:
+        with generated.open("w") as lines:
             for record in records:
                 written = {
                     "id": record.external_id,
@@ -66,7 +67,7 @@ class Fleet(Product):
                     "createdAt": record.created_at.isoformat() if record.created_at else None,
                 }
                 lines.write(json.dumps(written) + "\n")
-        ingest = [sys.executable, "-m", "rag_resources.cli", "ingest", str(self.folder / "notes")]
+        ingest = [sys.executable, "-m", "rag_resources.cli", "ingest", str(generated)]
         with self.log.open("a") as log:
             subprocess.run(ingest, env=self.environment, stdout=log, stderr=log, check=True)
 

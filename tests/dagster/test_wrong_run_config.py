@@ -51,6 +51,7 @@ WRONG: list[tuple[tuple[str, str], dict[str, Any], list[str]]] = [
     ),
     (PARTIAL, {**WHY, "confirm": "sí"}, ["No se ha cambiado nada", Message.WORD_PARTIAL]),
     (WITHDRAW, {**WHY, "withdraw": "nada"}, ["nada"]),
+    (WITHDRAW, WHY, ["No se ha cambiado nada"]),
     (("resume_migration", "lift_hold"), {"reason": " "}, ["motivo", "reason"]),
 ]
 

@@ -608,7 +608,7 @@ def test_the_sentences_that_matched_best_are_marked_inside_their_passage(
 ) -> None:
     shown = shown_match("La gata duerme. ", "Come sardinas.", " Luego sale.", capsys)
     assert shown == "Ayer. ▸La gata duerme. ▸▸Come sardinas.◂◂ Luego sale.◂ Mañana."
-    assert shown_match("", "Come.", "", capsys) == "Ayer. ▸▸▸Come.◂◂◂ Mañana."
+    assert shown_match("", "Come.", "", capsys) == "Ayer. ▸▸Come.◂◂ Mañana."
 
 
 def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
