@@ -104,6 +104,7 @@ class Product:
         self._ui: subprocess.Popen[bytes] | None = None
         self._sessions: list[int] = []
         self._is_automated = True
+        self._is_scheduled = True
         foreign = ("DATABASE_URL", "DAGSTER_PG_URL", "DAGSTER_HOME", "NOTES_SOURCE_NAME")
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in foreign},
@@ -141,8 +142,14 @@ class Product:
         return process
 
     def start_ui(self) -> None:
-        """Start webserver and daemon, unless they run; wait until the code location is loaded."""
+        """Start webserver and daemon, unless they run; wait until the code location is loaded.
+
+        Schedules are switched off: one would change the state, and not where nothing was killed.
+        """
         eventually(self._served)
+        if self._is_scheduled:
+            self.ui.stop_schedules()
+            self._is_scheduled = False
 
     def _served(self) -> list[dict[str, Any]]:
         if self._ui is None or self._ui.poll() is not None:

@@ -68,6 +68,19 @@ class Ui:
             id=data["sensorOrError"]["sensorState"]["id"],
         )
 
+    def stop_schedules(self) -> None:
+        """Switch every schedule off, for whoever compares states over the hour of one."""
+        data = self.ask(
+            """query { repositoriesOrError { ... on RepositoryConnection { nodes {
+                 schedules { scheduleState { id } } } } } }"""
+        )
+        for node in data["repositoriesOrError"]["nodes"]:
+            for schedule in node["schedules"]:
+                self.ask(
+                    "mutation($id: String!) { stopRunningSchedule(id: $id) { __typename } }",
+                    id=schedule["scheduleState"]["id"],
+                )
+
     def launch_backfill(self, assets: Sequence[dg.AssetKey], months: Sequence[str]) -> str:
         """Backfill months of assets."""
         data = self.ask(
