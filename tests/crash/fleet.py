@@ -175,7 +175,13 @@ def undisturbed(fleet: Fleet) -> tuple[Content, float]:
         time.sleep(_POLL_S)
     seconds = time.monotonic() - started
     assert fleet.wait_until_idle() == []
-    return fleet.content(), seconds
+    return settled(fleet), seconds
+
+
+def settled(fleet: Fleet) -> Content:
+    """Return all that the fleet made; the statistics of many chunks may lag by a hundredth."""
+    fleet.change(())
+    return fleet.content()
 
 
 def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
@@ -197,7 +203,7 @@ def kill_during(fleet: Fleet, moment_s: float, wanted: Content) -> Kill:
     problems = [f"still there: {left}" for left in fleet.wait_until_idle()]
     if recovered_s > RECOVERED_S:
         problems.append(f"recovered after {recovered_s:.0f} s")
-    problems += differences(fleet.content(), wanted)
+    problems += differences(settled(fleet), wanted)
     return Kill(moment_s, bool(begun), recovered_s, problems)
 
 
