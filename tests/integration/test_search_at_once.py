@@ -180,6 +180,21 @@ def test_only_a_question_that_has_an_answer_waits_for_the_version(
     assert caches.answers.statistics.misses == 3
 
 
+@pytest.mark.parametrize("fraction", ["", ".5", ".123456"])
+def test_the_statement_tells_the_version_that_is_read_by_itself(
+    corpus: Windowed, fraction: str
+) -> None:
+    """The moment of the next expiry, too, which comes as text."""
+    with corpus.database.transaction() as connection:
+        connection.execute(
+            "UPDATE notes SET expires_at = %s::timestamptz WHERE tenant_id = 'ana'",
+            [f"2100-01-01 10:00:00{fraction}+02"],
+        )
+    pipeline, config = corpus.pipeline(caches=build_caches(None)), CONFIGS["scaled"]
+    ask(pipeline, QUESTIONS[1], config)
+    assert [ask(pipeline, QUESTIONS[0], config).cached for _ in range(2)] == [False, True]
+
+
 @pytest.mark.parametrize("others", [[], [Draft("La gata de Blas.", tenant="blas")]])
 def test_with_several_tenants_no_plan_is_kept(corpus: Windowed, others: list[Draft]) -> None:
     """A plan for a tenant of usual size is slow for a large one; a tenant alone has one size."""
