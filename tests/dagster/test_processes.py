@@ -96,6 +96,7 @@ def test_the_main_job_ends_with_a_table_and_has_nothing_to_do_twice(home: Home) 
         assert name in first.stdout
     assert "nDCG@10" in first.stdout  # whole, however narrow the terminal
     assert "Sirve la configuración «" in first.stdout
+    assert "Solo se miden para comparar, y no se promueven: baseline" in first.stdout
     tables = ("notes", "chunks", "chunk_embeddings", "note_embeddings", "evaluation_results")
     counts = {table: home.count(table) for table in tables}
     notes = list(Path(home.environment["NOTES_SOURCE"]).rglob("*.md"))

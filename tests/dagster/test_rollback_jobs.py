@@ -158,6 +158,8 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
     nothing = failure_texts(run(indexed, "rollback_promotion", **config))
     assert nothing == Message.ROLLBACK_NOTHING_SERVES
     assert indexed.run(CANDIDATE, PROMOTED).success
+    unnamed = failure_texts(run(indexed, "rollback_promotion", reason=WHY))
+    assert unnamed == Message.ROLLBACK_NOT_NAMED.format(serving="rapida")
     assert "no sirvió ninguna otra" in failure_texts(run(indexed, "rollback_promotion", **config))
     told(indexed, "rollback_immediate", confirm=Message.WORD_IMMEDIATE, reason=WHY)
     named = {"ops": {"promoted_config": {"config": {"configuration": "rapida"}}}}
