@@ -19,7 +19,7 @@ from rag_resources.languages.formats import day
 from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import answer_in_words
-from rag_resources.retrieval.notices import place_in_words
+from rag_resources.retrieval.notices import parts_in_words
 
 
 class AskConfig(RetrieveConfig):
@@ -120,7 +120,7 @@ def _source(citation: Citation, language: str) -> str:
     parts = [citation.title or str(citation.note_id)]
     if citation.created_at:
         parts.append(day(citation.created_at, language))
-    if citation.place:
-        parts.append(render(place_in_words(citation.place), language))
+    if citation.place and citation.place.places:
+        parts.append(render(parts_in_words(citation.place.places), language))
     given = Message.ANSWER_RANGE.format(start=citation.start, end=citation.end)
     return " · ".join(plain(part) for part in (*parts, render(given, language)))

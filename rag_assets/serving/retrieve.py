@@ -20,7 +20,7 @@ from rag_resources.languages.labels import stage_label
 from rag_resources.languages.messages import check_language, render
 from rag_resources.resources import RagResource
 from rag_resources.retrieval.confidence import confidence_in_words
-from rag_resources.retrieval.notices import INTENT_WORDS, place_in_words
+from rag_resources.retrieval.notices import INTENT_WORDS, parts_in_words
 
 PASSAGE_CHARS = 240
 
@@ -125,8 +125,8 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
-    if result.place:
-        found.insert(0, place_in_words(result.place))
+    if result.place and result.place.places:
+        found.insert(0, parts_in_words(result.place.places))
     title, passage = _title(result), plain(_cut(result.content, PASSAGE_CHARS))
     score = number(result.score, 4, language)
     return rank, score, date, title, passage, render(joined("; ", found), language)

@@ -43,7 +43,7 @@ def sentence_model() -> SentenceModel:
 
 
 EXTRACTIVE_VERSION = version_of(
-    "extractive-3",
+    "extractive-4",
     [
         asdict(rules().words),
         asdict(rules().sentences),

@@ -30,7 +30,13 @@ def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> lis
         language: In which a language model is told where they are from.
     """
     return [
-        ScoredPassage(own.expanded_content, own.score, origin_of(own, language)) for own in results
+        ScoredPassage(
+            own.expanded_content,
+            own.score,
+            origin_of(own, language),
+            (own.title, *(own.place.heading_path if own.place else ())),
+        )
+        for own in results
     ]
 
 

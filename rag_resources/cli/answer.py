@@ -85,7 +85,7 @@ def _panel(
     from rich.text import Text
 
     from rag_resources.core.wording import matches
-    from rag_resources.retrieval.notices import place_in_words
+    from rag_resources.retrieval.notices import parts_in_words
 
     created = told_day(result.created_at) if result.created_at else ""
     score = told(Message.RETRIEVED_SCORE.format(score=result.score))
@@ -99,8 +99,8 @@ def _panel(
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
-    if result.place:
-        found.insert(0, place_in_words(result.place))
+    if result.place and result.place.places:
+        found.insert(0, parts_in_words(result.place.places))
     if is_plain():
         lines = (" · ".join(part for part in heading if part), clean(told(joined(" · ", found))))
         return Text("\n").join([*map(Text, lines), _passage(result, asked, marks=marks), Text()])

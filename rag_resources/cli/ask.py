@@ -215,12 +215,12 @@ def _cost(asked: "Asked") -> str:
 
 def _source(citation: "Citation") -> str:
     """Say which note is cited, of what day, and where in it."""
-    from rag_resources.retrieval.notices import place_in_words
+    from rag_resources.retrieval.notices import parts_in_words
 
     parts = [clean(citation.title) or str(citation.note_id)]
     if citation.created_at:
         parts.append(told_day(citation.created_at))
-    if citation.place:
-        parts.append(place_in_words(citation.place))
+    if citation.place and citation.place.places:
+        parts.append(parts_in_words(citation.place.places))
     parts.append(Message.ANSWER_RANGE.format(start=citation.start, end=citation.end))
     return joined(" · ", parts)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from rag_resources.core.confidence import Signal
-from rag_resources.core.sentence_ranking import RankedSentence, SentenceFeature
+from rag_resources.core.sentence_ranking import KIND_FEATURES, RankedSentence, SentenceFeature
 from rag_resources.core.types import RetrievalResult
 from rag_resources.core.wording import content
 
@@ -43,7 +43,6 @@ def signals_of(
     }
 
 
-_KINDS = tuple(feature for feature in SentenceFeature if feature.startswith("has_"))
 _CAP = 20.0
 
 
@@ -79,7 +78,7 @@ def answer_signals(
         Signal.COVERAGE: first.features[SentenceFeature.COVERAGE],
         Signal.CONTEXT: first.features[SentenceFeature.CONTEXT],
         Signal.PASSAGE: first.features[SentenceFeature.PASSAGE],
-        Signal.KIND: math.fsum(first.features[feature] for feature in _KINDS),
+        Signal.KIND: math.fsum(first.features[feature] for feature in KIND_FEATURES),
     }
 
 

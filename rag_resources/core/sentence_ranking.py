@@ -24,6 +24,7 @@ from rag_resources.core.wording import content, fold, names
 _KEPT_TEXTS = 2_000
 _BEGINNING = 4
 _CELLS = "|"
+_HEADING = re.compile(r"#{1,6} ")
 _LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
 
 
@@ -51,6 +52,9 @@ class SentenceFeature(StrEnum):
     HAS_PLACE = "has_place"
 
 
+KIND_FEATURES = tuple(feature for feature in SentenceFeature if feature.startswith("has_"))
+"""The features that tell whether the kind of answer that is asked for is there."""
+
 SentenceFeatures = Mapping[SentenceFeature, float]
 
 
@@ -77,11 +81,14 @@ class ScoredPassage:
     Attributes:
         score: Of its retrieval, >= 0; only its ratio to that of the first passage counts.
         origin: Where it is from and of when, as a language model is told; it does not count here.
+        headings: The title of its note, and of a document the headings above the passage. A
+            sentence that is one of them is a heading.
     """
 
     text: str
     score: float = 1.0
     origin: str = ""
+    headings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,13 @@ class Sentence:
         passage: Index of the passage, from 0.
         span: In the passage.
         text: On one line.
+        is_heading: Whether it is a heading of its passage, or written as one of Markdown.
     """
 
     passage: int
     span: Span
     text: str
+    is_heading: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,11 @@ class RankedSentence:
         return self.features[SentenceFeature.BEGINNINGS] > 0
 
     @property
+    def names_only(self) -> bool:
+        """Whether it is a heading without the kind of answer that is asked for."""
+        return self.sentence.is_heading and not any(self.features[own] > 0 for own in KIND_FEATURES)
+
+    @property
     def odds(self) -> float:
         """The score as odds, >= 0."""
         return self.score / (1 - self.score) if self.score < 1 else math.inf
@@ -129,14 +143,24 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
     for index, passage in enumerate(passages):
         for span in _sentences(passage.text):
             text = " ".join(passage.text[span.start : span.end].split())
-            found.setdefault(text, Sentence(index, span, text))
+            if text not in found:
+                found[text] = Sentence(index, span, text, _is_heading(text, passage.headings))
     return list(found.values())
+
+
+def _is_heading(text: str, headings: Sequence[str]) -> bool:
+    """Whether a sentence is a heading of Markdown, or one of the headings of its passage."""
+    return bool(_HEADING.match(text)) or text in {" ".join(own.split()) for own in headings}
 
 
 def rank_sentences(
     question: str, passages: Sequence[ScoredPassage], model: SentenceModel, language: str = "es"
 ) -> list[RankedSentence]:
-    """Return the sentences of passages, the most likely to answer first; ties in reading order."""
+    """Return the sentences of passages, the most likely to answer first; ties in reading order.
+
+    Headings that only name what is asked for come last if another sentence has a word of the
+    question: they share its words and say nothing of it.
+    """
     candidates = sentences_of(passages)
     known = sentence_features(question, passages, candidates, language)
     ranked = [
@@ -147,7 +171,8 @@ def rank_sentences(
         )
         for sentence, features in zip(candidates, known, strict=True)
     ]
-    return sorted(ranked, key=lambda item: -item.score)
+    told = any(item.shares_words and not item.names_only for item in ranked)
+    return sorted(ranked, key=lambda item: (told and item.names_only, -item.score))
 
 
 def sentence_features(

@@ -11,7 +11,7 @@ from rag_resources.core.errors import (
     ModelMissingError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.places import DocumentPlace, Place
+from rag_resources.core.places import Place
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.texts import Text, joined
 
@@ -73,14 +73,8 @@ def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> b
     return any(KINDS[other].searches_by == KINDS[name].searches_by for other in worked)
 
 
-def place_in_words(place: DocumentPlace) -> str:
-    """Say on which page, or in which cells, and under which headings a passage stands."""
-    headings = [" › ".join(place.heading_path)] if place.heading_path else []
-    return joined(" · ", (parts_in_words(place.places), *headings))
-
-
 def parts_in_words(places: Sequence[Place]) -> Text:
-    """Say which pages, or which cells, a passage stands on."""
+    """Say which pages, or which cells, a passage stands on; its headings are in its title."""
     return joined(
         ", ",
         [

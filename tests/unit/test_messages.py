@@ -9,7 +9,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Formatter
-from uuid import UUID
 
 import pytest
 
@@ -21,13 +20,13 @@ from rag_resources.core.errors import (
     InvalidQueryError,
 )
 from rag_resources.core.messages import Message
-from rag_resources.core.places import DocumentPlace, Place
+from rag_resources.core.places import Place
 from rag_resources.core.texts import Text, joined
 from rag_resources.core.validation import validated
 from rag_resources.languages.files import LANGUAGES, names, read
 from rag_resources.languages.formats import day
 from rag_resources.languages.messages import OPERATORS, check_language, render, wording
-from rag_resources.retrieval.notices import place_in_words
+from rag_resources.retrieval.notices import parts_in_words
 
 ROOT = Path(__file__).parents[2]
 
@@ -192,13 +191,10 @@ def test_the_choices_of_a_field_are_listed_in_the_language() -> None:
 
 
 def test_the_place_of_a_passage_is_told_in_the_language() -> None:
-    place = DocumentPlace(
-        UUID(int=1), ("Capítulo 1", "Obra"), (Place(3), Place(1, sheet="Gastos", cells=("B2",)))
-    )
-    told = place_in_words(place)
-    assert told == "pág. 3, hoja «Gastos», B2 · Capítulo 1 › Obra"
-    assert render(told, "fr") == "p. 3, feuille « Gastos », B2 · Capítulo 1 › Obra"
-    assert render(told, "en") == "p. 3, sheet “Gastos”, B2 · Capítulo 1 › Obra"
+    told = parts_in_words((Place(3), Place(1, sheet="Gastos", cells=("B2",))))
+    assert told == "pág. 3, hoja «Gastos», B2"
+    assert render(told, "fr") == "p. 3, feuille « Gastos », B2"
+    assert render(told, "en") == "p. 3, sheet “Gastos”, B2"
 
 
 def test_numbers_and_dates_are_written_as_in_the_language() -> None:

@@ -18,7 +18,7 @@ from rag_resources.core.places import (
     read_again,
 )
 from rag_resources.core.text import Span
-from rag_resources.retrieval.notices import place_in_words
+from rag_resources.retrieval.notices import parts_in_words
 
 FIRST, SECOND = Box(72, 700, 500, 712), Box(72, 72, 500, 84)
 PAGES = {3: Page(3, "Plan de 2024\nMás vivienda pú"), 4: Page(4, "4\nblica. Y menos ruido.")}
@@ -76,10 +76,10 @@ def test_places_in_json_and_in_words() -> None:
             {"page": 4, "boxes": [[72, 72, 500, 84]]},
         ],
     }
-    assert place_in_words(place) == "pág. 3, pág. 4 · Plan › Vivienda"
+    assert parts_in_words(place.places) == "pág. 3, pág. 4"
     rows = DocumentPlace(UUID(int=1), (), places_of(ROWS, 0, 11))
     assert rows.to_json()["parts"] == [{"sheet": "2024", "cells": ["A2:C2", "A3:C3"]}]
-    assert place_in_words(rows) == "hoja «2024», A2:C2, A3:C3"
+    assert parts_in_words(rows.places) == "hoja «2024», A2:C2, A3:C3"
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,32 @@ def test_ties_keep_the_reading_order() -> None:
     assert texts[:2] == ["La caldera pierde agua.", "La caldera cuesta 415 euros."]
     assert texts[2:] == ["Cenamos sopa.", "Vino Marta.", "Llueve."]
     assert ranked[0].score == pytest.approx(ranked[1].score)
+
+
+PART = FeatureWeight(weight=1, mean=0, scale=1)
+BY_WORDS = SentenceModel(
+    version="test", trained_on="", intercept=0, features={SentenceFeature.COVERAGE: PART}
+)
+
+
+def first_of(question: str, *passages: ScoredPassage) -> str:
+    return rank_sentences(question, passages, BY_WORDS)[0].sentence.text
+
+
+def test_a_heading_names_what_is_asked_for_and_does_not_answer_it() -> None:
+    markdown = ScoredPassage("## Revisión de la caldera\n\nLa caldera se mira en mayo.")
+    assert first_of("¿Qué es la revisión de la caldera?", markdown) == "La caldera se mira en mayo."
+    of_document = ScoredPassage(
+        "Revisión de la\ncaldera\n\nLa caldera se mira en mayo.",
+        headings=("Manual", "Revisión de  la caldera"),
+    )
+    assert first_of("¿Qué es la revisión de la caldera?", of_document) == (
+        "La caldera se mira en mayo."
+    )
+
+
+def test_a_heading_answers_if_it_has_what_is_asked_for_or_nothing_else_has_its_words() -> None:
+    priced = ScoredPassage("# Cuota del gimnasio: 45 euros\n\nEl gimnasio abre a las ocho.")
+    assert first_of("¿Cuánto es la cuota del gimnasio?", priced).startswith("# Cuota")
+    alone = ScoredPassage("# Cuota del gimnasio\n\nPagada.")
+    assert first_of("¿Qué hay de la cuota?", alone) == "# Cuota del gimnasio"
