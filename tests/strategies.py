@@ -244,7 +244,10 @@ def weighed_retrievers(models: Sequence[str] = MODELS) -> st.SearchStrategy[Retr
         return st.fixed_dictionaries(
             {
                 RetrieverName.SEMANTIC: st.builds(
-                    RetrieverConfig, weight=semantic, model_weights=by_model
+                    RetrieverConfig,
+                    weight=semantic,
+                    model_weights=by_model,
+                    candidates=st.booleans(),
                 ),
                 RetrieverName.FULLTEXT: st.builds(RetrieverConfig, weight=fulltext),
             }

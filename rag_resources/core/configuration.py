@@ -242,6 +242,15 @@ class RetrievalConfig(Part):
         return self.unit == "chunks" and RetrieverName.WINDOWS in self.searched
 
     @property
+    def only_scoring(self) -> frozenset[RetrieverName]:
+        """The retrievers that score candidates of others, and bring none themselves."""
+        silent = {name for name in self.searched if not self.weighted[name].candidates}
+        finding = any(
+            KINDS[name].searches_by == "vectors" for name in self.searched if name not in silent
+        )
+        return frozenset(silent if finding and self.fusion.looks_up_scores else ())
+
+    @property
     def searches_graph(self) -> bool:
         """Whether the causal graph is searched."""
         return RetrieverName.GRAPH in self.searched
@@ -268,8 +277,8 @@ class RetrievalConfig(Part):
         """The JSON that is hashed.
 
         It uses the earlier spelling of the weights where that is possible, and names recency, a
-        learned model and the graph only if they are set, so that evaluations and promotions from
-        before these fields existed keep their hash and stay comparable.
+        learned model, the graph and who brings candidates only if they are set, so that evaluations
+        and promotions from before these fields existed keep their hash and stay comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
@@ -278,6 +287,9 @@ class RetrievalConfig(Part):
             del said["fusion"]["learned"]
         if not self.graph.enabled:
             del said["graph"]
+        for item in said["retrievers"].values():
+            if item["candidates"]:
+                del item["candidates"]
         earlier = in_earlier_spelling(self.retrievers)
         if earlier is not None:
             del said["retrievers"]

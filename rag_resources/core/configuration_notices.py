@@ -20,4 +20,10 @@ def notices(config: RetrievalConfig) -> list[str]:
         found.append(
             Message.NOTICE_DEPTH.format(reranking=depth.reranking, retrieval=depth.retrieval)
         )
+    silent = (name for name in config.searched if not config.weighted[name].candidates)
+    found += [
+        Message.NOTICE_CANDIDATES.format(name=name)
+        for name in silent
+        if name not in config.only_scoring
+    ]
     return found

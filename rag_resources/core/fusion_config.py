@@ -27,13 +27,17 @@ class Part(BaseModel):
 
 
 class RetrieverConfig(Part):
-    """The weight of one retriever's lists in the fusion.
+    """The weight of one retriever's lists in the fusion, and whether it brings candidates.
 
     Attributes:
         model_weights: Weights by embedding model, for models that need a different one.
+        candidates: Whether its chunks become candidates. If not, it only scores those of the other
+            retrievers. That takes a fusion that looks scores up and another retriever by vectors;
+            otherwise it brings candidates all the same.
     """
 
     weight: Weight = 0.5
+    candidates: bool = True
     model_weights: dict[ModelName, Weight] = Field({}, max_length=50)
 
     def weight_of(self, model: str) -> float:
@@ -47,8 +51,11 @@ def _checked(
     if RetrieverName.GRAPH in retrievers:
         raise ValueError(Message.RETRIEVER_GRAPH)
     for name, retriever in retrievers.items():
-        if retriever.model_weights and KINDS[name].searches_by != "vectors":
+        by_vectors = KINDS[name].searches_by == "vectors"
+        if retriever.model_weights and not by_vectors:
             raise ValueError(Message.RETRIEVER_WITHOUT_MODEL.format(name=name))
+        if not retriever.candidates and not by_vectors:
+            raise ValueError(Message.RETRIEVER_CANDIDATES.format(name=name))
     if all(0 in (item.weight, *item.model_weights.values()) for item in retrievers.values()):
         raise ValueError(Message.RETRIEVER_WEIGHTS_ZERO)
     return retrievers
@@ -170,6 +177,7 @@ def in_one_spelling(
         if weight is not None or model_weights:
             old = moved.get(name, RetrieverConfig())
             moved[name] = RetrieverConfig(
+                candidates=old.candidates,
                 weight=old.weight if weight is None else weight,
                 model_weights={**old.model_weights, **model_weights},
             )
@@ -184,6 +192,8 @@ def in_earlier_spelling(
 ) -> dict[str, Any] | None:
     """Return the weights in the earlier spelling of `fusion`; None if it cannot express them."""
     if retrievers.keys() != {RetrieverName.SEMANTIC, RetrieverName.FULLTEXT}:
+        return None
+    if not all(item.candidates for item in retrievers.values()):
         return None
     semantic = retrievers[RetrieverName.SEMANTIC]
     return {
@@ -200,13 +210,21 @@ def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
 
     later = {"recency": RecencyConfig().model_dump(), "graph": GraphConfig().model_dump()}
     stored = {**later, **stored, "fusion": fusion}
-    if "retrievers" in stored or "semantic_weight" not in fusion:
+    if "retrievers" in stored:
+        own = {name: {"candidates": True, **item} for name, item in stored["retrievers"].items()}
+        return {**stored, "retrievers": own}
+    if "semantic_weight" not in fusion:
         return stored
     semantic = {
+        "candidates": True,
         "weight": fusion.pop("semantic_weight"),
         "model_weights": fusion.pop("semantic_weights", {}),
     }
-    fulltext = {"weight": fusion.pop("fulltext_weight", None), "model_weights": {}}
+    fulltext = {
+        "candidates": True,
+        "weight": fusion.pop("fulltext_weight", None),
+        "model_weights": {},
+    }
     return {
         **stored,
         "fusion": fusion,

@@ -109,6 +109,7 @@ class Message:
     ALL_WEIGHTS_ZERO: Template
     RETRIEVER_WEIGHTS_ZERO: Template
     FUSION_MODEL: Template
+    RETRIEVER_CANDIDATES: Template
     RETRIEVER_WITHOUT_MODEL: Template
     RETRIEVER_NONE: Template
     RETRIEVER_GRAPH: Template
@@ -191,6 +192,7 @@ class Message:
     STRUCTURE_SIZES: Template
     WINDOW_STRIDE_TOO_LARGE: Template
     NOTICE_WEIGHTS: Template
+    NOTICE_CANDIDATES: Template
     NOTICE_DEPTH: Template
 
     # settings.toml

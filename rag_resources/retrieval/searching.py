@@ -4,7 +4,7 @@ Each retriever decides which lists it fetches (`retrieval.retrievers`). The SQL 
 and the fusion in `core.fusion`. What happens when a statement fails is in `retrieval.finding`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -12,7 +12,13 @@ from rag_resources.core.fusion import fuse, narrow, on_scale, shared_weights
 from rag_resources.core.fusion_config import Feature
 from rag_resources.core.learned_fusion import Features, candidate_features
 from rag_resources.core.recency import weigh_recency
-from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList, RetrieverName
+from rag_resources.core.retrievers import (
+    DOCUMENTS_OF,
+    RETRIEVER_OF,
+    Documents,
+    RankedList,
+    RetrieverName,
+)
 from rag_resources.core.text import Span
 from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
 from rag_resources.database.connection import LimitedConnection
@@ -211,6 +217,7 @@ class Search:
 
     def _lists(self, names: Sequence[RetrieverName], plan: SearchPlan) -> list[ListRequest]:
         lists = [item for name in names for item in RETRIEVERS[name].lists(self._question, plan)]
+        lists = _with_those_that_find(lists, self.request.config.only_scoring)
         self._requested |= {(item.name, item.question): item for item in lists}
         return lists
 
@@ -418,6 +425,21 @@ class Search:
             window_model=config.model if RetrieverName.WINDOWS in searched and by_chunks else "",
             unchunked_only=by_chunks,
         )
+
+
+def _with_those_that_find(
+    lists: Sequence[ListRequest], only_scoring: Collection[RetrieverName]
+) -> list[ListRequest]:
+    """Say which lists of chunks only score; all find if no other list of chunks by vectors does."""
+
+    def scores_only(item: ListRequest) -> bool:
+        return RETRIEVER_OF[item.name] in only_scoring and DOCUMENTS_OF[item.name] == "chunks"
+
+    finding = any(
+        item.embedded and DOCUMENTS_OF[item.name] == "chunks" and not scores_only(item)
+        for item in lists
+    )
+    return [replace(item, finds=not (finding and scores_only(item))) for item in lists]
 
 
 def _scale(item: ListRequest) -> tuple[float, float]:

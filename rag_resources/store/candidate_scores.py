@@ -31,6 +31,15 @@ _VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
     RankedList.NOTES_SEMANTIC: ("score_vectors", "note_embeddings", "embedding"),
     RankedList.NOTES_WINDOWS: ("score_vectors", "note_embeddings", "embedding"),
 }
+SCORED_EXACTLY = frozenset(
+    {RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.NOTES_SEMANTIC, RankedList.FULLTEXT}
+)
+"""The lists whose own scores are those that would be looked up.
+
+Of windows an index may have missed the nearest one of a chunk, and whole notes are found by their
+words with another score.
+"""
+
 COMPARED_CHARS = 8_000
 """How much of a candidate's text a learned fusion reads; a chunk of 512 tokens has about 2,000."""
 

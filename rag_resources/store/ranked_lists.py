@@ -61,6 +61,7 @@ class ListRequest:
         question: Number of the question it searches for; 0 is the question itself, others are
             its sub-questions.
         links: In a list of the graph.
+        finds: Whether it is searched; otherwise it only scores what other lists hold.
     """
 
     name: RankedList
@@ -68,6 +69,7 @@ class ListRequest:
     embedded: EmbeddedQuery | None = None
     question: int = 0
     links: Links | None = None
+    finds: bool = True
 
 
 class Reach(NamedTuple):
@@ -177,10 +179,13 @@ CHUNK_VECTORS, CHUNK_WINDOWS = "chunk_embeddings", "chunk_windows"
 """Name prefixes of the tables with the vectors of chunks, one table per model."""
 
 
-_EXACTLY = {
-    "search_vectors": "search_vectors_exactly",
-    "search_windows": "search_windows_exactly",
-}
+def _among(query: str, family: str, reach: Reach) -> str:
+    """Return the variant of a statement for what it searches."""
+    if family in reach.exact:
+        return f"{query}_exactly"
+    if query == "search_windows" and reach.alone and not reach.partial:
+        return "search_windows_of_all"
+    return query
 
 
 def _by_vectors(
@@ -200,13 +205,14 @@ def _by_vectors(
             raise ValueError(f"the list {item.name} is searched by a vector")
         info, vector, threshold = item.embedded.info, item.embedded.vector, item.embedded.threshold
         return statement(
-            _EXACTLY[query] if family in reach.exact else query,
+            _among(query, family, reach),
             list=sql.Literal(number),
             searched=_searched(item.name, reach),
             materialized=reach.materialized,
             alone=sql.Literal(reach.alone),
             pool=reach.limits["pool"],
             windows=reach.limits["windows"],
+            folded=reach.limits["folded"],
             model=sql.Literal(info.name),
             embeddings=sql.Identifier(f"{family}_{info.name}"),
             key=sql.Identifier(key),

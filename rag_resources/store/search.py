@@ -208,13 +208,14 @@ def compose_search_with(
         notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
         partial=scope.any_hidden or scope.any_unchunked,
         materialized=_materialized(scope),
-        limits=_limits(scope, pool),
+        limits=_limits(scope, pool, lists),
         exact=() if scope.selective else scope.exact,
         alone=not scope.is_shared,
     )
     parts = [
         sql.SQL("({})").format(list_statement(item, number, reach, own))
         for number, item in enumerate(lists)
+        if item.finds
     ]
     return statement(
         "search_lists",
@@ -289,8 +290,9 @@ def _materialized(scope: SearchScope) -> sql.SQL:
     return sql.SQL("MATERIALIZED" if scope.selective else "NOT MATERIALIZED")
 
 
-def _limits(scope: SearchScope, pool: int) -> dict[str, sql.Literal]:
+def _limits(scope: SearchScope, pool: int, lists: Sequence[ListRequest]) -> dict[str, sql.Literal]:
     """How many candidates each step of a list takes."""
+    windows = WINDOWS_PER_CHUNK * pool
     limits = {
         "pool": pool,
         # If few notes are visible, the words that are rare in the corpus may not occur in them, so
@@ -299,7 +301,9 @@ def _limits(scope: SearchScope, pool: int) -> dict[str, sql.Literal]:
         # Lexemes that co-occur more often than by chance select more documents than expected.
         "ranked": None if scope.selective else 2 * CANDIDATE_BUDGET,
         "rescored": max(50, 2 * pool),
-        "windows": WINDOWS_PER_CHUNK * pool,
+        "windows": windows,
+        # Every chunk of the nearest windows, if chunks are not searched by their own vectors.
+        "folded": pool if all(item.finds for item in lists) else windows,
     }
     return {name: sql.Literal(limit) for name, limit in limits.items()}
 

@@ -5,7 +5,7 @@ statement is composed once for each kind of question; after that only its parame
 the scores add up to is decided by `core.fusion`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,7 +20,11 @@ from rag_resources.core.text import Span
 from rag_resources.core.types import Candidate, Ranking
 from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
 from rag_resources.database.queries import numbered, statement
-from rag_resources.store.candidate_scores import compose_nearest_windows, compose_scores
+from rag_resources.store.candidate_scores import (
+    SCORED_EXACTLY,
+    compose_nearest_windows,
+    compose_scores,
+)
 from rag_resources.store.index_state import IndexVersion, index_version_of
 from rag_resources.store.passages import Passage, passages_of
 from rag_resources.store.ranked_lists import ListRequest, OwnParameters, own_key, own_value
@@ -131,7 +135,7 @@ def _kinds(lists: Sequence[ListRequest]) -> tuple[tuple[object, ...], ...]:
             if (key := own_key(item, name)) is not None
         ]
         model = (item.embedded.info.name, item.embedded.info.dimension) if item.embedded else ()
-        kinds.append((item.name, *model, *shared))
+        kinds.append((item.name, item.finds, *model, *shared))
     return tuple(kinds)
 
 
@@ -179,7 +183,9 @@ def _compose(
         searches=searches,
         plan=compose_plan(scope),
         version=statement("read_index_version" if versioned else "no_index_version"),
-        known=_all_scores(lists, own) if looked_up else statement("found_scores"),
+        known=_found_scores(range(len(lists)))
+        if merging.scales is None
+        else _all_scores(lists, merging.scales, own),
         score_parts=statement(merging.parts, **_constants(merging)),
         looked_up=sql.Literal(looked_up),
         shown=sql.Literal(merging.shown),
@@ -202,15 +208,31 @@ def _constants(merging: Merging) -> dict[str, sql.Literal]:
     return constants
 
 
-def _all_scores(lists: Sequence[ListRequest], own: OwnParameters) -> sql.Composed:
-    wanted = {
-        kind: sql.SQL("({})::uuid[]").format(statement(query))
-        for kind, query in (("chunks", "candidate_chunks"), ("notes", "candidate_notes"))
-    }
-    return sql.SQL("\nUNION ALL\n").join(
-        sql.SQL("({})").format(compose_scores(item, number, wanted[DOCUMENTS_OF[item.name]], own))
-        for number, item in enumerate(lists)
-    )
+def _found_scores(numbers: Iterable[int]) -> sql.Composed:
+    return statement("found_scores", numbers=_array(numbers))
+
+
+def _array(numbers: Iterable[int]) -> sql.Composed:
+    return sql.SQL("{}::int[]").format(sql.Literal(list(numbers)))
+
+
+def _all_scores(
+    lists: Sequence[ListRequest], scales: Sequence[tuple[float, float]], own: OwnParameters
+) -> sql.Composed:
+    """Return the query of what each candidate scores in each list; a list's own it has already."""
+    exact = [
+        number
+        for number, (item, (low, _)) in enumerate(zip(lists, scales, strict=True))
+        # In a list a negative cosine is 0.
+        if item.name in SCORED_EXACTLY and low >= 0
+    ]
+    parts = [_found_scores(exact)]
+    for number, item in enumerate(lists):
+        kind = DOCUMENTS_OF[item.name]
+        own_list = _array([number] if number in exact else [])
+        wanted = sql.SQL("({})::uuid[]").format(statement(f"candidate_{kind}", numbers=own_list))
+        parts.append(compose_scores(item, number, wanted, own))
+    return sql.SQL("\nUNION ALL\n").join(sql.SQL("({})").format(part) for part in parts)
 
 
 class _Row(NamedTuple):

@@ -131,8 +131,9 @@ ORDER BY r.place;
 SELECT NULL AS number WHERE FALSE;
 
 -- name: found_scores
--- What search_at_once knows of the candidates if only what a list holds counts.
-SELECT f.list, f.chunk_id AS id, f.score FROM found AS f;
+-- What search_at_once knows of the candidates by the lists that found them.
+-- params:  {numbers} int[]
+SELECT f.list, f.chunk_id AS id, f.score FROM found AS f WHERE f.list = ANY({numbers});
 
 -- name: parts_of_lists
 -- What each score adds if it is stretched over its list: the lowest counts 0, the highest its weight.
@@ -169,12 +170,16 @@ SELECT
 FROM known AS k;
 
 -- name: candidate_chunks
+-- The chunks of which no list in {numbers} has the score.
+-- params:  {numbers} int[]
 -- returns: uuid[]
-SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id <> c.note_id;
+SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id <> c.note_id AND NOT c.lists && {numbers};
 
 -- name: candidate_notes
+-- The same of whole notes.
+-- params:  {numbers} int[]
 -- returns: uuid[]
-SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id = c.note_id;
+SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id = c.note_id AND NOT c.lists && {numbers};
 
 -- name: no_windows
 -- What search_at_once shows of windows when none are searched.
@@ -239,7 +244,7 @@ ORDER BY s.distance, s.id;
 
 -- name: search_windows
 -- Chunks by the nearest of their windows: the nearest windows, folded. Else as search_vectors.
--- params:  {vector} halfvec, {threshold} float8, {windows} (>= pool), {pool} (>= 1): both literals
+-- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
     {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
@@ -258,14 +263,40 @@ FROM (
     )
 
     SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
-    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {pool}
+    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {folded}
 ) AS s
+WHERE 1 - s.distance >= {threshold}
+ORDER BY s.distance, s.id;
+
+-- name: search_windows_of_all
+-- The same if every chunk may be found: the windows are folded before their chunks and notes are read.
+-- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
+-- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
+SELECT
+    {list} AS list, x.id AS chunk_id, x.note_id, greatest(0, least(1, 1 - s.distance)) AS score, x.created_at
+FROM (
+    WITH distances AS NOT MATERIALIZED (
+        SELECT
+            w.chunk_id AS id, w.window_index,
+            w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}) AS distance
+        FROM {embeddings} AS w
+        WHERE w.model = {model}
+    ),
+
+    nearest AS (
+        SELECT d.id, d.distance FROM distances AS d
+        ORDER BY d.distance, d.id, d.window_index LIMIT {windows}
+    )
+
+    SELECT n.id, min(n.distance) AS distance FROM nearest AS n
+    GROUP BY n.id ORDER BY distance, n.id LIMIT {folded}
+) AS s INNER JOIN {searched} AS x ON x.id = s.id
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: search_windows_exactly
 -- The same over all windows of the tenant, which has few.
--- params:  {vector} halfvec, {threshold} float8, {windows} (>= pool), {pool} (>= 1): both literals
+-- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   chunk_windows_tenant_idx
 SELECT
     {list} AS list, s.id AS chunk_id, s.note_id, greatest(0, least(1, 1 - s.distance)) AS score, s.created_at
@@ -288,7 +319,7 @@ FROM (
     )
 
     SELECT n.id, n.note_id, n.created_at, min(n.distance) AS distance FROM nearest AS n
-    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {pool}
+    GROUP BY n.id, n.note_id, n.created_at ORDER BY distance, n.id LIMIT {folded}
 ) AS s
 WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;

@@ -55,6 +55,7 @@ from tests.benchmarks.quality_tables import Table, differences, markdown, show, 
 SAMPLE = Path(rag_assets.__file__).parent / "sample"
 MODEL = "e5_small"
 PLAIN, WINDOWED = "hybrid_weighted", "hybrid_windows"
+FOUND_BY_ALL = "hybrid_windows, found by all"
 BASE = "`hybrid_weighted` .5 · – · .5"
 SHOWN = {"mrr": "MRR@10", "hit_rate_at_5": "Hit_Rate@5", "hit_rate_at_10": "Hit_Rate@10"}
 GAINS = {"mrr": "MRR@10", "hit_rate_at_10": "Hit_Rate@10"}
@@ -66,12 +67,30 @@ ReadQuestions = Callable[[Database], list[GoldenEntry]]
 
 
 def weights(
-    semantic: float, windows: float, fulltext: float, *, contextual: bool = True
+    semantic: float,
+    windows: float,
+    fulltext: float,
+    *,
+    contextual: bool = True,
+    finding: bool = True,
 ) -> dict[str, object]:
-    """Overrides of `PLAIN` for the fusion on fixed scales."""
+    """Overrides of `PLAIN` for the fusion on fixed scales.
+
+    Args:
+        semantic: Weight of the chunk's own vectors.
+        windows: Weight of its windows.
+        fulltext: Weight of words.
+        contextual: Whether the contextual vector is one of its own.
+        finding: Whether its own vectors bring candidates, too.
+    """
     named = {"semantic": semantic, "windows": windows, "fulltext": fulltext}
+    retrievers: dict[str, dict[str, object]] = {
+        name: {"weight": weight} for name, weight in named.items() if weight
+    }
+    if not finding:
+        retrievers["semantic"]["candidates"] = False
     return {
-        "retrievers": {name: {"weight": weight} for name, weight in named.items() if weight},
+        "retrievers": retrievers,
         "contextual": contextual,
         "fusion": {"method": "scaled"},
     }
@@ -81,11 +100,16 @@ WITHOUT_WINDOWS = {"`scaled` .5 · – · .5": weights(0.5, 0, 0.5)}
 WITH_WINDOWS = {
     ".4 · .2 · .4": weights(0.4, 0.2, 0.4),
     ".25 · .25 · .5": weights(0.25, 0.25, 0.5),
+    ".25 · .25 · .5, found by windows and words": weights(0.25, 0.25, 0.5, finding=False),
     ".25 · .25 · .5, no contextual vector": weights(0.25, 0.25, 0.5, contextual=False),
     "– · .5 · .5": weights(0, 0.5, 0.5),
 }
 """Weights of the chunk's vectors, of its windows and of words."""
 LEFT_OUT = {
+    "what the chunk's vectors find": (
+        ".25 · .25 · .5",
+        ".25 · .25 · .5, found by windows and words",
+    ),
     "the contextual vector": (".25 · .25 · .5", ".25 · .25 · .5, no contextual vector"),
     "both vectors of the chunk": (".25 · .25 · .5", "– · .5 · .5"),
 }
@@ -399,6 +423,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         settings = load_settings(rag_home=stack.enter_context(home_folder(asked.home)))
         configurations = load_configurations(settings.configuration_folders)
         named = {name: configurations[name].retrieval for name in (PLAIN, WINDOWED)}
+        named[FOUND_BY_ALL] = with_overrides(named[PLAIN], WITH_WINDOWS[".25 · .25 · .5"])
         server = embedded_server(settings)  # never the database that is in use
         server.up()
         stack.callback(server.down)

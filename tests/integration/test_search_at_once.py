@@ -42,12 +42,20 @@ CONFIGS = {
     "scaled": RetrievalConfig(
         model="hash_model", fusion=FusionConfig(method="scaled"), retrievers=WINDOWS
     ),
+    "scaled, found by windows and words": RetrievalConfig(
+        model="hash_model",
+        retrievers={
+            **WINDOWS,
+            RetrieverName.SEMANTIC: RetrieverConfig(weight=0.25, candidates=False),
+        },
+    ),
     "weighted with windows": RetrievalConfig(model="hash_model", retrievers=WINDOWS),
     "reranked": RetrievalConfig(model="hash_model", strategy="hybrid+rerank"),
     "words": RetrievalConfig(model="hash_model", strategy="fulltext"),
     "whole notes": RetrievalConfig(model="hash_model", unit="notes"),
 }
 FRESH = Draft("La gata también duerme en el sofá.", "La gata", state="new")
+OTHERS = (Draft("La gata de Blas.", tenant="blas"), FRESH)
 
 
 @pytest.fixture
@@ -55,12 +63,17 @@ def tenant() -> str:
     return "ana"
 
 
-@pytest.fixture
-def corpus(database: Database) -> Windowed:
+def filled(database: Database, *further: Draft) -> Windowed:
+    """The notes with their windows, and others beside them."""
     corpus = Windowed(database)
-    corpus.fill([*NOTES, Draft("La gata de Blas.", tenant="blas"), FRESH], LONG)
+    corpus.fill([*NOTES, *further], LONG)
     embed_windows(corpus.database, corpus.embedder, PAIRS, ALWAYS)
     return corpus
+
+
+@pytest.fixture
+def corpus(database: Database) -> Windowed:
+    return filled(database, *OTHERS)
 
 
 @contextmanager
@@ -99,11 +112,13 @@ def shown(results: tuple[RetrievalResult, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.parametrize("further", [OTHERS, ()])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_one_statement_finds_what_three_find(
-    corpus: Windowed, monkeypatch: pytest.MonkeyPatch, name: str
+    database: Database, monkeypatch: pytest.MonkeyPatch, name: str, further: tuple[Draft, ...]
 ) -> None:
     """In the same order, with the same texts, windows and methods; a first question plans."""
+    corpus = filled(database, *further)
     kept = corpus.pipeline()
     ask(kept, "¿Qué?", CONFIGS[name])
     for question in QUESTIONS:

@@ -6,8 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from rag_resources.core.configuration import ChunkingConfig, RetrievalConfig, parse_retrieval
+from rag_resources.core.configuration import (
+    ChunkingConfig,
+    RetrievalConfig,
+    parse_retrieval,
+    with_overrides,
+)
 from rag_resources.core.migration_gate import VectorState
+from rag_resources.core.retrievers import RankedList, RetrieverName
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text, windows_hash
 from rag_resources.database.pool import Database
 from rag_resources.indexing.embed import EmbedReport
@@ -17,7 +23,9 @@ from rag_resources.ingestion.ingest import ingest
 from rag_resources.store.models import claim_model, model_contents, register_model, retire_model
 from rag_resources.store.progress import index_is_current, read_progress
 from rag_resources.store.queues import NoteQueue, is_empty
+from rag_resources.store.ranked_lists import EmbeddedQuery, ListRequest
 from rag_resources.store.rollback import drop_batch
+from rag_resources.store.search import SearchScope, search
 from rag_resources.store.vector_indexes import ensure_window_indexes
 from rag_resources.store.windows import (
     count_window_gaps,
@@ -297,6 +305,25 @@ def test_without_windows_in_the_configuration_no_result_names_one(corpus: Window
     assert all("matchedWindow" not in r.to_json()["metadata"] for r in response.results)
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_where_every_chunk_may_be_found_the_same_are_found(corpus: Windowed, indexed: bool) -> None:
+    """Then windows are folded before anything is read of their chunks."""
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    if indexed:
+        assert ensure_window_indexes(corpus.database, corpus.embedder.info, min_rows=1)
+    (vector,) = corpus.embedder.embed_queries(["¿Cuánto costará el ascensor de la cocina?"])
+    embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
+    wanted = [ListRequest(RankedList.WINDOWS, embedded=embedded)]
+    unsure = SearchScope("ana", chunk_model="hash_model", window_model="hash_model")
+    sure = replace(unsure, any_unchunked=False, any_hidden=False)
+    with corpus.database.transaction() as connection:
+        for pool in (1, 2, 50):
+            found = search(connection, wanted, sure, pool=pool)
+            assert found == search(connection, wanted, unsure, pool=pool)
+            assert len(found[0].candidates) == min(pool, 3)
+
+
 def test_a_note_that_waits_for_its_windows_is_searched_as_a_whole(corpus: Windowed) -> None:
     ids = corpus.fill(NOTES, LONG)
     corpus.embedder.refuses = "ascensor"
@@ -307,6 +334,90 @@ def test_a_note_that_waits_for_its_windows_is_searched_as_a_whole(corpus: Window
     assert (first.note_id, first.chunk_id) == (ids[1], ids[1])
     assert first.retrieval_method == "notes_windows+notes_fulltext"
     assert len({result.note_id for result in response.results}) == len(response.results)
+
+
+ONLY_SCORING = {
+    "model": "hash_model",
+    "similarity_threshold": 0.0,
+    "retrievers": {
+        "semantic": {"weight": 0.25, "candidates": False},
+        "windows": {"weight": 0.25},
+        "fulltext": {"weight": 0.5},
+    },
+}
+
+
+def only_scoring(**changes: object) -> RetrievalConfig:
+    """Chunks are found by windows and words; their own vectors only score."""
+    return parse_retrieval({**ONLY_SCORING, **changes}, origin="prueba")
+
+
+def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Windowed) -> None:
+    """The scores are those that it gives where it brings candidates, too."""
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    found = corpus.ask("¿Cuánto costará el ascensor?", only_scoring()).results
+    everywhere = with_overrides(only_scoring(), {"retrievers": {"semantic": {"candidates": True}}})
+    by_all = corpus.ask("¿Cuánto costará el ascensor?", everywhere).results
+    assert {result.retrieval_method for result in found} == {"windows+fulltext", "windows"}
+    assert all(result.retrieval_method.startswith("semantic+") for result in by_all)
+    assert {r.chunk_id: r.score for r in found} == {
+        r.chunk_id: pytest.approx(r.score, abs=1e-9) for r in by_all
+    }
+
+
+def test_every_chunk_of_the_nearest_windows_is_a_candidate_if_only_windows_find(
+    corpus: Windowed,
+) -> None:
+    """Of the four nearest windows, as many as are looked at for one chunk."""
+    corpus.fill(NOTES, LONG)
+    corpus.cut()
+    one = {"retrieval": 1, "final": 1}
+    for config, count in ((only_scoring(top_k=one), 2), (searched(windows=1, semantic=0.2), 1)):
+        (vector,) = corpus.embedder.embed_queries(["ascensor"])
+        embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
+        finds = RetrieverName.SEMANTIC not in config.only_scoring
+        lists = [
+            ListRequest(RankedList.SEMANTIC, embedded=embedded, finds=finds),
+            ListRequest(RankedList.WINDOWS, embedded=embedded),
+        ]
+        with corpus.database.transaction() as connection:
+            own, windows = search(connection, lists, SearchScope("ana"), pool=1)
+        assert len(own.candidates) == int(finds)
+        assert len(windows.candidates) >= count
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"strategy": "fulltext"},
+        {"fusion": {"method": "rrf"}},
+        {"retrievers": {"semantic": {"candidates": False}, "fulltext": {}}},
+        {
+            "retrievers": {
+                "semantic": {"candidates": False},
+                "windows": {"candidates": False},
+                "fulltext": {},
+            }
+        },
+    ],
+)
+def test_where_nothing_else_finds_by_vectors_or_scores_are_not_looked_up_all_find(
+    changes: dict[str, object],
+) -> None:
+    assert only_scoring().only_scoring == {RetrieverName.SEMANTIC}
+    assert only_scoring(**changes).only_scoring == set()
+
+
+def test_without_windows_the_chunks_vectors_find_even_if_they_should_only_score(
+    database: Database,
+) -> None:
+    """As while the windows of a model are still to be made, or their search fails."""
+    corpus = Corpus(database)
+    corpus.fill(NOTES, LONG)
+    response = corpus.ask("¿Cuánto costará el ascensor?", only_scoring())
+    assert "windows" in response.degraded
+    assert any("semantic" in result.retrieval_method for result in response.results)
 
 
 def test_a_model_without_windows_is_searched_by_chunks_in_their_place(database: Database) -> None:

@@ -118,6 +118,7 @@ def one_changed_field(config: RetrievalConfig) -> st.SearchStrategy[tuple[str, A
             ("fusion.semantic_weights", {"other": 0.25}),
             ("retrievers.semantic.weight", 0.75 if semantic.weight < 0.5 else 0.25),
             ("retrievers.semantic.model_weights", {**semantic.model_weights, "other": 0.25}),
+            ("retrievers.semantic.candidates", not semantic.candidates),
             ("reranking.enabled", not config.reranking.enabled),
             ("reranking.method", "llm" if config.reranking.method == "sentences" else "sentences"),
             ("reranking.model", config.reranking.model[:20] + "_2"),

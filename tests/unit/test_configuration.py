@@ -120,6 +120,11 @@ def test_nothing_given_is_the_documented_default() -> None:
             "retrievers: fulltext no busca por vectores y no puede tener model_weights",
         ),
         (
+            {"retrievers": {"fulltext": {"candidates": False}}},
+            "retrievers: fulltext no busca por vectores, así que siempre aporta candidatos: "
+            "quita «candidates: false»",
+        ),
+        (
             {"retrievers": {"fulltext": {}}, "strategy": "semantic"},
             ".: ningún elemento de retrievers sirve para la estrategia semantic",
         ),
@@ -433,6 +438,28 @@ def test_weights_in_the_earlier_spelling_mean_the_same_and_keep_their_hash(
     assert parse_retrieval(earlier.canonical, origin="x") == earlier
     assert respelled(earlier.canonical) == stored
     assert respelled(stored) == stored
+
+
+def test_who_brings_candidates_is_hashed_if_not_all_do() -> None:
+    """So evaluations and promotions stored before there was a choice stay comparable."""
+    weights = {"semantic": {"weight": 0.25}, "windows": {"weight": 0.25}, "fulltext": {}}
+    every = parse_retrieval({"retrievers": weights}, origin="x")
+    assert every.config_hash == "0ac4a3b1407a8833"
+    assert respelled(every.canonical) == every.model_dump(mode="json")
+    silent = {**weights, "semantic": {"weight": 0.25, "candidates": False}}
+    some = parse_retrieval({"retrievers": silent}, origin="x")
+    assert some.config_hash != every.config_hash
+    assert respelled(some.canonical) == some.model_dump(mode="json")
+    both = {"semantic": {"candidates": False}, "fulltext": {}}
+    assert "retrievers" in parse_retrieval({"retrievers": both}, origin="x").canonical
+
+
+def test_who_cannot_be_silent_is_told() -> None:
+    silent = {"semantic": {"candidates": False}, "fulltext": {}}
+    (told,) = notices(parse_retrieval({"retrievers": silent}, origin="x"))
+    assert told.startswith("retrievers.semantic.candidates: false no tiene efecto")
+    heard = parse_retrieval({"retrievers": {**silent, "windows": {}}}, origin="x")
+    assert not any("candidates" in each for each in notices(heard))
 
 
 def test_a_configuration_names_its_retrievers() -> None:

@@ -244,9 +244,11 @@ def ask_by_clients(contender: Contender, questions: Sequence[str]) -> tuple[floa
         Seconds, and failures by name.
     """
     gate = threading.Barrier(CLIENTS + 1)
+    # Not in the threads: one that failed before the gate would leave the others waiting there.
+    searches = [contender.client() for _ in range(CLIENTS)]
 
     def ask(number: int) -> Counter[str]:
-        search = contender.client()
+        search = searches[number]
         warm, client = Asked(search, SPEED_RESULTS), Asked(search, SPEED_RESULTS)
         for question in questions[:CLIENTS]:
             warm.ask(question)
