@@ -196,6 +196,7 @@ class Search:
             scales,
             config.fusion.rank_constant if config.fusion.method == "rrf" else None,
             self._count_shown,
+            self._count_kept(lists),
         )
         with self.stages.run("search"):
             made = search_at_once(
@@ -246,6 +247,23 @@ class Search:
         if self.request.distinct_notes or self.request.config.recency.weight:
             return None
         return max(self._count_considered, self.request.top_k)
+
+    def _count_kept(self, lists: Sequence[ListRequest]) -> int | None:
+        """How many candidates may decide the results, as the statement puts them; None: all.
+
+        Twice as many as are needed: it adds up scores in another order, so that equal ones may
+        differ in the last bit. With sub-questions or links, candidates beyond those count.
+        """
+        config = self.request.config
+        if (
+            self._count_fused is None
+            or not config.fusion.looks_up_scores
+            or config.tie_break != "chunk_id"
+            or config.searches_graph
+            or any(item.question for item in lists)
+        ):
+            return None
+        return 2 * self._count_fused
 
     def fetch(
         self,

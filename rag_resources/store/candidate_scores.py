@@ -31,14 +31,25 @@ _VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
     RankedList.NOTES_SEMANTIC: ("score_vectors", "note_embeddings", "embedding"),
     RankedList.NOTES_WINDOWS: ("score_vectors", "note_embeddings", "embedding"),
 }
-SCORED_EXACTLY = frozenset(
-    {RankedList.SEMANTIC, RankedList.CONTEXTUAL, RankedList.NOTES_SEMANTIC, RankedList.FULLTEXT}
+_HELD = frozenset(
+    {
+        RankedList.SEMANTIC,
+        RankedList.CONTEXTUAL,
+        RankedList.NOTES_SEMANTIC,
+        RankedList.FULLTEXT,
+    }
 )
-"""The lists whose own scores are those that would be looked up.
 
-Of windows an index may have missed the nearest one of a chunk, and whole notes are found by their
-words with another score.
-"""
+
+def holds_scores(name: RankedList, scale: tuple[float, float]) -> bool:
+    """Whether a list holds the very scores that would be looked up.
+
+    It has 0 for a negative cosine, so its model's range must not begin below. Of windows an index
+    may have missed the nearest one of a chunk. Whole notes are found by their words with another
+    score than they are compared by.
+    """
+    return name in _HELD and scale[0] >= 0
+
 
 COMPARED_CHARS = 8_000
 """How much of a candidate's text a learned fusion reads; a chunk of 512 tokens has about 2,000."""

@@ -21,9 +21,9 @@ from rag_resources.core.types import Candidate, Ranking
 from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
 from rag_resources.database.queries import numbered, statement
 from rag_resources.store.candidate_scores import (
-    SCORED_EXACTLY,
     compose_nearest_windows,
     compose_scores,
+    holds_scores,
 )
 from rag_resources.store.index_state import IndexVersion, index_version_of
 from rag_resources.store.passages import Passage, passages_of
@@ -52,12 +52,14 @@ class Merging:
         rank_constant: If places in the lists count, not scores; None: scores, stretched over each
             list.
         shown: How many texts to bring along, >= 1.
+        kept: How many candidates to bring along, >= 1; None: all.
     """
 
     weights: tuple[float, ...]
     scales: tuple[tuple[float, float], ...] | None
     rank_constant: int | None
     shown: int
+    kept: int | None = None
 
     @property
     def parts(self) -> str:
@@ -74,7 +76,7 @@ class AllAtOnce:
     Attributes:
         plan: What the search should have been based on.
         version: Of the index that was searched; None if that was not requested.
-        rankings: One per list, as `search` returns them.
+        rankings: One per list, as `search` returns them, of the candidates that were kept.
         scores: What every candidate scores in each list, on the scale of that list; None if that
             was not requested.
         passages: Those that probably lead, by chunk id.
@@ -189,6 +191,7 @@ def _compose(
         score_parts=statement(merging.parts, **_constants(merging)),
         looked_up=sql.Literal(looked_up),
         shown=sql.Literal(merging.shown),
+        kept=sql.Literal(merging.kept),
         nearest=compose_nearest_windows(windows.embedded, own)
         if windows and windows.embedded
         else statement("no_windows"),
@@ -220,16 +223,15 @@ def _all_scores(
     lists: Sequence[ListRequest], scales: Sequence[tuple[float, float]], own: OwnParameters
 ) -> sql.Composed:
     """Return the query of what each candidate scores in each list; a list's own it has already."""
-    exact = [
+    held = [
         number
-        for number, (item, (low, _)) in enumerate(zip(lists, scales, strict=True))
-        # In a list a negative cosine is 0.
-        if item.name in SCORED_EXACTLY and low >= 0
+        for number, (item, scale) in enumerate(zip(lists, scales, strict=True))
+        if holds_scores(item.name, scale)
     ]
-    parts = [_found_scores(exact)]
+    parts = [_found_scores(held)]
     for number, item in enumerate(lists):
         kind = DOCUMENTS_OF[item.name]
-        own_list = _array([number] if number in exact else [])
+        own_list = _array([number] if number in held else [])
         wanted = sql.SQL("({})::uuid[]").format(statement(f"candidate_{kind}", numbers=own_list))
         parts.append(compose_scores(item, number, wanted, own))
     return sql.SQL("\nUNION ALL\n").join(sql.SQL("({})").format(part) for part in parts)

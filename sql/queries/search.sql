@@ -65,9 +65,10 @@ searched_chunks AS {materialized} (
 -- what is shown of those that probably lead. The caller fuses the scores; {score_parts} only decides whose texts come.
 -- params:  {searches} and {plan}: the statements search_lists and plan_search, with their parameters; {known}: relation
 --          (list int, id uuid, score float8), what counts of the candidates; {score_parts}: one of those below;
---          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} (a literal, >= 1); {nearest}: one
---          of those below; {version}: the statement read_index_version, with its parameter, or no_index_version
--- returns: a row for each candidate, or a single one: facts json (the rows of plan_search) and version json (these two
+--          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} and {kept} (literals, >= 1; null:
+--          all); {nearest}: one of those below; {version}: the statement read_index_version, with its parameter, or
+--          no_index_version
+-- returns: a row for each candidate kept, or a single one: facts json (the rows of plan_search) and version json (both
 --          only in the first row), id uuid or null, note_id uuid, created_at timestamptz, lists int[], scores float8[],
 --          known_lists int[], known_scores float8[], is_shown bool, and where it is true the columns of fetch_passages,
 --          window_start int, window_end int
@@ -121,7 +122,7 @@ FROM
             (SELECT json_agg(f) FROM ({plan}) AS f) AS facts,
             (SELECT row_to_json(v) FROM ({version}) AS v) AS version
     ) AS p
-LEFT JOIN ranked AS r ON TRUE
+LEFT JOIN ranked AS r ON {kept}::integer IS NULL OR r.place <= {kept}
 LEFT JOIN texts AS t ON t.chunk_id = r.chunk_id
 LEFT JOIN ({nearest}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
 ORDER BY r.place;

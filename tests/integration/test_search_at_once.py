@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from rag_resources.core.configuration import RetrievalConfig
+from rag_resources.core.configuration import RetrievalConfig, with_overrides
 from rag_resources.core.fusion_config import FusionConfig, RetrieverConfig
 from rag_resources.core.retrievers import RetrieverName
 from rag_resources.core.types import RetrievalResponse, RetrievalResult
@@ -131,6 +131,46 @@ def test_one_statement_finds_what_three_find(
         assert shown(at_once.results) == [result.to_json() for result in stepwise.results]
         assert at_once.results or question == QUESTIONS[-1]
         assert len(sent) <= 2, "a second one only reads texts that were not expected to lead"
+
+
+@pytest.mark.parametrize(
+    ("question", "changes", "kept"),
+    [
+        (QUESTIONS[0], {}, 2),
+        (QUESTIONS[1], {}, None),
+        (QUESTIONS[0], {"tie_break": "recency"}, None),
+        (QUESTIONS[0], {"recency": {"weight": 0.5}}, None),
+        (QUESTIONS[0], {"fusion": {"method": "rrf"}}, None),
+    ],
+)
+def test_twice_as_many_candidates_come_along_as_are_needed(
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    question: str,
+    changes: dict[str, object],
+    kept: int | None,
+) -> None:
+    """All of them where others than the first of the statement may lead."""
+    pipeline = filled(database).pipeline()
+    config = with_overrides(CONFIGS["scaled"], changes)
+    brought: list[AllAtOnce] = []
+
+    def bringing(*arguments: Any, **options: Any) -> AllAtOnce:
+        brought.append(search_at_once(*arguments, **options))
+        return brought[-1]
+
+    monkeypatch.setattr(searching, "search_at_once", bringing)
+    first, again = (
+        pipeline.retrieve(question, config, top_k=1, deadline_ms=GENEROUS_MS) for _ in range(2)
+    )
+    (made,) = brought
+    found = {own.chunk_id for ranking in made.rankings for own in ranking.candidates}
+    assert len(found) == (kept or len(NOTES))
+    assert again.results[0].to_json() == {
+        **first.results[0].to_json(),
+        "score": pytest.approx(first.results[0].score, abs=1e-9),
+        "metadata": again.results[0].to_json()["metadata"],
+    }
 
 
 def test_a_note_chunked_again_between_two_statements_is_found(
