@@ -52,6 +52,13 @@ _WINDOWS_IN_CHUNK = 10
 WINDOWS_PER_CHUNK = 4
 """Windows looked at for each chunk wanted: of the best 200 windows, some share a chunk."""
 
+WINDOWS_ALONE = 3
+"""The same if chunks are not searched by their own vectors, and all chunks of these windows count.
+
+Of the best ten that an exhaustive search finds among 100,000 passages, 150 windows find .841, 200
+find .858, and the three lists of 50 chunks .844. A question by 150 takes a fifth less time.
+"""
+
 _UNLIMITED = 2**62
 
 
@@ -292,7 +299,8 @@ def _materialized(scope: SearchScope) -> sql.SQL:
 
 def _limits(scope: SearchScope, pool: int, lists: Sequence[ListRequest]) -> dict[str, sql.Literal]:
     """How many candidates each step of a list takes."""
-    windows = WINDOWS_PER_CHUNK * pool
+    alone = not all(item.finds for item in lists)
+    windows = (WINDOWS_ALONE if alone else WINDOWS_PER_CHUNK) * pool
     limits = {
         "pool": pool,
         # If few notes are visible, the words that are rare in the corpus may not occur in them, so
@@ -302,8 +310,7 @@ def _limits(scope: SearchScope, pool: int, lists: Sequence[ListRequest]) -> dict
         "ranked": None if scope.selective else 2 * CANDIDATE_BUDGET,
         "rescored": max(50, 2 * pool),
         "windows": windows,
-        # Every chunk of the nearest windows, if chunks are not searched by their own vectors.
-        "folded": pool if all(item.finds for item in lists) else windows,
+        "folded": windows if alone else pool,
     }
     return {name: sql.Literal(limit) for name, limit in limits.items()}
 

@@ -369,7 +369,7 @@ def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Wind
 def test_every_chunk_of_the_nearest_windows_is_a_candidate_if_only_windows_find(
     corpus: Windowed,
 ) -> None:
-    """Of the four nearest windows, as many as are looked at for one chunk."""
+    """Of the three nearest windows, as many as are then looked at for one chunk."""
     corpus.fill(NOTES, LONG)
     corpus.cut()
     one = {"retrieval": 1, "final": 1}
