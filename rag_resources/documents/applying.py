@@ -4,6 +4,7 @@ Reading is `documents.extracting`. How pages become sections is in `core.section
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,6 +46,7 @@ from rag_resources.store.quotas import note_sizes, require_room
 from rag_resources.store.tombstones import find_tombstones
 
 TITLE_JOINT = " › "
+_MARKS = re.compile(r"^#{1,6}\s+")
 MAX_TITLE_CHARS = 300
 ACCEPTED, DROPPED = "accepted", "dropped"
 
@@ -226,7 +228,7 @@ def _record(
     document: Any, own: Mapping[str, Any], address: str, section: Section, name: str
 ) -> NoteRecord:
     """Return the note of a section; what the source says counts more than what the file says."""
-    headings = [heading for heading in section.heading_path if heading != document.title]
+    headings = [_MARKS.sub("", own) for own in section.heading_path if own != document.title]
     return NoteRecord(
         external_id=name,
         title=TITLE_JOINT.join([document.title, *headings])[:MAX_TITLE_CHARS],

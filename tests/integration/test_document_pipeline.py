@@ -156,6 +156,14 @@ def test_a_folder_becomes_notes_that_know_their_place_and_their_metadata(stand: 
     assert (again[1].documents, again[2].documents) == (0, 0)
 
 
+def test_a_title_has_the_headings_without_the_marks_of_markdown(stand: Stand) -> None:
+    stand.write("manual.md", f"# Manual de la caldera\n\n## Revisión\n\n{HOUSING}")
+    stand.run()
+    (note,) = stand.notes()
+    assert note.title == "manual › Manual de la caldera › Revisión"
+    assert note.content.startswith("# Manual de la caldera")
+
+
 def test_the_same_file_and_the_same_text_are_one_document_with_more_addresses(
     stand: Stand,
 ) -> None:

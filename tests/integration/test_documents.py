@@ -206,7 +206,9 @@ def test_the_command_shows_the_place(
 ) -> None:
     isolate(monkeypatch, tmp_path, DATABASE_URL=database_url, TENANT="ana")
     call = ["retrieve", "transporte", "--strategy", "fulltext"]
-    assert "pág. 2 · Plan › Transporte" in call_rag(monkeypatch, capsys, *call).out
+    shown = call_rag(monkeypatch, capsys, *call).out
+    assert "pág. 2 · " in shown
+    assert "Plan › Transporte" not in shown, "the title of a section has its headings"
     written = call_rag(monkeypatch, capsys, *call, "--json").json
     assert written["results"][0]["metadata"]["place"]["headings"] == ["Plan", "Transporte"]
 
