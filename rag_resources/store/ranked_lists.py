@@ -179,10 +179,16 @@ CHUNK_VECTORS, CHUNK_WINDOWS = "chunk_embeddings", "chunk_windows"
 """Name prefixes of the tables with the vectors of chunks, one table per model."""
 
 
+_EXACTLY = {
+    "search_vectors": "search_vectors_exactly",
+    "search_windows": "search_windows_exactly",
+}
+
+
 def _among(query: str, family: str, reach: Reach) -> str:
     """Return the variant of a statement for what it searches."""
     if family in reach.exact:
-        return f"{query}_exactly"
+        return _EXACTLY[query]
     if query == "search_windows" and reach.alone and not reach.partial:
         return "search_windows_of_all"
     return query

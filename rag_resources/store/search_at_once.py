@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.rows import tuple_row
 
 from rag_resources.core.fusion import on_scale
-from rag_resources.core.retrievers import DOCUMENTS_OF, RankedList
+from rag_resources.core.retrievers import DOCUMENTS_OF, Documents, RankedList
 from rag_resources.core.text import Span
 from rag_resources.core.types import Candidate, Ranking
 from rag_resources.database.connection import LimitedConnection, LimitedRawCursor
@@ -39,6 +39,7 @@ from rag_resources.store.search import (
 )
 
 _MOST_COMPOSED = 256
+_CANDIDATES: Mapping[Documents, str] = {"chunks": "candidate_chunks", "notes": "candidate_notes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ def _all_scores(
     for number, item in enumerate(lists):
         kind = DOCUMENTS_OF[item.name]
         own_list = _array([number] if number in held else [])
-        wanted = sql.SQL("({})::uuid[]").format(statement(f"candidate_{kind}", numbers=own_list))
+        wanted = sql.SQL("({})::uuid[]").format(statement(_CANDIDATES[kind], numbers=own_list))
         parts.append(compose_scores(item, number, wanted, own))
     return sql.SQL("\nUNION ALL\n").join(sql.SQL("({})").format(part) for part in parts)
 

@@ -325,7 +325,8 @@ def test_a_timeout_shorter_than_the_deadline_is_the_servers_fault(ollama: Ollama
         pytest.raises(ProviderUnavailableError),
     ):
         e.embed_queries(["hola"])
-    assert len(ollama.requests) == 3
+    # A tenth of a second may be over before a busy server has read what it was asked.
+    wait_until(lambda: len(ollama.requests) == 3)
 
 
 def test_calls_given_up_leave_neither_threads_nor_connections(
