@@ -24,7 +24,7 @@ from rag_resources.core.wording import content, fold, names
 _KEPT_TEXTS = 2_000
 _BEGINNING = 4
 _CELLS = "|"
-_HEADING = re.compile(r"#{1,6} ")
+_MARKDOWN_HEADING = re.compile(r"#{1,6} ")
 _LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
 
 
@@ -141,16 +141,13 @@ def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
     """Return the sentences of all passages in order; one that stands in several is its first."""
     found: dict[str, Sentence] = {}
     for index, passage in enumerate(passages):
+        headings = {" ".join(own.split()) for own in passage.headings}
         for span in _sentences(passage.text):
             text = " ".join(passage.text[span.start : span.end].split())
             if text not in found:
-                found[text] = Sentence(index, span, text, _is_heading(text, passage.headings))
+                is_heading = text in headings or bool(_MARKDOWN_HEADING.match(text))
+                found[text] = Sentence(index, span, text, is_heading)
     return list(found.values())
-
-
-def _is_heading(text: str, headings: Sequence[str]) -> bool:
-    """Whether a sentence is a heading of Markdown, or one of the headings of its passage."""
-    return bool(_HEADING.match(text)) or text in {" ".join(own.split()) for own in headings}
 
 
 def rank_sentences(

@@ -42,6 +42,7 @@ from rag_resources.retrieval.cache import Caches
 from rag_resources.retrieval.embedding import Asked, QuestionVectors
 from rag_resources.retrieval.expansion import expanded_windows, results
 from rag_resources.retrieval.finding import Finder
+from rag_resources.retrieval.found import Found, LookedUp
 from rag_resources.retrieval.limits import blames, share
 from rag_resources.retrieval.notices import messages
 from rag_resources.retrieval.profile import Profile
@@ -50,7 +51,7 @@ from rag_resources.retrieval.rerankers import build_reranker
 from rag_resources.retrieval.response_cache import AnswerCache
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
-from rag_resources.retrieval.searching import Found, LookedUp, Search
+from rag_resources.retrieval.searching import Search
 from rag_resources.retrieval.stages import Stages
 from rag_resources.retrieval.transform import QueryTransformer
 from rag_resources.store.index_state import IndexVersion

@@ -5,12 +5,11 @@ and the fusion in `core.fusion`. What happens when a statement fails is in `retr
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from uuid import UUID
 
-from rag_resources.core.fusion import fuse, narrow, on_scale, shared_weights
-from rag_resources.core.fusion_config import Feature
-from rag_resources.core.learned_fusion import Features, candidate_features
+from rag_resources.core.fusion import fuse, on_scale, shared_weights
+from rag_resources.core.learned_fusion import Features
 from rag_resources.core.recency import weigh_recency
 from rag_resources.core.retrievers import (
     DOCUMENTS_OF,
@@ -20,15 +19,15 @@ from rag_resources.core.retrievers import (
     RetrieverName,
 )
 from rag_resources.core.text import Span
-from rag_resources.core.types import ModelInfo, Ranking, ScoredChunk, Vectors
+from rag_resources.core.types import Ranking, ScoredChunk
 from rag_resources.database.connection import LimitedConnection
+from rag_resources.retrieval.found import Found, LookedUp
 from rag_resources.retrieval.limits import share
 from rag_resources.retrieval.retrievers import RETRIEVERS
 from rag_resources.retrieval.retrievers.protocol import Question
 from rag_resources.store.candidate_scores import look_up_scores, look_up_words, match_windows
-from rag_resources.store.index_state import IndexVersion
 from rag_resources.store.models import require_model
-from rag_resources.store.passages import Passage, fetch_passages, fetch_result_vectors
+from rag_resources.store.passages import fetch_passages, fetch_result_vectors
 from rag_resources.store.ranked_lists import ListRequest
 from rag_resources.store.search import SearchPlan, SearchScope, plan_search, search
 from rag_resources.store.search_at_once import AllAtOnce, Merging, search_at_once
@@ -40,56 +39,6 @@ SEEDS = 20
 """How many of the best chunks retrievers that follow links begin with."""
 
 _UNPLANNED = SearchPlan(any_unchunked=True, any_expired=True, models={}, matching=None)
-
-
-@dataclass(frozen=True, slots=True)
-class LookedUp:
-    """What was looked up of all candidates of some lists; see `fuse`."""
-
-    rankings: Sequence[Ranking] = ()
-    scores: Sequence[Mapping[UUID, float]] | None = None
-    words: Mapping[UUID, Features] | None = None
-
-    def features(self) -> dict[tuple[UUID, UUID], dict[Feature, float]]:
-        """Return what a learned fusion knows, by chunk id and note id."""
-        used = narrow(self.rankings)
-        notes = {item.chunk_id: item.note_id for ranking in used for item in ranking.candidates}
-        known = candidate_features(used, self.scores or [], self.words or {})
-        return {(chunk_id, notes[chunk_id]): own for chunk_id, own in known.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The candidates found for a question.
-
-    Attributes:
-        chunks: Fused, best first; as many as re-ranking, diversity and the results need.
-        passages: Of those chunks, by chunk id; a chunk deleted meanwhile has none.
-        matched: The sentences that matched best, as a span of the chunk, by chunk id.
-        vectors: Of those chunks; None if nothing needs them or they cannot be fetched.
-        cosine_range: That of the model of those vectors, as in `ModelInfo`.
-        worked: The retrievers that answered.
-        failures: Why the others failed.
-        looked_up: What the fusion combined.
-        rankings: The lists.
-        seeds: The best chunks, for retrievers that follow links.
-        any_gone: Whether a chunk was deleted between the list that it is in and its text.
-        version: Of the index that was searched; None if nobody keeps the answer, or it was searched
-            in parts.
-    """
-
-    chunks: tuple[ScoredChunk, ...] = ()
-    passages: Mapping[UUID, Passage] = field(default_factory=dict)
-    matched: Mapping[UUID, Span] = field(default_factory=dict)
-    vectors: Mapping[UUID, Vectors] | None = None
-    cosine_range: tuple[float, float] = ModelInfo.cosine_range
-    worked: tuple[RetrieverName, ...] = ()
-    failures: Mapping[RetrieverName, Exception] = field(default_factory=dict)
-    looked_up: LookedUp = LookedUp()
-    rankings: Sequence[Ranking] = ()
-    seeds: tuple[UUID, ...] = ()
-    any_gone: bool = False
-    version: IndexVersion | None = None
 
 
 class Search:

@@ -285,6 +285,14 @@ def of_windows(
     if corpus.judging:
         judging = {entry.golden_id for entry in entries if corpus.judging in entry.tags}
         tables.append(_table(corpus, "report half", whole, judging))
+        pair = _only(whole[FOUND_BY_ALL], judging), _only(whole[WINDOWED], judging)
+        tables.append(
+            Table(
+                f"Found by windows and words, report half: {len(judging)} questions",
+                ("minus", *(f"{name}: difference" for name in GAINS.values())),
+                [(FOUND_BY_ALL, *_gains(compare(*pair)))],
+            )
+        )
     return tables, whole
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from pgvector import HalfVector
 
 from rag_resources.core.configuration import (
     ChunkingConfig,
@@ -366,25 +367,30 @@ def test_a_retriever_without_candidates_only_scores_those_of_others(corpus: Wind
     }
 
 
+@pytest.mark.parametrize("finds", [True, False])
 def test_every_chunk_of_the_nearest_windows_is_a_candidate_if_only_windows_find(
-    corpus: Windowed,
+    corpus: Windowed, finds: bool
 ) -> None:
-    """Of the three nearest windows, as many as are then looked at for one chunk."""
+    """Then of the three nearest windows; otherwise one chunk of the four nearest."""
     corpus.fill(NOTES, LONG)
     corpus.cut()
-    one = {"retrieval": 1, "final": 1}
-    for config, count in ((only_scoring(top_k=one), 2), (searched(windows=1, semantic=0.2), 1)):
-        (vector,) = corpus.embedder.embed_queries(["ascensor"])
-        embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
-        finds = RetrieverName.SEMANTIC not in config.only_scoring
-        lists = [
-            ListRequest(RankedList.SEMANTIC, embedded=embedded, finds=finds),
-            ListRequest(RankedList.WINDOWS, embedded=embedded),
-        ]
-        with corpus.database.transaction() as connection:
-            own, windows = search(connection, lists, SearchScope("ana"), pool=1)
-        assert len(own.candidates) == int(finds)
-        assert len(windows.candidates) >= count
+    (vector,) = corpus.embedder.embed_queries(["el ascensor de la cocina"])
+    embedded = EmbeddedQuery(corpus.embedder.info, vector, 0.0)
+    lists = [
+        ListRequest(RankedList.SEMANTIC, embedded=embedded, finds=finds),
+        ListRequest(RankedList.WINDOWS, embedded=embedded),
+    ]
+    with corpus.database.transaction() as connection:
+        own, windows = search(connection, lists, SearchScope("ana"), pool=1)
+    nearest = corpus.fetch(
+        "SELECT chunk_id FROM chunk_windows"
+        " ORDER BY embedding::halfvec <=> %s::halfvec, chunk_id, window_index LIMIT 3",
+        HalfVector(vector),
+    )
+    chunks = list(dict.fromkeys(row.chunk_id for row in nearest))
+    assert len(chunks) == 2
+    assert [each.chunk_id for each in windows.candidates] == chunks[: 1 if finds else None]
+    assert len(own.candidates) == int(finds)
 
 
 @pytest.mark.parametrize(
