@@ -18,6 +18,7 @@ from rag_assets.evaluation.assets import (
 )
 from rag_assets.evaluation.checks import build_gates, golden_drift, golden_valid
 from rag_assets.evaluation.compare import compare_job
+from rag_assets.evaluation.configuration_files import build_configurations_check
 from rag_assets.evaluation.requested import (
     build_requested_evaluations_sensor,
     requested_evaluations_job,
@@ -85,7 +86,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
         overrides: Resources that replace those of the same name.
 
     Raises:
-        InvalidConfigurationError: A model is unknown, or a configuration file is not valid.
+        InvalidConfigurationError: A model of the settings is unknown.
     """
     # Migration in batches relies on backfill policies; their beta status is accepted.
     warnings.filterwarnings("ignore", message=".*backfill_policy", category=dg.BetaWarning)
@@ -190,5 +191,6 @@ def _checks(configured: Configured) -> list[dg.AssetChecksDefinition]:
         statement_precision,
         golden_valid,
         golden_drift,
+        build_configurations_check(configured),
         *gates,
     ]

@@ -1,12 +1,12 @@
 """Settings with checked model names, and the named configurations that they select."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_resources.configurations import load_configurations
-from rag_resources.core.configuration import NamedConfiguration, Role
+from rag_resources.configurations import Configurations, load_configurations
+from rag_resources.core.configuration import Role
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
+from rag_resources.core.texts import joined
 from rag_resources.providers.registry import MODEL_NAMES
 from rag_resources.settings import Settings
 
@@ -21,7 +21,7 @@ class Configured:
     """
 
     settings: Settings
-    configurations: Mapping[str, NamedConfiguration]
+    configurations: Configurations
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def read_configured(settings: Settings) -> Configured:
     """Check the settings and read the configurations of their folders.
 
     Raises:
-        InvalidConfigurationError: A model is unknown, or a configuration file is not valid.
+        InvalidConfigurationError: A model of the settings is unknown.
     """
     check_models(settings)
     return Configured(settings, _configurations(settings))
@@ -78,23 +78,26 @@ def check_models(settings: Settings) -> None:
         raise InvalidConfigurationError(Message.INVALID_SETTINGS, problems)
 
 
-def _configurations(settings: Settings) -> dict[str, NamedConfiguration]:
+def _configurations(settings: Settings) -> Configurations:
     made = {"chunks": settings.embedding_models, "notes": (settings.note_embedding_model,)}
-    found = {
-        name: item
-        for name, item in load_configurations(settings.configuration_folders).items()
-        # A model that is not switched on takes its configurations with it.
-        if item.retrieval.model in made[item.retrieval.unit]
-        or item.retrieval.model not in MODEL_NAMES
-    }
+    found = load_configurations(settings.configuration_folders)
     problems = [
-        f"{item.name}: "
-        + Message.CONFIGURATION_MODEL.format(
-            model=item.retrieval.model, known=", ".join(settings.all_models)
+        joined(
+            ": ",
+            (
+                item.name,
+                Message.CONFIGURATION_MODEL.format(
+                    model=item.retrieval.model, known=", ".join(settings.all_models)
+                ),
+            ),
         )
         for item in found.values()
         if item.retrieval.model not in MODEL_NAMES
     ]
-    if problems:
-        raise InvalidConfigurationError(Message.INVALID_CONFIGURATIONS, problems)
-    return found
+    # A model that is not switched on takes its configurations with it.
+    made_of = {
+        name: item
+        for name, item in found.items()
+        if item.retrieval.model in made[item.retrieval.unit]
+    }
+    return Configurations(made_of, (*found.problems, *problems))

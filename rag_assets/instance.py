@@ -5,10 +5,11 @@ import os
 import dagster as dg
 from filelock import FileLock
 
-from rag_assets.configured import check_models
+from rag_assets.configured import read_configured
 from rag_assets.instance_file import provide_instance_file
 from rag_assets.runs.liveness import end_dead_runs
 from rag_assets.runs.pools import POOLS
+from rag_resources.core.messages import Message
 from rag_resources.database.locate import check_dagster_url, dagster_url, direct_url
 from rag_resources.database.migrations import connect, migrate
 from rag_resources.database.schema import check_schema
@@ -45,7 +46,7 @@ def prepare(
         RagError: A model is unknown, the home or its instance file cannot be used, or the database
             cannot be started or reached.
     """
-    check_models(settings)
+    left_out = read_configured(settings).configurations.problems
     home = settings.ensure_home()
     _check_database(direct_url(settings), migrating=migrating)
     check_dagster_url(settings)
@@ -64,7 +65,8 @@ def prepare(
         _initialise_pools(instance)
         if ends_dead_runs:
             end_dead_runs(instance)
-    return notices
+    told = (Message.CONFIGURATION_LEFT_OUT.format(problem=problem) for problem in left_out)
+    return [*notices, *told]
 
 
 def _check_database(url: str, *, migrating: bool) -> None:

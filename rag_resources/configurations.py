@@ -3,7 +3,7 @@
 Their type is in `core.configuration`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,13 @@ from rag_resources.core.configuration import (
 from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
-from rag_resources.core.yaml_text import DuplicateKeyError, load_yaml, refuse_duplicate_keys
+from rag_resources.core.texts import joined
+from rag_resources.core.yaml_text import (
+    DuplicateKeyError,
+    Lines,
+    load_yaml,
+    refuse_duplicate_keys,
+)
 
 DEFAULT_CONFIGURATION = "hybrid_windows"
 """The configuration that serves before the first promotion."""
@@ -28,12 +34,39 @@ BASELINE_CONFIGURATION = "baseline"
 SUFFIXES = frozenset({".yaml", ".yml"})
 
 
-def load_configurations(folders: Iterable[Path]) -> dict[str, NamedConfiguration]:
-    """Read every YAML file of these folders, in order of names.
+class Configurations(dict[str, NamedConfiguration]):
+    """The named configurations of some folders, by name, and what is wrong with other files there.
 
-    Raises:
-        InvalidConfigurationError: A folder is missing or a file is invalid; every problem is
-            named with its path.
+    A file that is wrong is left out, so that it stops nobody who does not ask for it.
+
+    Attributes:
+        problems: What is wrong with each file that was left out, with its path and line.
+    """
+
+    def __init__(
+        self, valid: Mapping[str, NamedConfiguration], problems: Sequence[str] = ()
+    ) -> None:
+        super().__init__(valid)
+        self.problems = tuple(problems)
+
+    def named(self, name: str) -> NamedConfiguration:
+        """Return a configuration.
+
+        Raises:
+            InvalidConfigurationError: No valid file has this name. The message lists those that
+                there are, and what is wrong with the others.
+        """
+        if name not in self:
+            known = ", ".join(self)
+            headline = Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known)
+            raise InvalidConfigurationError(headline, list(self.problems))
+        return self[name]
+
+
+def load_configurations(folders: Iterable[Path]) -> Configurations:
+    """Read every YAML file of these folders, in order of names; those that are wrong are left out.
+
+    Of two files with one name the first is kept.
     """
     found: dict[str, NamedConfiguration] = {}
     origins: dict[str, Path] = {}
@@ -42,7 +75,7 @@ def load_configurations(folders: Iterable[Path]) -> dict[str, NamedConfiguration
         try:
             configuration = load_configuration(path)
         except InvalidConfigurationError as error:
-            problems.extend(f"{path}: {problem}" for problem in error.problems)
+            problems.extend(joined(": ", (str(path), problem)) for problem in error.problems)
             continue
         if configuration.name in found:
             problems.append(
@@ -50,11 +83,10 @@ def load_configurations(folders: Iterable[Path]) -> dict[str, NamedConfiguration
                     name=configuration.name, first=origins[configuration.name], second=path
                 )
             )
+            continue
         found[configuration.name] = configuration
         origins[configuration.name] = path
-    if problems:
-        raise InvalidConfigurationError(Message.INVALID_CONFIGURATIONS, problems)
-    return found
+    return Configurations(found, problems)
 
 
 def load_configuration(path: Path) -> NamedConfiguration:
@@ -64,8 +96,8 @@ def load_configuration(path: Path) -> NamedConfiguration:
         InvalidConfigurationError: The file is invalid; every problem is named.
     """
     origin = Message.INVALID_CONFIGURATION.format(origin=path)
-    raw = read_yaml(path, headline=origin)
-    configuration = parse_configuration(raw, origin=str(path))
+    raw, lines = _read(path, headline=origin)
+    configuration = parse_configuration(raw, origin=str(path), lines=lines)
     if configuration.name != path.stem:
         problem = Message.CONFIGURATION_NAME.format(stem=path.stem, name=configuration.name)
         raise InvalidConfigurationError(origin, [problem])
@@ -122,8 +154,19 @@ def read_yaml(path: Path, *, headline: str) -> Any:
     Raises:
         InvalidConfigurationError: The file cannot be read or is not YAML.
     """
+    return _read(path, headline=headline)[0]
+
+
+def _read(path: Path, *, headline: str) -> tuple[Any, Lines]:
+    """Read a YAML file, with the lines of its keys. Same errors as `read_yaml`."""
+    lines = Lines()
+
+    def prepare(root: yaml.Node) -> None:
+        refuse_duplicate_keys(root)
+        lines.root = root
+
     try:
-        return load_yaml(path.read_text(encoding="utf-8"), prepare=refuse_duplicate_keys)
+        return load_yaml(path.read_text(encoding="utf-8"), prepare=prepare), lines
     except (OSError, UnicodeDecodeError) as error:
         problem = Message.FILE_NOT_READABLE.format(path=path)
         raise InvalidConfigurationError(headline, [problem]) from error

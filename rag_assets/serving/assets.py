@@ -49,6 +49,8 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         """Promote a candidate that passes its gate on an evaluation of what is searched now."""
         with told_as_failure():
+            if config.configuration:
+                configured.configurations.named(config.configuration)
             outcome = rag.serving.promote(
                 configured.configurations,
                 name=config.configuration or None,

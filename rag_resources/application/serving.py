@@ -44,7 +44,7 @@ class ServingConfiguration:
     def now(self) -> Serving:
         """Return the serving configuration; the product's default before the first promotion."""
         configurations = load_configurations(self.settings.configuration_folders)
-        return self.read(configurations[DEFAULT_CONFIGURATION])
+        return self.read(configurations.named(DEFAULT_CONFIGURATION))
 
     def retrievals(self) -> RetrievalHistory:
         """Return what the questions of the last days cost, as far as they were logged."""

@@ -17,7 +17,11 @@ from rag_resources.answers.language_model import (
 )
 from rag_resources.answers.log import answer_writer
 from rag_resources.application.confidence import Confidences
-from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
+from rag_resources.configurations import (
+    DEFAULT_CONFIGURATION,
+    Configurations,
+    load_configurations,
+)
 from rag_resources.core.answer_log import LoggedAnswer
 from rag_resources.core.configuration import (
     NamedConfiguration,
@@ -25,7 +29,6 @@ from rag_resources.core.configuration import (
     with_overrides,
 )
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import InvalidConfigurationError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
@@ -314,22 +317,20 @@ class Application:
         )
 
     @cached_property
-    def configurations(self) -> dict[str, NamedConfiguration]:
+    def configurations(self) -> Configurations:
         """Every named configuration, by name."""
-        return load_configurations(self.settings.configuration_folders)
+        found = load_configurations(self.settings.configuration_folders)
+        if found.problems:
+            _log.warning("configurations_left_out", problems=[*map(str, found.problems)])
+        return found
 
     def configuration(self, name: str) -> NamedConfiguration:
         """Return a named configuration.
 
         Raises:
-            InvalidConfigurationError: No configuration has this name; the message lists all.
+            InvalidConfigurationError: See `Configurations.named`.
         """
-        if name not in self.configurations:
-            known = ", ".join(self.configurations)
-            raise InvalidConfigurationError(
-                Message.CONFIGURATION_NOT_FOUND.format(name=name, known=known), []
-            )
-        return self.configurations[name]
+        return self.configurations.named(name)
 
     def retrieve(
         self,

@@ -141,6 +141,12 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
     for name, path in named.items():
         if path is not None:
             yield _path(name, path)
+    if settings.rag_configurations is None or settings.rag_configurations.is_dir():
+        from rag_resources.configurations import load_configurations
+
+        for problem in load_configurations(settings.configuration_folders).problems:
+            detail = Message.CONFIGURATION_LEFT_OUT.format(problem=problem)
+            yield Finding(Message.DOCTOR_CONFIGURATIONS, Health.WARNING, detail)
     if not settings.notes_source:
         told = Message.DOCTOR_SAMPLE if settings.sample_by_default else Message.DOCTOR_NO_SOURCE
         yield Finding("NOTES_SOURCE", Health.GOOD, told)

@@ -9,6 +9,7 @@ from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.application import Application
+    from rag_resources.configurations import Configurations
     from rag_resources.core.texts import Text
     from rag_resources.settings import Settings
 
@@ -36,6 +37,14 @@ def application() -> Iterator["Application"]:
         with working(Message.CLI_OPENING):
             opened = stack.enter_context(open_application(settings, on_wait=tell_wait))
         yield opened
+        if "configurations" in vars(opened):  # It used them.
+            tell_left_out(opened.configurations)
+
+
+def tell_left_out(configurations: "Configurations") -> None:
+    """Warn of each file of a configuration that was left out."""
+    for problem in configurations.problems:
+        warn(Message.CONFIGURATION_LEFT_OUT.format(problem=problem))
 
 
 def tell_wait(holder: "Text") -> None:

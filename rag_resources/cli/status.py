@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rag_resources.cli.output import JsonOption, address, console, say, table, write_json
 from rag_resources.cli.server import server_version
-from rag_resources.cli.session import read_settings, tell_wait
+from rag_resources.cli.session import read_settings, tell_left_out, tell_wait
 from rag_resources.cli.survey_report import show_rejected
 from rag_resources.core.messages import Message
 
@@ -29,6 +29,8 @@ _ISOLATION = {
 
 def status(as_json: JsonOption = False) -> None:
     """Show the status without starting or changing anything."""
+    from rag_resources.configurations import load_configurations
+
     settings = read_settings()
     server, url = find_server(settings)
     problem = schema_of(url).problem if url else None
@@ -43,6 +45,7 @@ def status(as_json: JsonOption = False) -> None:
         ]
         write_json({"server": server, "database": contents, "problem": problem})
         return
+    tell_left_out(load_configurations(settings.configuration_folders))
     _show_server(server)
     for standby in standbys:
         say(_standby_in_words(standby))
@@ -116,6 +119,7 @@ def read_contents(
     from rag_resources.evaluation.evidence import count_and_read_evidence
     from rag_resources.store.status import read_status
 
+    configurations = load_configurations(settings.configuration_folders)
     with (
         database_at(settings, url, on_wait=tell_wait) as database,
         database.transaction() as connection,
@@ -124,7 +128,7 @@ def read_contents(
         evidence = count_and_read_evidence(
             connection,
             found.evaluations,
-            load_configurations(settings.configuration_folders),
+            configurations,
             gate=settings.gate,
             settings=settings.search,
         )

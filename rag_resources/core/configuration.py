@@ -30,6 +30,7 @@ from rag_resources.core.graph_config import GraphConfig
 from rag_resources.core.messages import Message
 from rag_resources.core.retrievers import KINDS, RetrieverName
 from rag_resources.core.validation import validated
+from rag_resources.core.yaml_text import Lines
 
 
 class Strategy(StrEnum):
@@ -336,17 +337,18 @@ def canonical_hash(value: Any) -> str:
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def parse_configuration(raw: Any, *, origin: str) -> NamedConfiguration:
+def parse_configuration(raw: Any, *, origin: str, lines: Lines | None = None) -> NamedConfiguration:
     """Validate a named configuration.
 
     Args:
         raw: The content of the file or request.
         origin: Where it comes from, for the message.
+        lines: Of the file, if it is one, for the message.
 
     Raises:
         InvalidConfigurationError: It is invalid; every problem is named by its path.
     """
-    return validated(NamedConfiguration, raw, origin)
+    return validated(NamedConfiguration, raw, origin, lines)
 
 
 def parse_retrieval(raw: Any, *, origin: str) -> RetrievalConfig:

@@ -46,6 +46,7 @@ class Message:
     PROBLEM_MAPPING: Template
     PROBLEM_LIST: Template
     PROBLEM_TOO_DEEP: Template
+    PROBLEM_ON_LINE: Template
     PROBLEM_OTHER: Template
     QUERY_BLANK: Template
     QUERY_WITHOUT_WORDS: Template
@@ -178,9 +179,9 @@ class Message:
     FUSION_RANK_CONSTANT: Template
 
     # configuration.toml
-    INVALID_CONFIGURATIONS: Template
     CONFIGURATION_FOLDER: Template
     CONFIGURATION_DUPLICATE: Template
+    CONFIGURATION_LEFT_OUT: Template
     CONFIGURATION_DUPLICATE_KEY: Template
     CONFIGURATION_LINK: Template
     CONFIGURATION_NAME: Template
@@ -507,6 +508,7 @@ class Message:
     OUTSIDE_FUTURE: Template
     OUTSIDE_ANCIENT: Template
     CHECK_REJECTED: Template
+    CHECK_CONFIGURATIONS: Template
     REJECTED_RECORDS: Template
     CHECK_EMBEDDINGS_COMPLETE: Template
     CHECK_WINDOWS_COMPLETE: Template
@@ -937,6 +939,7 @@ class Message:
     DOCTOR_CONTENTS: Template
     DOCTOR_REJECTED: Template
     DOCTOR_SERVING: Template
+    DOCTOR_CONFIGURATIONS: Template
     HELP_COMPLETION: Template
     HELP_COMPLETION_SHELL: Template
     HELP_QUIET: Template

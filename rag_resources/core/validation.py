@@ -11,17 +11,19 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.similar import nearest
 from rag_resources.core.texts import Template, Text, joined
+from rag_resources.core.yaml_text import Lines
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
+def validated(model: type[ModelT], raw: Any, origin: str, lines: Lines | None = None) -> ModelT:
     """Validate the content of a file or a request as a pydantic model.
 
     Args:
         model: The model class.
         raw: The content.
         origin: Where it comes from, for the message.
+        lines: Of the file, if it is one; each problem is then told with its line.
 
     Raises:
         InvalidConfigurationError: It is invalid; every problem is named by its path.
@@ -31,7 +33,7 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
     except ValidationError as error:
         raise InvalidConfigurationError(
             Message.INVALID_CONFIGURATION.format(origin=origin),
-            describe_problems(error, model),
+            describe_problems(error, model, lines),
             origin=origin,
         ) from error
     except RecursionError as error:  # The wrong value of a choice is written out by Python's enum.
@@ -42,14 +44,26 @@ def validated(model: type[ModelT], raw: Any, origin: str) -> ModelT:
         ) from error
 
 
-def describe_problems(error: ValidationError, model: type[BaseModel] | None = None) -> list[str]:
+def describe_problems(
+    error: ValidationError, model: type[BaseModel] | None = None, lines: Lines | None = None
+) -> list[str]:
     """Return every problem that pydantic found, in Spanish, with the dotted path of its field.
 
     Args:
         error: What pydantic found.
         model: What was validated; with it, the known name nearest to an unknown one is told.
+        lines: Of the file that was validated, if it is one; with them, each problem begins with
+            its line.
     """
-    return [describe_problem(detail, model) for detail in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    if lines:
+        found = sorted(found, key=lambda detail: lines.of(detail["loc"]) or 0)
+    return [_on_line(detail, describe_problem(detail, model), lines) for detail in found]
+
+
+def _on_line(detail: ErrorDetails, problem: str, lines: Lines | None) -> str:
+    line = lines.of(detail["loc"]) if lines else None
+    return problem if line is None else Message.PROBLEM_ON_LINE.format(line=line, problem=problem)
 
 
 def describe_problem(detail: ErrorDetails, model: type[BaseModel] | None = None) -> str:

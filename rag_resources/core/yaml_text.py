@@ -3,7 +3,7 @@
 Which fields are allowed is up to the caller: configurations, experiments, front matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -88,6 +88,40 @@ def refuse_duplicate_keys(node: yaml.Node) -> None:
                     raise DuplicateKeyError(key.value, key.start_mark)
                 seen.add(key.value)
             refuse_duplicate_keys(value)
+
+
+class Lines:
+    """The lines on which the keys of a YAML document stand.
+
+    Attributes:
+        root: The document's root; None if it is empty.
+    """
+
+    def __init__(self, root: yaml.Node | None = None) -> None:
+        self.root = root
+
+    def of(self, path: Sequence[int | str]) -> int | None:
+        """Return the line, from 1, of a path of keys and positions; None if there is no document.
+
+        Of what is not there it is the line of what it should be in.
+        """
+        node, line = self.root, self.root.start_mark.line + 1 if self.root else None
+        for step in path:
+            inside = _inside(node, step)
+            if inside is None:
+                continue  # A missing key, or the name of a choice.
+            key, node = inside
+            line = key.start_mark.line + 1
+        return line
+
+
+def _inside(node: yaml.Node | None, step: int | str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the key and the value at a step; of a list the value is both."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step], node.value[step]
+    return None
 
 
 def _unfolded_chars(node: yaml.Node, known: dict[int, int]) -> int:

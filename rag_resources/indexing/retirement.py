@@ -62,7 +62,7 @@ def _serving(connection: Connection, settings: Settings, model: str) -> str | No
     if promotion:
         name, serves = promotion.configuration, promotion.model
     else:
-        named = load_configurations(settings.configuration_folders)[DEFAULT_CONFIGURATION]
+        named = load_configurations(settings.configuration_folders).named(DEFAULT_CONFIGURATION)
         name, serves = named.name, named.retrieval.model
     return Message.MODEL_IN_USE_SERVING.format(configuration=name) if serves == model else None
 

@@ -1,4 +1,4 @@
-"""The definitions of the code location, and bad configurations that keep it from loading."""
+"""The definitions of the code location, and bad configurations, which are left out of it."""
 
 import os
 import subprocess
@@ -13,7 +13,8 @@ from dagster_project import CONFIGURATIONS
 import rag_assets
 from rag_assets.code_location import build_defs
 from rag_assets.configured import read_configured
-from rag_resources.core.errors import InvalidConfigurationError
+from rag_assets.evaluation.configuration_files import build_configurations_check
+from rag_assets.keys import evaluation_key
 from rag_resources.core.messages import Message
 from rag_resources.settings import load_settings
 
@@ -77,6 +78,7 @@ CHECKS = {
     "causal_statements:statement_precision": False,
     "golden_dataset:golden_valid": True,
     "golden_dataset:golden_drift": False,
+    "evaluation_report:configurations_valid": False,
     **{f"evaluation_results/{name}:hit_rate_gate": False for name in NAMES},
     **{f"evaluation_results/{name}:hit_rate_settled": False for name in NAMES},
     **{f"evaluation_results/{name}:latency_gate": False for name in NAMES},
@@ -195,33 +197,29 @@ def test_the_definitions_hold_together(defs: dg.Definitions) -> None:
     assert graph.materializable_asset_keys
 
 
-def test_a_typo_in_a_configuration_keeps_the_location_from_loading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error names the file and the key."""
+def test_a_typo_in_a_configuration_leaves_it_alone_out(tmp_path: Path) -> None:
+    """The others are assets; the check of the report names file, line and key."""
     path = tmp_path / "propia.yaml"
     path.write_text(OWN.format(key="stratgy", model="e5_small"), "utf-8")
-    monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path))
-    loading = subprocess.run(
-        [sys.executable, "-c", "import rag_assets.definitions"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert loading.returncode != 0
-    problem = "retrieval.stratgy: clave desconocida; ¿querías decir strategy?"
-    assert f"{path}: {problem}" in loading.stderr
+    settings = load_settings(rag_configurations=tmp_path)
+    keys = build_defs(settings).resolve_asset_graph().materializable_asset_keys
+    assert evaluation_key("hybrid_windows") in keys
+    assert evaluation_key("propia") not in keys
+
+    problem = "línea 6: retrieval.stratgy: clave desconocida; ¿querías decir strategy?"
+    told = build_configurations_check(read_configured(settings))()
+    assert isinstance(told, dg.AssetCheckResult)
+    assert not told.passed
+    assert told.description == f"- {path}: {problem}"
 
 
-def test_a_configuration_of_an_unknown_model_is_refused(
-    tmp_path: Path,
-) -> None:
-    """The error names the configuration, and the models there are."""
+def test_a_configuration_of_an_unknown_model_is_left_out(tmp_path: Path) -> None:
+    """What is told names the configuration, and the models there are."""
     (tmp_path / "propia.yaml").write_text(OWN.format(key="strategy", model="e5_smal"), "utf-8")
-    with pytest.raises(InvalidConfigurationError) as refused:
-        read_configured(load_settings(rag_configurations=tmp_path))
+    configurations = read_configured(load_settings(rag_configurations=tmp_path)).configurations
     said = Message.CONFIGURATION_MODEL.format(model="e5_smal", known=", ".join(MODELS))
-    assert refused.value.problems == [f"propia: {said}"]
+    assert configurations.problems == (f"propia: {said}",)
+    assert "propia" not in configurations
 
 
 def test_two_settings_have_their_own_definitions_in_one_process() -> None:

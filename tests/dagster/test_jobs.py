@@ -196,7 +196,7 @@ def test_a_database_that_is_down_is_told_in_words(
     [
         ({"strategy": "mágica"}, ["strategy: «mágica» no es una de las opciones"]),
         ({"question": "  "}, [Message.QUERY_BLANK]),
-        ({"configuration": "otra"}, ["ninguna configuración llamada «otra»"]),
+        ({"configuration": "otra"}, ["ninguna configuración válida llamada «otra»"]),
         ({"top_k": 51}, [Message.TOP_K_RANGE.format(value=51, maximum=50)]),
         (
             {"overrides": {"fusion": {"metod": "rrf"}}},

@@ -389,7 +389,10 @@ def test_the_messages_of_an_answer_are_in_the_language_of_its_reader(indexed: Ra
     ("call", "expected"),
     [
         (["  ", "--language", "fr"], "Erreur : La question est vide."),
-        (["x", "--language", "en", "--config", "nada"], "There is no configuration named “nada”"),
+        (
+            ["x", "--language", "en", "--config", "nada"],
+            "There is no valid configuration named “nada”",
+        ),
         (["x", "--language", "en", "--top-k", "0"], "The number of passages must be between 1"),
         (["x", "--language", "fr", "--set", "a"], "--set : « a » n'a pas la forme nom=valeur"),
         (["x", "--language", "fr", "--tag", ""], "--tag: ne peut pas être vide"),
@@ -440,8 +443,8 @@ def test_terminal_codes_of_a_note_are_not_passed_on(rag_db: Rag, tmp_path: Path)
         ([""], Message.QUERY_BLANK),
         ([" \u2003 "], Message.QUERY_BLANK),
         (["a" * 2001], Message.QUERY_TOO_LONG.format(length=2001, maximum=2000)),
-        (["x", "--config", "nada"], "No existe ninguna configuración llamada «nada»"),
-        (["x", "--config", ""], "No existe ninguna configuración llamada «»"),
+        (["x", "--config", "nada"], "No existe ninguna configuración válida llamada «nada»"),
+        (["x", "--config", ""], "No existe ninguna configuración válida llamada «»"),
         (["x", "--top-k", "0"], Message.TOP_K_RANGE.format(value=0, maximum=50)),
         (["x", "--top-k", "51"], Message.TOP_K_RANGE.format(value=51, maximum=50)),
         (["x", "--strategy", "magia"], "strategy: «magia» no es una de las opciones"),

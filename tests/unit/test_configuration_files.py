@@ -16,9 +16,7 @@ VALID = "name: mine\ndescription: Una prueba.\n"
 
 def problems(folder: Path) -> list[str]:
     """Read a folder, and return what is wrong with it."""
-    with pytest.raises(InvalidConfigurationError) as refused:
-        load_configurations([folder])
-    return refused.value.problems
+    return list(load_configurations([folder]).problems)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +63,39 @@ def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
     (data / "mine.yaml").write_text(VALID, "utf-8")
     (tmp_path / "mine.yaml").symlink_to(data / "mine.yaml")
     assert list(load_configurations([tmp_path])) == ["mine"]
+
+
+def test_a_wrong_file_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
+    """Each problem has its file, its line and the nearest key; who asks for the file is refused."""
+    (tmp_path / "mine.yaml").write_text(VALID, "utf-8")
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(
+        "name: wrong\ndescription: Mal.\nretrieval:\n  top_k:\n    final: 3\n    retrieva: 9\n"
+        "  fusion:\n    method: suma\n",
+        "utf-8",
+    )
+    found = load_configurations([tmp_path, tmp_path / "missing"])
+    assert list(found) == ["mine"]
+    folder, key, method = found.problems
+    assert key == (
+        f"{wrong}: línea 6: retrieval.top_k.retrieva: clave desconocida; ¿querías decir retrieval?"
+    )
+    assert method.startswith(f"{wrong}: línea 8: retrieval.fusion.method: ")
+    assert str(tmp_path / "missing") in folder
+    assert found.named("mine").name == "mine"
+    with pytest.raises(InvalidConfigurationError) as refused:
+        found.named("wrong")
+    assert refused.value.problems == [folder, key, method]
+
+
+def test_of_two_files_with_one_name_the_first_counts(tmp_path: Path) -> None:
+    for folder, text in (("first", "Una."), ("second", "Otra.")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.yaml").write_text(f"name: mine\ndescription: {text}\n", "utf-8")
+    found = load_configurations([tmp_path / "first", tmp_path / "second"])
+    assert found["mine"].description == "Una."
+    [problem] = found.problems
+    assert str(tmp_path / "second" / "mine.yaml") in problem
 
 
 def test_a_weight_or_depth_that_may_surprise_is_told() -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from rag_resources.configurations import load_configurations
-from rag_resources.core.errors import InvalidConfigurationError, InvalidGoldenDatasetError
+from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.golden import parse_golden
 from rag_resources.core.types import RejectedRecord
 from rag_resources.ingestion.sources import iter_source
@@ -116,11 +116,10 @@ def test_configuration_files(
 ) -> None:
     text = content if isinstance(content, str) else yaml.safe_dump(content)
     (tmp_path / "x.yaml").write_text(text)
-    with pytest.raises(InvalidConfigurationError) as refused:
-        load_configurations((tmp_path,))
+    message = "\n".join(load_configurations((tmp_path,)).problems)
     for part in said:
-        assert part in refused.value.message
-    assert not FOREIGN.search(refused.value.message)
+        assert part in message
+    assert not FOREIGN.search(message)
 
 
 CSVS: list[tuple[str | bytes, str, list[str]]] = [
