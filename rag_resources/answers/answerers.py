@@ -21,7 +21,7 @@ from rag_resources.answers.language_model import (
     StoredAnswer,
     Writing,
 )
-from rag_resources.core.answers import Answer, CitedSentence, extract_answer
+from rag_resources.core.answers import Answer, CitedSentence, extract_answer, opening_of
 from rag_resources.core.configuration import canonical_hash
 from rag_resources.core.errors import DeadlineExceededError, ProviderError
 from rag_resources.core.messages import Message
@@ -125,6 +125,14 @@ class ExtractiveAnswerer(Answerer):
         """Give the sentences of `answer` in reading order. Never fails."""
         yield from self.answer(question, passages).sentences
         on_end(Writing())
+
+
+class OpeningAnswerer(ExtractiveAnswerer):
+    """Answers with the first sentences of the first passage, whatever the question asks."""
+
+    def answer(self, question: str, passages: Sequence[ScoredPassage]) -> Answer:
+        """Answer with the first sentences. Never fails."""
+        return opening_of(passages)
 
 
 def build_answerer(

@@ -208,9 +208,8 @@ def _implied(
     for titled in signs.titled:
         ids = find_titled(connection, titled)
         if 0 < len(ids) <= MOST_NOTES:
-            shown = f"{titled.word}, {titled.month:02}" + (f"/{titled.year}" if titled.year else "")
             condition = RetrievalFilters(note_ids=tuple(ids))
-            yield Implied(ImpliedKind.TITLE, titled.text, shown, condition)
+            yield Implied(ImpliedKind.TITLE, titled.text, titled.shown, condition)
     yield from _named(connection, signs)
     if signs.periods:
         start, end = period_filter(signs.periods)

@@ -11,6 +11,7 @@ from uuid import UUID
 from rag_resources.answers.answerers import (
     Answerer,
     ExtractiveAnswerer,
+    OpeningAnswerer,
     Telling,
     build_answerer,
     write_answer,
@@ -131,12 +132,19 @@ class Answers:
         response = searched.retrieved.response
         asks = searched.reading.searched if searched.reading else question
         started = time.monotonic()
-        judged = self._judged(asks, searched.retrieved, language, searched.search)
+        opens = (
+            self.language_model is None
+            and searched.reading is not None
+            and searched.reading.only_names_a_note(language)
+        )
+        judged = (
+            None if opens else self._judged(asks, searched.retrieved, language, searched.search)
+        )
         is_silent = judged is not None and judged.silence.is_silent
         written, telling = write_answer(
             asks,
             () if is_silent else passages_of(response.results, language),
-            self._answerer(language),
+            OpeningAnswerer(language) if opens else self._answerer(language),
             language=language,
         )
         kept: list[AnswerSentence] = []

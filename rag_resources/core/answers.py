@@ -13,6 +13,7 @@ from rag_resources.core.sentence_ranking import (
     ScoredPassage,
     SentenceModel,
     rank_sentences,
+    sentences_of,
 )
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
@@ -113,6 +114,18 @@ def extract_answer(
         order, one paragraph each. `NOT_FOUND` if no sentence contains a word of the question.
     """
     return answer_of(rank_sentences(question, passages, model, language))
+
+
+def opening_of(passages: Sequence[ScoredPassage]) -> Answer:
+    """Answer with the first sentences of the first passage; headings only if there is nothing else.
+
+    For a question that names a note and asks nothing of it.
+    """
+    first = sentences_of(passages[:1])
+    told = [own for own in first if not own.is_heading] or first
+    chosen = [CitedSentence(own.text, 1, own.span) for own in told[:MAX_SENTENCES]]
+    text = "\n\n".join(own.text for own in chosen)
+    return Answer(text, (1,), sentences=tuple(chosen)) if chosen else NOT_FOUND
 
 
 def answer_of(ranked: Sequence[RankedSentence]) -> Answer:

@@ -74,12 +74,20 @@ class Titled:
 
     Attributes:
         year: None if the question names none.
+        month_name: As the question names it, in small letters without accents.
     """
 
     text: str
     word: str
     month: int
     year: int | None
+    month_name: str
+
+    @property
+    def shown(self) -> str:
+        """What it stands for, as "acta, marzo 2025"."""
+        when = f"{self.month_name} {self.year}" if self.year else self.month_name
+        return f"{self.word}, {when}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +289,8 @@ def _titled(line: str, language: str) -> tuple[Titled, ...]:
         for match in pattern.finditer(line):
             month = patterns.months.index(match["month"]) + 1
             year = int(match["year"]) if match["year"] else None
-            found.setdefault(match.start(), Titled(match[0], match["word"], month, year))
+            titled = Titled(match[0], match["word"], month, year, match["month"])
+            found.setdefault(match.start(), titled)
     return tuple(found[at] for at in sorted(found))
 
 

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
-from rag_resources.core.question_reading import CLARIFICATION, Complexity
+from rag_resources.core.question_reading import CLARIFICATION, Complexity, says_nothing
+from rag_resources.core.wording import fold
 
 
 class ImpliedKind(StrEnum):
@@ -78,6 +79,17 @@ class Reading:
     def asks_back(self) -> bool:
         """Whether nothing says what the question is about, so that it is asked back."""
         return self.intent == CLARIFICATION
+
+    def only_names_a_note(self, language: str) -> bool:
+        """Whether the question names a note or a file and asks nothing of it.
+
+        As in "the minutes of March": every word besides says nothing.
+        """
+        rest = " ".join(fold(self.searched).split())
+        named = [own for own in self.implied if own.kind in (ImpliedKind.TITLE, ImpliedKind.FILE)]
+        for own in named:
+            rest = rest.replace(fold(own.text), " ")
+        return bool(named) and says_nothing(rest, language)
 
     def without_implied(self, filters: RetrievalFilters | None, note: str) -> "Reading":
         """Return it with the caller's conditions only, and a note that says why."""

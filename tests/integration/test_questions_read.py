@@ -73,7 +73,7 @@ def found(asked: Asked) -> set[UUID]:
         ),
         ("¿Cuánto cuesta el tejado en plan_2024.md?", "plan_2024.md", ["2024/plan_2024.md"]),
         ("¿Cuánto cuesta el tejado en el plan 2025?", "plan_2025.md", ["2025/plan_2025.md"]),
-        ("¿Qué se decide del tejado en el acta de junio?", "acta, 06", ["acta.md"]),
+        ("¿Qué se decide del tejado en el acta de junio?", "acta, junio", ["acta.md"]),
     ],
 )
 def test_what_a_question_names_filters_is_told_and_can_be_revoked(
@@ -88,6 +88,16 @@ def test_what_a_question_names_filters_is_told_and_can_be_revoked(
     assert shown.filters["implied"][0]["value"] == value
     for options in ({"ignored": [implied.text.upper()]}, {"literal": True}):
         assert len(found(app.answers.ask(question, **options, **WORDS))) > 1
+
+
+@pytest.mark.parametrize("question", ["el acta de junio", "¿Qué dice el acta de junio?"])
+def test_a_note_that_is_named_and_not_asked_about_is_answered_with_its_opening(
+    app: Application, question: str
+) -> None:
+    asked = app.answers.ask(question, **WORDS)
+    assert found(asked) == cited(asked) == of("acta.md")
+    assert [own.text for own in asked.answer.sentences] == [NOTES["acta.md"][1]]
+    assert asked.silence is None
 
 
 def test_two_named_files_are_both_searched_and_both_cited(app: Application) -> None:

@@ -69,6 +69,27 @@ def test_files_names_and_minutes_of_a_month_are_told() -> None:
         for own in read_question("¿Qué se decidió en el acta de marzo?").titled
     ] == [("acta", 3, None)]
     assert "plan 2025" in read_question("¿Qué dice el plan 2025?").phrases
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "shown"),
+    [
+        ("el acta de marzo", "es", "acta, marzo"),
+        ("¿Qué dice el acta de marzo de 2025?", "es", "acta, marzo 2025"),
+        ("¿Qué se aprobó según las actas del mes de junio?", "es", "acta, junio"),
+        ("Resume el acta del 12 de marzo", "es", "acta, marzo"),
+        ("¿Quién firma las cuentas del acta de abril?", "es", "acta, abril"),
+        ("the minutes of March", "en", "minutes, march"),
+        ("le rapport de mars 2025", "fr", "rapport, mars 2025"),
+    ],
+)
+def test_a_note_of_a_month_is_told_with_the_name_of_the_month(
+    question: str, language: str, shown: str
+) -> None:
+    assert [own.shown for own in read_question(question, language).titled] == [shown]
+
+
+def test_quoted_titles_may_be_names_of_files() -> None:
     assert "La mudanza" in read_question("¿Qué dice «La mudanza»?").phrases
 
 
