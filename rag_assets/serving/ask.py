@@ -13,7 +13,7 @@ from rag_assets.serving.retrieve import RetrieveConfig
 from rag_resources.application.answers import Asked
 from rag_resources.core.citations import AnswerSentence, Citation, numbered
 from rag_resources.core.filters import parse_filters
-from rag_resources.core.markdown import plain
+from rag_resources.core.markdown import plain, without_marks
 from rag_resources.core.messages import Message
 from rag_resources.languages.formats import day
 from rag_resources.languages.messages import check_language, render
@@ -100,7 +100,8 @@ def answer_markdown(asked: Asked, language: str) -> str:
         return plain(answer.notice)
     numbers = numbered(answer.sentences)
     lines = [
-        f"{plain(own.text)} {' '.join(f'[{numbers[each]}]' for each in own.citations)}"
+        plain(without_marks(own.text))
+        + "".join(f" [{numbers[each]}]" for each in own.citations)
         + ("" if own.is_supported else f" {render(Message.ANSWER_UNSUPPORTED_MARK, language)}")
         for own in answer.sentences
     ]
@@ -120,7 +121,7 @@ def _source(citation: Citation, language: str) -> str:
     parts = [citation.title or str(citation.note_id)]
     if citation.created_at:
         parts.append(day(citation.created_at, language))
-    if citation.place and citation.place.places:
-        parts.append(render(parts_in_words(citation.place.places), language))
+    if citation.place and (where := parts_in_words(citation.place.places)):
+        parts.append(render(where, language))
     given = Message.ANSWER_RANGE.format(start=citation.start, end=citation.end)
     return " · ".join(plain(part) for part in (*parts, render(given, language)))

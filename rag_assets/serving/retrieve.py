@@ -10,7 +10,7 @@ from pydantic import Field
 from rag_assets.labels import labelled, stage_times
 from rag_assets.runs.failures import told_as_failure
 from rag_resources.core.filters import parse_filters
-from rag_resources.core.markdown import plain
+from rag_resources.core.markdown import plain, without_marks
 from rag_resources.core.messages import Message
 from rag_resources.core.tables import markdown_table
 from rag_resources.core.texts import joined
@@ -125,9 +125,9 @@ def _row(rank: int, result: RetrievalResult, language: str) -> tuple[object, ...
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
-    if result.place and result.place.places:
-        found.insert(0, parts_in_words(result.place.places))
-    title, passage = _title(result), plain(_cut(result.content, PASSAGE_CHARS))
+    if result.place and (where := parts_in_words(result.place.places)):
+        found.insert(0, where)
+    title, passage = _title(result), plain(_cut(without_marks(result.content), PASSAGE_CHARS))
     score = number(result.score, 4, language)
     return rank, score, date, title, passage, render(joined("; ", found), language)
 

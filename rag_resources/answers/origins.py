@@ -22,7 +22,9 @@ def origin_of(result: RetrievalResult, language: str) -> str:
     title = result.document.document if result.document else result.title
     parts = [" ".join(title.split())[:_TITLE_CHARS]]
     if result.place:
-        parts += [render(_place(each), language) for each in result.place.places]
+        parts += [
+            render(_place(each), language) for each in result.place.places if not each.is_whole
+        ]
     changes = _latest(result.document.changes) if result.document else []
     moment = max(own.reading.day for own in changes) if changes else result.created_at
     if moment:

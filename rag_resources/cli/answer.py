@@ -99,8 +99,8 @@ def _panel(
     if result.rerank_score is not None:
         scores = {"before": result.original_score, "score": result.rerank_score}
         found.append(Message.RETRIEVED_RERANKED.format(**scores))
-    if result.place and result.place.places:
-        found.insert(0, parts_in_words(result.place.places))
+    if result.place and (where := parts_in_words(result.place.places)):
+        found.insert(0, where)
     if is_plain():
         lines = (" · ".join(part for part in heading if part), clean(told(joined(" · ", found))))
         return Text("\n").join([*map(Text, lines), _passage(result, asked, marks=marks), Text()])
@@ -119,10 +119,11 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
     The words of the question stand out by colour on a terminal; the line below names them.
 
     The sentences that matched best, if they are known, are underlined or between double marks. Of
-    a long text the part around them is shown.
+    a long text the part around them is shown, and none of the marks of Markdown.
     """
     from rich.text import Text
 
+    from rag_resources.core.markdown import marks_of
     from rag_resources.core.wording import matches
 
     text = clean(result.expanded_content)
@@ -131,12 +132,16 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
     first = max(0, best_start - _LEAD_CHARS) if len(text) > SHOWN_CHARS else 0
     last = min(len(text), first + SHOWN_CHARS)
 
+    hidden = marks_of(text)
+
     def part(begin: int, until: int) -> str:
-        return text[max(begin, first) : min(until, last)]
+        places = range(max(begin, first), min(until, last))
+        return "".join(text[place] for place in places if place not in hidden)
 
     best = part(best_start, best_end)
-    # Marks of one kind are enough if the whole passage matched best.
-    partly = marks and (best_start, best_end) != (start, end)
+    # Marks of one kind are enough if the whole passage matched best, or is all that is shown.
+    is_inside = (start, end) != (0, len(text))
+    partly = marks and is_inside and (best_start, best_end) != (start, end)
     shown = Text.assemble(
         "…" if first else "",
         (part(0, start), "dim"),

@@ -28,6 +28,7 @@ from rag_resources.cli.search_options import (
 )
 from rag_resources.cli.session import application
 from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.markdown import without_marks
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import joined
 
@@ -170,7 +171,7 @@ class _Page:
             str(self._numbers[own]).translate(_SUPERSCRIPTS) for own in sentence.citations
         )
         doubt = "" if sentence.is_supported else f" {told(Message.ANSWER_UNSUPPORTED_MARK)}"
-        say(f"{clean(sentence.text)} {marks}{doubt}")
+        say(f"{clean(without_marks(sentence.text))} {marks}{doubt}")
         sys.stdout.flush()
 
 
@@ -220,7 +221,7 @@ def _source(citation: "Citation") -> str:
     parts = [clean(citation.title) or str(citation.note_id)]
     if citation.created_at:
         parts.append(told_day(citation.created_at))
-    if citation.place and citation.place.places:
-        parts.append(parts_in_words(citation.place.places))
+    if citation.place and (where := parts_in_words(citation.place.places)):
+        parts.append(where)
     parts.append(Message.ANSWER_RANGE.format(start=citation.start, end=citation.end))
     return joined(" · ", parts)

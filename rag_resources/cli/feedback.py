@@ -167,8 +167,8 @@ def _citation(own: "CitationNow") -> str:
     if own.state == "edited":
         parts.append(Message.CITATION_EDITED)
         return joined(" · ", parts)
-    if own.places:
-        parts.append(parts_in_words(own.places))
+    if where := parts_in_words(own.places):
+        parts.append(where)
     parts.append(Message.ANSWER_RANGE.format(start=own.cited.start, end=own.cited.end))
     return joined(" · ", parts)
 

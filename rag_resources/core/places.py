@@ -10,6 +10,9 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+MOST_CELLS = 3
+"""Most cells, or ranges of cells, that people are shown one by one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -65,6 +68,22 @@ class Place:
     boxes: tuple[Box, ...] = ()
     sheet: str | None = None
     cells: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a document that has neither pages nor cells, as a web page has not.
+
+        Such a document is read as one page, which nobody can turn to.
+        """
+        return self.sheet is None and self.page == 1 and not self.boxes
+
+    @property
+    def cell_range(self) -> str:
+        """The cells, as `A2:C2, A3:C3`; of a long list the first and the last."""
+        shown = self.cells
+        if len(shown) > MOST_CELLS:
+            return f"{shown[0]} … {shown[-1]}"
+        return ", ".join(shown)
 
     def to_json(self) -> dict[str, Any]:
         """Return the camelCase form: a page with boxes, or a sheet with cells."""

@@ -74,14 +74,18 @@ def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> b
 
 
 def parts_in_words(places: Sequence[Place]) -> Text:
-    """Say which pages, or which cells, a passage stands on; its headings are in its title."""
+    """Say which pages, or which cells, a passage stands on; its headings are in its title.
+
+    Empty for a document that has neither.
+    """
     return joined(
         ", ",
         [
             Message.PLACE_PAGE.format(page=each.page)
             if each.sheet is None
-            else Message.PLACE_CELLS.format(sheet=each.sheet, cells=", ".join(each.cells))
+            else Message.PLACE_CELLS.format(sheet=each.sheet, cells=each.cell_range)
             for each in places
+            if not each.is_whole
         ],
     )
 

@@ -359,7 +359,7 @@ def test_retrieve_for_people_shows_rank_date_title_and_the_match(indexed: Rag) -
     assert outcome.code == 0
     assert "1 · " in outcome.out
     assert "10 ene 2025 · Nota de gata" in outcome.out
-    assert "▸La gata Nube" in outcome.out
+    assert "│ La gata Nube" in outcome.out
     assert "Resultados: 2, en " in outcome.out
     assert outcome.out.count("Nota de") == 2
 
@@ -584,17 +584,23 @@ def test_an_answer_of_the_cache_says_so_and_gives_no_stages(
     assert "Etapas" not in shown
 
 
-def shown_match(before: str, best: str, after: str, capsys: pytest.CaptureFixture[str]) -> str:
+def shown_match(
+    before: str,
+    best: str,
+    after: str,
+    capsys: pytest.CaptureFixture[str],
+    around: tuple[str, str] = ("Ayer. ", " Mañana."),
+) -> str:
     """What is shown, on one line, of a passage with a sentence before it and one after it."""
     passage = f"{before}{best}{after}"
     result = RetrievalResult(
         uuid4(),
         uuid4(),
         content=passage,
-        expanded_content=f"Ayer. {passage} Mañana.",
+        expanded_content=passage.join(around),
         score=0.5,
         chunk_index=1,
-        matched_bounds=(6, 6 + len(passage)),
+        matched_bounds=(len(around[0]), len(around[0]) + len(passage)),
         retrieval_method="windows",
         original_score=0.5,
         start_char=100,
@@ -612,6 +618,13 @@ def test_the_sentences_that_matched_best_are_marked_inside_their_passage(
     shown = shown_match("La gata duerme. ", "Come sardinas.", " Luego sale.", capsys)
     assert shown == "Ayer. ▸La gata duerme. ▸▸Come sardinas.◂◂ Luego sale.◂ Mañana."
     assert shown_match("", "Come.", "", capsys) == "Ayer. ▸▸Come.◂◂ Mañana."
+
+
+def test_a_passage_that_is_all_there_is_has_marks_of_one_kind_and_none_of_markdown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = shown_match("# Luna\n", "Come **sardinas**.", "\n*Luego* sale.", capsys, ("", ""))
+    assert shown == "Luna ▸▸Come sardinas.◂◂ Luego sale."
 
 
 def test_of_a_long_passage_the_part_around_the_best_sentences_is_shown(
@@ -715,11 +728,16 @@ def test_typos_in_a_configuration_are_named_with_their_path(
     for call in (("retrieve", "x", "--config", "mia"), ("evaluate", "mia")):
         outcome = rag_db(*call)
         assert outcome.code == 2
-        assert f"{own / 'mia.yaml'}: retrieval.estrategia" in outcome.err
+        assert f"{own / 'mia.yaml'}: línea 4: retrieval.estrategia" in outcome.err
         assert "retrieval.top_k.final: 99 es mayor" in outcome.err
         assert str(own / "rota.yaml") in outcome.err
+    asked = rag_db("retrieve", "gata", "--config", "fulltext")
+    assert asked.code == 0, "the others work"
+    assert asked.err.count("Se deja fuera") == 3
     monkeypatch.setenv("RAG_CONFIGURATIONS", str(tmp_path / "no"))
-    assert rag_db("evaluate", "hybrid").code == 2
+    asked = rag_db("retrieve", "gata", "--config", "fulltext")
+    assert asked.code == 0
+    assert str(tmp_path / "no") in asked.err
 
 
 # Golden questions and evaluation

@@ -4,7 +4,7 @@ import { Cut, json, Refused, stream } from "./api.js";
 import { openGolden } from "./golden.js";
 import { mayJudge, mayWrite, openKey } from "./key.js";
 import { openSource } from "./source.js";
-import { announce, byId, day, language, make, placeInWords, seconds, t } from "./words.js";
+import { announce, byId, day, language, make, placeInWords, seconds, t, withoutMarks } from "./words.js";
 
 let turns = 0;
 
@@ -74,11 +74,12 @@ export class Turn {
   sentence({ text, citations, supported }) {
     if (this.state.firstChild.nextSibling.data !== t("PAGE_WRITING")) this.state.firstChild.nextSibling.data = t("PAGE_WRITING");
     this.sentences.push(text);
+    const said = withoutMarks(text);
     const marks = citations.map((citation) => make("sup", {}, this.mark(citation)));
     const doubt = supported ? null : make("em", { className: "doubt" }, ` ${t("ANSWER_UNSUPPORTED_MARK")}`);
-    const last = text.search(/\S+$/u); // The marks stay on the line of the last word.
-    const kept = make("span", { className: "kept" }, text.slice(last), doubt, ...marks);
-    this.answer.append(make("span", { className: "sentence" }, text.slice(0, last), kept), " ");
+    const last = said.search(/\S+$/u); // The marks stay on the line of the last word.
+    const kept = make("span", { className: "kept" }, said.slice(last), doubt, ...marks);
+    this.answer.append(make("span", { className: "sentence" }, said.slice(0, last), kept), " ");
   }
 
   mark(citation) {
@@ -186,7 +187,7 @@ export class Turn {
         const citation = { noteId: result.noteId, start, end, title: result.title, createdAt: result.createdAt };
         const title = result.title || t("PAGE_UNTITLED");
         const where = result.createdAt ? day(result.createdAt) : "";
-        return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, result.content));
+        return make("li", {}, make("div", { className: "cited" }, this.opening(citation, "title", title, title), make("span", { className: "where" }, where)), make("p", { className: "passage" }, withoutMarks(result.content)));
       });
       button.parentElement.after(make("h3", {}, t("PAGE_PASSAGES_FOUND")), make("ol", { className: "sources" }, ...items));
       button.remove();

@@ -20,11 +20,24 @@ export function seconds(milliseconds) {
 
 /** Say on which page, or in which cells, and under which headings a passage stands. */
 export function placeInWords(place, title = "") {
-  const parts = place.parts.map((part) =>
-    "page" in part ? t("PLACE_PAGE", part) : t("PLACE_CELLS", { sheet: part.sheet, cells: part.cells.join(", ") }),
-  );
+  // A document without pages, such as a web page, is read as one that nobody can turn to.
+  const told = place.parts.filter((part) => !("page" in part) || part.page > 1 || part.boxes.length);
+  const parts = told.map((part) => ("page" in part ? t("PLACE_PAGE", part) : t("PLACE_CELLS", { sheet: part.sheet, cells: cellRange(part.cells) })));
   const headings = place.headings.join(" › ");
   return [parts.join(", "), title.endsWith(headings) ? "" : headings].filter(Boolean).join(" · ");
+}
+
+/** Name cells; of a long list the first and the last. */
+function cellRange(cells) {
+  return cells.length > 3 ? `${cells[0]} … ${cells.at(-1)}` : cells.join(", ");
+}
+
+/** Leave out the marks of headings, bold and italics that Markdown does not show. */
+export function withoutMarks(text) {
+  return text
+    .replace(/^ {0,3}#{1,6}[ \t]+/gmu, "")
+    .replace(/(?<![\\*\p{L}\p{N}_])(\*{1,3})(?=[^\s*])([^\n*]*[^\s*\\])\1(?![*\p{L}\p{N}_])/gu, "$2")
+    .replace(/(?<![\\_\p{L}\p{N}])(_{1,3})(?=[^\s_])([^\n]*?[^\s_\\])\1(?![_\p{L}\p{N}])/gu, "$2");
 }
 
 /** Make an element. Texts of notes and files only ever become text nodes. */
