@@ -105,6 +105,8 @@ def _show(
         say(Message.COMPARE_NO_CHANGES)
     lost, gained = len(comparison.lost), len(comparison.gained)
     say(Message.COMPARE_FLIPS.format(lost=lost, gained=gained))
+    if served := comparison.served:
+        say(Message.COMPARE_FLIPS_SERVED.format(lost=served.lost, gained=served.gained))
     if flips.rows:
         screen.print(_table(flips))
     if len(flips.rows) < len(found.flips):
@@ -263,6 +265,8 @@ def _flip(found: "EvaluationComparison", flip: "Flip") -> dict[str, Any]:
         "category": flip.after.category,
         "rankBefore": flip.before.rank,
         "rankAfter": flip.after.rank,
+        "servedBefore": flip.before.is_served,
+        "servedAfter": flip.after.is_served,
         "relevantNotes": note_names(found, flip.after.relevant),
         "newcomers": note_names(found, flip.newcomers),
     }

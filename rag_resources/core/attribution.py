@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import FIRST_CITATION, Citations
-from rag_resources.core.metrics import DEPTH
+from rag_resources.core.metrics import DEPTH, SERVED
 from rag_resources.core.passage_metrics import NoteRange
 
 
@@ -42,26 +42,55 @@ class EvaluatedQuestion:
     citations: Citations | None = None
     answer_metrics: Mapping[str, float] | None = None
 
+    @property
+    def is_found(self) -> bool:
+        """Whether a relevant note is among the first ten."""
+        return self.rank is not None
+
+    @property
+    def is_served(self) -> bool | None:
+        """Whether a relevant note is among what a user gets; None if that was not measured."""
+        served = self.metrics.get(SERVED)
+        return None if served is None else served > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A question whose note one of two evaluations found in the first ten and the other did not."""
+    """A question whose note one of two evaluations found and the other did not.
+
+    Either in the first ten; or, if both or neither did there, among what a user gets.
+    """
 
     before: EvaluatedQuestion
     after: EvaluatedQuestion
 
     @property
+    def is_served_only(self) -> bool:
+        """Whether it flipped among what a user gets, and not in the first ten."""
+        return self.before.is_found == self.after.is_found
+
+    @property
     def is_lost(self) -> bool:
         """Whether the second evaluation is the one that missed it."""
-        return self.after.rank is None
+        if self.is_served_only:
+            return not self.after.is_served
+        return not self.after.is_found
 
     @property
     def newcomers(self) -> tuple[UUID, ...]:
         """Irrelevant notes that took the place of a relevant one, best first; none for a gain."""
         if not self.is_lost:
             return ()
-        known = {*self.before.retrieved, *self.after.relevant}
-        return tuple(note for note in self.after.retrieved if note not in known)
+        before = _above(self.before) if self.is_served_only else self.before.retrieved
+        known = {*before, *self.after.relevant}
+        return tuple(note for note in _above(self.after) if note not in known)
+
+
+def _above(question: EvaluatedQuestion) -> tuple[UUID, ...]:
+    """Return what was retrieved above the first relevant note; all of it if that was not found."""
+    if question.rank is None:
+        return question.retrieved
+    return question.retrieved[: question.rank - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +140,29 @@ class ConfigChange:
 def flips(
     before: Mapping[UUID, EvaluatedQuestion], after: Mapping[UUID, EvaluatedQuestion]
 ) -> list[Flip]:
-    """Return the questions that flipped: lost ones first, then by the rank they had or have."""
+    """Return the questions that flipped: lost ones first, then by the rank they had or have.
+
+    Of those lost or gained, the ones that flipped only among what a user gets come last.
+    """
     found = [
         Flip(before[key], after[key])
         for key in before.keys() & after.keys()
-        if (before[key].rank is None) != (after[key].rank is None)
+        if before[key].is_found != after[key].is_found or _served_differs(before[key], after[key])
     ]
     return sorted(
         found,
         key=lambda flip: (
             not flip.is_lost,
+            flip.is_served_only,
             flip.before.rank or flip.after.rank or DEPTH,
             flip.before.golden_id,
         ),
     )
+
+
+def _served_differs(before: EvaluatedQuestion, after: EvaluatedQuestion) -> bool:
+    measured = before.is_served is not None and after.is_served is not None
+    return measured and before.is_served != after.is_served
 
 
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ConfigChange]:

@@ -620,6 +620,7 @@ class Message:
     COMPARE_EVIDENCE: Template
     COMPARE_LEFT_OUT: Template
     COMPARE_FLIPS: Template
+    COMPARE_FLIPS_SERVED: Template
     COMPARE_FLIPS_SHOWN: Template
     COMPARE_NO_CHANGES: Template
     COMPARE_METHOD: Template

@@ -28,7 +28,7 @@ from rag_resources.core.counterfactuals import (
     plan_counterfactuals,
 )
 from rag_resources.core.errors import InvalidConfigurationError
-from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation, hits_of
+from rag_resources.core.evaluation import QueryOutcome, StoredEvaluation
 from rag_resources.core.filters import MAX_EXCLUDED, RetrievalFilters
 from rag_resources.core.golden import GoldenEntry
 from rag_resources.core.messages import Message
@@ -105,6 +105,8 @@ def attribute_losses(
 ) -> Attribution:
     """Find out what the questions are due to that the second evaluation lost.
 
+    One that it only lost among what a user gets comes back when a user gets it.
+
     Args:
         database: Open.
         pipeline: Over that database.
@@ -120,10 +122,15 @@ def attribute_losses(
         notes = {key: frozenset(flip.after.relevant) for key, flip in lost.items()}
         facts = _read_facts(connection, pipeline, before, after, worked, lost, notes)
 
-    def hits(outcomes: Sequence[QueryOutcome]) -> set[UUID]:
-        return {key for key, is_hit in hits_of(outcomes).items() if is_hit}
+    def found_again(outcomes: Sequence[QueryOutcome]) -> set[UUID]:
+        return {
+            key
+            for outcome in outcomes
+            if (key := outcome.golden.golden_id)
+            and (outcome.is_served if lost[key].is_served_only else outcome.is_hit)
+        }
 
-    return _attribute(database, pipeline, facts, hits, told)
+    return _attribute(database, pipeline, facts, found_again, told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from rag_resources.core.answer_metrics import Citations
-from rag_resources.core.attribution import first_citation
+from rag_resources.core.attribution import Flip, first_citation
 from rag_resources.core.comparison import Comparison
 from rag_resources.core.counterfactuals import Attribution
 from rag_resources.core.messages import METRIC_WORDS, Message
@@ -78,7 +78,7 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
         tuple(
             (
                 flip.after.query,
-                f"{flip.before.rank or '–'} → {flip.after.rank or '–'}",
+                ranks_in_words(flip),
                 ", ".join(note_names(found, flip.after.relevant)),
                 ", ".join(note_names(found, flip.newcomers[:SHOWN_NEWCOMERS])) or "–",
             )
@@ -86,6 +86,12 @@ def flips_table(found: EvaluationComparison, *, shown: int) -> ReportTable:
         ),
         is_prose=True,
     )
+
+
+def ranks_in_words(flip: Flip) -> str:
+    """Return the ranks before and after; `@final` says that only what a user gets changed."""
+    ranks = f"{flip.before.rank or '–'} → {flip.after.rank or '–'}"
+    return f"{ranks} (@final)" if flip.is_served_only else ranks
 
 
 def attribution_table(found: Attribution) -> ReportTable:

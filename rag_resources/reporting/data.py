@@ -59,13 +59,13 @@ class Contrast:
 
     @property
     def lost(self) -> int:
-        """Number of questions that are no longer found."""
-        return sum(flip.is_lost for flip in self.flips)
+        """Number of questions that are no longer found in the first ten."""
+        return sum(flip.is_lost for flip in self.flips if not flip.is_served_only)
 
     @property
     def gained(self) -> int:
-        """Number of questions that are newly found."""
-        return len(self.flips) - self.lost
+        """Number of questions that are newly found in the first ten."""
+        return sum(not flip.is_lost for flip in self.flips if not flip.is_served_only)
 
     def inferiority(self, margin: float) -> NonInferiority:
         """Judge Hit_Rate@10; see `judge_inferiority`."""

@@ -207,7 +207,12 @@ def against_in_words(report: EvaluationReport, item: ReportedConfiguration) -> l
         inferiority_in_words(contrast.inferiority(report.gate.margin)),
     ]
     served = contrast.served_inferiority(report.gate.margin)
-    if served:
+    if contrast.served and served:
+        said.append(
+            Message.COMPARE_FLIPS_SERVED.format(
+                lost=contrast.served.lost, gained=contrast.served.gained
+            )
+        )
         said.append(inferiority_in_words(served, SERVED))
     if contrast.left_out:
         said.append(Message.REPORT_AGAINST_LEFT_OUT.format(count=contrast.left_out))

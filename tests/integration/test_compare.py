@@ -148,6 +148,8 @@ def test_the_command_shows_what_is_better_what_flipped_and_what_changed(
         "category": "factual",
         "rankBefore": 1,
         "rankAfter": None,
+        "servedBefore": True,
+        "servedAfter": False,
         "relevantNotes": ["a"],
         "newcomers": ["b"],
     }

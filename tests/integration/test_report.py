@@ -522,7 +522,7 @@ def test_other_questions_are_told_apart_and_not_compared(
     assert "No se comparan «buena», «mala»" in found.sections["matrix"]
     middle = next(row for row in found.table("Qué pasa").body if row[0] == ["media"])
     assert "con las mismas preguntas (11). Perdidas: 2; ganadas: 0" in middle[4][0]
-    assert "o que tienen otras notas relevantes: 2." in middle[4][3]
+    assert "o que tienen otras notas relevantes: 2." in middle[4][4]
     good = found.table("Qué pasa").body[0]
     assert good[5] == [Message.REPORT_IS_SERVING]
 

@@ -10,6 +10,8 @@ from rag_resources.core.attribution import (
     config_changes,
     flips,
 )
+from rag_resources.core.metrics import SERVED
+from rag_resources.evaluation.comparison_tables import ranks_in_words
 
 
 def note(number: int) -> UUID:
@@ -17,7 +19,9 @@ def note(number: int) -> UUID:
     return UUID(int=1000 + number)
 
 
-def question(number: int, relevant: Sequence[int], retrieved: Sequence[int]) -> EvaluatedQuestion:
+def question(
+    number: int, relevant: Sequence[int], retrieved: Sequence[int], served: float | None = None
+) -> EvaluatedQuestion:
     """A question by the numbers of its notes."""
     rank = next((i for i, found in enumerate(retrieved, start=1) if found in relevant), None)
     return EvaluatedQuestion(
@@ -27,7 +31,7 @@ def question(number: int, relevant: Sequence[int], retrieved: Sequence[int]) -> 
         relevant=tuple(note(item) for item in relevant),
         retrieved=tuple(note(item) for item in retrieved),
         rank=rank,
-        metrics={},
+        metrics={} if served is None else {SERVED: served},
     )
 
 
@@ -54,6 +58,31 @@ def test_newcomers_are_what_came_in_instead() -> None:
     lost = Flip(question(1, [1, 2], [1, 5]), question(1, [1, 2], [8, 5, 9]))
     assert lost.newcomers == (note(8), note(9))
     assert Flip(lost.after, lost.before).newcomers == ()
+
+
+def test_a_question_that_only_what_a_user_gets_has_lost_is_a_flip() -> None:
+    """It comes after those lost in the first ten; what came above its note is told."""
+    before = by_id(
+        question(1, [1], [1, 5], 1.0), question(2, [2], [2], 1.0), question(3, [3], [9, 3], 0.0)
+    )
+    after = by_id(
+        question(1, [1], [7, 8, 5, 1], 0.0), question(2, [2], [9], 0.0), question(3, [3], [3], 1.0)
+    )
+    found = flips(before, after)
+    assert [flip.after.golden_id.int for flip in found] == [2, 1, 3]
+    assert [(flip.is_lost, flip.is_served_only) for flip in found] == [
+        (True, False),
+        (True, True),
+        (False, True),
+    ]
+    assert found[1].newcomers == (note(7), note(8), note(5))
+    assert ranks_in_words(found[1]) == "1 → 4 (@final)"
+
+
+def test_what_users_get_counts_only_if_both_evaluations_measured_it() -> None:
+    asked = question(1, [1], [1], 0.0)
+    assert flips(by_id(question(1, [1], [1])), by_id(asked)) == []
+    assert flips(by_id(asked), by_id(question(1, [1], [1]))) == []
 
 
 def test_config_changes_name_nested_fields() -> None:
