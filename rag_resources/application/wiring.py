@@ -29,6 +29,7 @@ from rag_resources.core.configuration import (
     with_overrides,
 )
 from rag_resources.core.deadline import Deadline
+from rag_resources.core.errors import RagError
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
@@ -47,6 +48,7 @@ from rag_resources.retrieval.cache import Caches, build_cache, build_caches
 from rag_resources.retrieval.log import RetrievalLog
 from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.retrieval.request import check_query, check_top_k, check_words
+from rag_resources.retrieval.unmet_filters import unmet_filters
 from rag_resources.settings import Settings
 from rag_resources.telemetry import flush
 
@@ -382,9 +384,25 @@ class Application:
             top_k=top_k,
             deadline=Deadline.after(max(0.0, deadline_ms - response.latency_ms), time.monotonic),
         )
-        messages = (*chosen.messages, *response.messages)
+        unmet = self._unmet(filters, response, deadline_ms)
+        messages = (*chosen.messages, *response.messages, *unmet)
         told = replace(response, messages=messages, confidence=confidence)
         return Answered(chosen.label, told, config, chosen.name)
+
+    def _unmet(
+        self, filters: RetrievalFilters | None, response: RetrievalResponse, deadline_ms: float
+    ) -> tuple[Text, ...]:
+        """Say which filters no note meets, if nothing was found, as far as there is time for it."""
+        if filters is None or filters.is_empty or response.results or response.error:
+            return ()
+        deadline = Deadline.after(max(0.0, deadline_ms - response.latency_ms), time.monotonic)
+        try:
+            return unmet_filters(
+                self.database.as_(Access.READER), self.settings.tenant, filters, deadline
+            )
+        except RagError as error:
+            _log.warning("filters_not_examined", error=type(error).__name__)
+            return ()
 
     def close(self) -> None:
         """Write what is still to be logged, for two seconds at most each."""

@@ -57,6 +57,15 @@ class Message:
     FILTER_NUL: Template
     FILTER_OUTSIDE_CALENDAR: Template
     FILTER_METADATA_VALUE: Template
+    FILTERS_TOGETHER: Template
+    FILTER_NO_SOURCE: Template
+    FILTER_NO_TAG: Template
+    FILTER_NO_NOTE: Template
+    FILTER_NO_KEY: Template
+    FILTER_NO_VALUE: Template
+    FILTER_NO_PERIOD: Template
+    FILTER_NO_NOTES: Template
+    FILTER_MEANT: Template
     NO_RESULTS: Template
     ANSWER_NOT_FOUND: Template
     ANSWER_SOURCES: Template

@@ -41,6 +41,17 @@ class OutsideNotes:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterValues:
+    """What notes can be filtered by: their tags, sources and metadata keys, first and last date."""
+
+    tags: tuple[str, ...]
+    sources: tuple[str, ...]
+    keys: tuple[str, ...]
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredNote:
     """A note as a person sees it, without its content.
 
@@ -273,3 +284,9 @@ def count_expired(connection: Connection, *, grace_hours: int) -> int:
     """Count the notes that expired `grace_hours` ago or earlier, claimed or not."""
     count: int = queries().count_expired_notes(connection, grace_hours=grace_hours)
     return count
+
+
+def filter_values(connection: Connection) -> FilterValues:
+    """Return what the tenant's notes can be filtered by; reads all of them."""
+    row = queries().filter_values(connection)
+    return FilterValues(tuple(row.tags), tuple(row.sources), tuple(row.keys), row.first, row.last)

@@ -309,3 +309,21 @@ SELECT t.tag, count(*) AS notes
 FROM notes AS n CROSS JOIN unnest(n.tags) AS t (tag)
 WHERE n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
 GROUP BY t.tag ORDER BY notes DESC, t.tag LIMIT :row_limit;
+
+-- name: filter_values^
+-- What the tenant's notes can be filtered by, for somebody whose filter no note meets.
+-- returns: tags text[], sources text[], keys text[] (of the metadata), first timestamptz, last timestamptz (null: none)
+-- index:   notes_newest_idx
+WITH visible AS MATERIALIZED (
+    SELECT n.source, n.tags, n.metadata, n.created_at FROM notes AS n
+    WHERE n.tenant_id = current_tenant() AND (n.expires_at IS NULL OR n.expires_at > now())
+)
+
+SELECT
+    array(SELECT DISTINCT t.tag FROM visible AS v CROSS JOIN unnest(v.tags) AS t (tag) ORDER BY t.tag) AS tags,
+    array(SELECT DISTINCT v.source FROM visible AS v WHERE v.source IS NOT NULL ORDER BY v.source) AS sources,
+    array(
+        SELECT DISTINCT k.name FROM visible AS v CROSS JOIN jsonb_object_keys(v.metadata) AS k (name) ORDER BY k.name
+    ) AS keys,
+    (SELECT min(v.created_at) FROM visible AS v) AS first,
+    (SELECT max(v.created_at) FROM visible AS v) AS last;

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from rag_resources.application import Application, open_application
 from rag_resources.application.asked import Asked
 from rag_resources.core.errors import InvalidParameterError
-from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.filters import RetrievalFilters, parse_filters
 from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord
 from rag_resources.database.pool import Database
@@ -365,3 +366,36 @@ def test_the_command_goes_on_from_an_answer_and_tells_what_it_searched(
     rag("glossary", "add", "ZBE", "zona de bajas emisiones")
     assert "zona de bajas emisiones" in rag("glossary", "list")[0]
     rag("glossary", "remove", "ZBE")
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"tags": ("obras", "casa")}, ["Ninguna nota tiene la etiqueta «obras». ¿Querías", "casa"]),
+        ({"source": "note"}, ["la fuente «note». ¿Querías decir «notes»?"]),
+        (
+            {"created_from": "2030-01-01"},
+            ["de esas fechas: las hay desde 2024-03-05 hasta 2025-07"],
+        ),
+        ({"metadata": {"autor": 3}}, ["Ninguna nota tiene «autor» entre sus metadatos."]),
+        ({"note_ids": (UUID(int=1),)}, ["Ninguna nota tiene ese identificador."]),
+        (
+            {"source": "notes", "created_from": "2025-01-01", "note_ids": of("2024/plan_2024.md")},
+            ["Cada filtro lo cumple alguna nota, pero ninguna los cumple todos."],
+        ),
+    ],
+)
+def test_a_filter_that_no_note_meets_is_named(
+    app: Application, database: Database, filters: dict[str, Any], told: list[str]
+) -> None:
+    """The others are not; who finds nothing for want of words is told nothing of filters."""
+    with database.transaction() as connection:
+        connection.execute("UPDATE notes SET tags = '{obra}' WHERE external_id = 'acta.md'")
+    wanted = parse_filters(filters)
+    response = app.retrieve("¿Cuánto cuesta el tejado?", filters=wanted, **WORDS).response
+    assert response.results == ()
+    said = "\n".join(response.messages)
+    for part in told:
+        assert part in said
+    in_vain = app.retrieve("helicóptero", filters=RetrievalFilters(source="notes"), **WORDS)
+    assert in_vain.response.messages == ()

@@ -1,0 +1,88 @@
+"""Says which filters no note meets, of a question for which nothing was found."""
+
+from collections.abc import Iterator
+
+from rag_resources.core.deadline import Deadline
+from rag_resources.core.filters import RetrievalFilters
+from rag_resources.core.messages import Message
+from rag_resources.core.quoting import shown
+from rag_resources.core.similar import nearest
+from rag_resources.core.texts import Text
+from rag_resources.database.pool import Connection
+from rag_resources.database.readers import Reads
+from rag_resources.store.notes import FilterValues, filter_values
+from rag_resources.store.search import SearchScope, plan_search
+
+
+def unmet_filters(
+    database: Reads, tenant: str, filters: RetrievalFilters, deadline: Deadline
+) -> tuple[Text, ...]:
+    """Return a sentence for each filter that no note meets; one if no note meets all of them.
+
+    Args:
+        database: Where the notes are.
+        tenant: Whose notes.
+        filters: Of the question.
+        deadline: Of the question.
+
+    Returns:
+        Nothing if some note meets all of them.
+
+    Raises:
+        RagError: The database cannot be read in time.
+    """
+    with database.snapshot(deadline) as connection:
+        if _meets(connection, tenant, filters):
+            return ()
+        unmet = [own for own in _each(filters) if not _meets(connection, tenant, own)]
+        if not unmet:
+            return (Message.FILTERS_TOGETHER.format(),)
+        known = filter_values(connection)
+        return tuple(_told(own, known) for own in unmet)
+
+
+def _meets(connection: Connection, tenant: str, filters: RetrievalFilters) -> bool:
+    """Whether any note meets filters."""
+    return plan_search(connection, SearchScope(tenant, filters), models=()).matching != 0
+
+
+def _each(filters: RetrievalFilters) -> Iterator[RetrievalFilters]:
+    """Yield each condition by itself."""
+    if filters.source:
+        yield RetrievalFilters(source=filters.source)
+    for tag in filters.tags:
+        yield RetrievalFilters(tags=(tag,))
+    if filters.note_ids:
+        yield RetrievalFilters(note_ids=filters.note_ids)
+    if filters.created_from or filters.created_until:
+        yield RetrievalFilters(
+            created_from=filters.created_from, created_until=filters.created_until
+        )
+    for key, value in filters.metadata.items():
+        yield RetrievalFilters(metadata={key: value})
+
+
+def _told(condition: RetrievalFilters, known: FilterValues) -> Text:
+    if condition.source:
+        told = Message.FILTER_NO_SOURCE.format(value=condition.source)
+        return told + _meant(condition.source, known.sources)
+    if condition.tags:
+        (tag,) = condition.tags
+        return Message.FILTER_NO_TAG.format(value=tag) + _meant(tag, known.tags)
+    if condition.note_ids:
+        return Message.FILTER_NO_NOTE.format()
+    if condition.metadata:
+        [(key, value)] = condition.metadata.items()
+        if key in known.keys:
+            return Message.FILTER_NO_VALUE.format(key=key, value=shown(value))
+        return Message.FILTER_NO_KEY.format(key=key) + _meant(key, known.keys)
+    if known.first is None or known.last is None:
+        return Message.FILTER_NO_NOTES.format()
+    return Message.FILTER_NO_PERIOD.format(
+        first=f"{known.first:%Y-%m-%d}", last=f"{known.last:%Y-%m-%d}"
+    )
+
+
+def _meant(value: str, known: tuple[str, ...]) -> str:
+    meant = nearest(value, known)
+    return Message.FILTER_MEANT.format(name=meant) if meant else ""
