@@ -14,12 +14,13 @@ import typer
 from rag_resources.cli import golden_entries, golden_power, golden_review
 from rag_resources.cli.golden_entries import warn_of_source
 from rag_resources.cli.output import JsonOption, conclude, note
-from rag_resources.cli.session import application
+from rag_resources.cli.session import application, read_settings
 from rag_resources.cli.usage import command, group
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
     from rag_resources.core.golden_changes import GoldenChange, Operation
+    from rag_resources.golden.without_database import CheckedFile
 
 app = group("golden", Message.HELP_GOLDEN)
 
@@ -111,14 +112,41 @@ def export_file(
 
 @command(app, "validate", Message.HELP_GOLDEN_VALIDATE)
 def validate_file(path: GoldenFile, as_json: JsonOption = False) -> None:
-    """Check a file against the stored notes."""
-    with application() as opened:
-        read = opened.golden.read_file(path)
+    """Check a file against the stored notes; before there are any, against their folder."""
+    from rag_resources.core.errors import DatabaseNotReadyError
+    from rag_resources.database.locate import require_database
+
+    settings = read_settings()
+    checked: CheckedFile | None = None
+    try:
+        require_database(settings)
+    except DatabaseNotReadyError:
+        from rag_resources.golden.without_database import check_golden
+
+        checked = check_golden(
+            path, settings.notes_source, follows_links=settings.notes_follow_links
+        )
+        read = checked.read
+    else:
+        with application() as opened:
+            read = opened.golden.read_file(path)
     message = Message.GOLDEN_VALID.format(count=len(read.entries), path=path)
-    counts = {"questions": len(read.entries), "drafts": len(read.drafts)}
+    counts = {
+        "questions": len(read.entries),
+        "drafts": len(read.drafts),
+        "withoutDatabase": checked is not None,
+    }
     conclude(message, counts, as_json=as_json)
     if read.drafts:
         note(Message.GOLDEN_DRAFTS.format(count=len(read.drafts)))
+    if checked is not None:
+        note(
+            Message.GOLDEN_CHECKED_FORM
+            if checked.notes is None
+            else Message.GOLDEN_CHECKED_FOLDER.format(
+                folder=settings.notes_source, notes=checked.notes
+            )
+        )
 
 
 command(app, "list", Message.HELP_GOLDEN_LIST)(golden_entries.list_entries)

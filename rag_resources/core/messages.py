@@ -1694,6 +1694,8 @@ class Message:
     POWER_TOO_MANY: Template
     GOLDEN_EXPORTED: Template
     GOLDEN_VALID: Template
+    GOLDEN_CHECKED_FORM: Template
+    GOLDEN_CHECKED_FOLDER: Template
     GOLDEN_FILE_EMPTY: Template
     EVALUATE_PROGRESS: Template
     EVALUATE_TITLE: Template

@@ -155,3 +155,44 @@ def test_a_question_without_words_says_so(rag: Rag, question: str) -> None:
     done = rag("retrieve", question)
     assert (done.code, done.out) == (2, "")
     assert Message.QUERY_WITHOUT_WORDS in done.err
+
+
+def test_questions_are_checked_before_anything_was_stored(
+    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the folder of notes, if there is one; nothing is created."""
+    monkeypatch.delenv("DATABASE_URL")
+    notes = tmp_path / "notas"
+    notes.mkdir()
+    (notes / "apagon.md").write_text("La luz volvió a las 22.47.", "utf-8")
+    entry = {
+        "query": "¿A qué hora volvió la luz?",
+        "relevantNotes": ["apagon"],
+        "expectedAnswer": "A las 22.47.",
+        "category": "factual",
+        "difficulty": 1,
+        "places": [
+            {"note": "apagon", "text": "volvió a las 22.47"},
+            {"document": "plan.pdf", "page": 2, "text": "luz"},
+        ],
+    }
+    file = tmp_path / "preguntas.json"
+
+    def validated(**changed: object) -> Outcome:
+        file.write_text(json.dumps([entry | changed]), "utf-8")
+        return rag("golden", "validate", "preguntas.json")
+
+    assert validated(relevantNotes=["otra"], places=[]).code == 0, (
+        "which notes there are is unknown"
+    )
+    monkeypatch.setenv("NOTES_SOURCE", str(notes))
+    valid = validated()
+    assert (valid.code, valid.out) == (0, "Preguntas válidas en preguntas.json: 1.\n")
+    assert "Todavía no hay base de datos" in valid.err
+    missing = validated(relevantNotes=["otra"], places=[])
+    assert missing.code == 2
+    assert "la nota relevante «otra» no existe" in missing.err
+    moved = validated(places=[{"note": "apagon", "text": "a medianoche"}])
+    assert moved.code == 2
+    assert "«a medianoche»" in moved.err
+    assert {path.name for path in tmp_path.iterdir()} == {"notas", "preguntas.json"}
