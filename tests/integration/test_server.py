@@ -176,6 +176,33 @@ def test_every_connection_needs_the_password(start: StartServer) -> None:
     assert methods == [("scram-sha-256",)]
 
 
+def iterations(instance: EmbeddedServer) -> str:
+    """How often SCRAM hashes the password at each connection."""
+    stored = "SELECT split_part(split_part(rolpassword, '$', 2), ':', 1) FROM pg_authid"
+    return str(query(instance, f"{stored} WHERE rolname = 'rag'")[0][0])
+
+
+def test_a_password_of_ours_is_not_stretched(start: StartServer) -> None:
+    """Nor is one of an earlier version, from the next start on; a person's stays as it is."""
+    instance = start()
+    assert iterations(instance) == "1"
+    (file,) = instance.status().data_dir.parent.parent.rglob("password")
+    ours = file.read_text("ascii")
+
+    query(instance, f"ALTER ROLE rag PASSWORD '{ours}'")
+    assert iterations(instance) == "4096"
+    instance.down()
+    instance.up()
+    assert iterations(instance) == "1"
+    assert file.read_text("ascii") == ours
+
+    query(instance, "ALTER ROLE rag PASSWORD 'corta'")
+    file.write_text("corta", "ascii")
+    instance.down()
+    instance.up()
+    assert iterations(instance) == "4096"
+
+
 def test_second_up_changes_nothing(start: StartServer) -> None:
     instance = start()
     before = instance.status()
