@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -212,13 +213,27 @@ class RetrievalConfig(Part):
         fusion, retrievers = in_one_spelling(self.fusion, self.retrievers)
         # Only here, while the configuration is being made; afterwards it is frozen.
         self.__dict__.update(fusion=fusion, retrievers=retrievers)
+        self._forget()
         if not self.searched:
             raise ValueError(Message.RETRIEVER_NONE.format(strategy=self.strategy))
         if self.graph.enabled and self.fusion.model is not None:
             raise ValueError(Message.GRAPH_LEARNED)
         return self
 
-    @property
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> "RetrievalConfig":
+        """Return a copy with some fields replaced; what follows from them is worked out anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._forget()  # noqa: SLF001 -- its own class
+        return copied
+
+    def _forget(self) -> None:
+        """Forget what was worked out from the fields, which a question asks for again and again."""
+        for name in ("searched", "dumped", "config_hash"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
     def searched(self) -> tuple[RetrieverName, ...]:
         """The retrievers that are used, in the order of `KINDS`."""
         return tuple(
@@ -273,6 +288,11 @@ class RetrievalConfig(Part):
         sentences = self.reranks and self.reranking.method == "sentences"
         return (*searched, self.reranking.model) if sentences else searched
 
+    @cached_property
+    def dumped(self) -> str:
+        """Every field, as JSON with sorted keys."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
     @property
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
@@ -297,7 +317,7 @@ class RetrievalConfig(Part):
             said["fusion"] |= earlier
         return said
 
-    @property
+    @cached_property
     def config_hash(self) -> str:
         """The first 16 hex digits of SHA-256 over the canonical JSON. Property 29."""
         return canonical_hash(self.canonical)
@@ -380,6 +400,8 @@ def with_overrides(config: RetrievalConfig, overrides: Mapping[str, Any]) -> Ret
     Raises:
         InvalidConfigurationError: The result is invalid; every problem is named.
     """
+    if not overrides:
+        return config
     merged = _merge(config.model_dump(), overrides)
     return parse_retrieval(merged, origin=Message.ORIGIN_OVERRIDES)
 

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 
 from rag_resources.core.rules import question_rules, rules
-from rag_resources.core.text import normalize_query
+from rag_resources.core.text import normalize_query, without
 
 MAX_QUERY_CHARS = 2_000
 """Longest question that is searched."""
@@ -118,12 +118,7 @@ def classify(query: str, language: str = "es") -> Intent:
 
 
 def _folded(text: str) -> str:
-    letters = "".join(
-        character
-        for character in unicodedata.normalize("NFD", text)
-        if character.isascii()
-        or unicodedata.category(character) not in {"Mn", "Cf"}  # accents, soft hyphens
-    )
+    letters = without(unicodedata.normalize("NFD", text), {"Mn", "Cf"})  # accents, soft hyphens
     return " ".join(letters.casefold().split())
 
 

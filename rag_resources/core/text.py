@@ -7,6 +7,7 @@ import hashlib
 import math
 import re
 import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 
 CHARS_PER_TOKEN = 4
@@ -15,6 +16,7 @@ CHARS_PER_TOKEN = 4
 _WHITE_SPACE = re.compile(r"\s+")
 _ACCENTS = re.compile("[\u0300-\u0302\u0308]")
 """Grave, acute, circumflex and diaeresis; the tilde of ñ is not an accent."""
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
@@ -49,6 +51,17 @@ def fold_question(query: str) -> str:
     """Return the normal form of a question without accents; ñ stays ñ."""
     decomposed = unicodedata.normalize("NFD", normalize_query(query))
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
+
+
+def without(text: str, categories: Collection[str]) -> str:
+    """Return a text without the characters of some Unicode categories that ASCII has none of."""
+    # Only what is not ASCII is looked at one by one; that is little of a text in Spanish.
+    return _NOT_ASCII.sub(
+        lambda found: "".join(
+            letter for letter in found[0] if unicodedata.category(letter) not in categories
+        ),
+        text,
+    )
 
 
 def storable(text: str) -> str:

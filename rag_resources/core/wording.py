@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rag_resources.core.rules import word_rules
-from rag_resources.core.text import Span
+from rag_resources.core.text import Span, without
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -41,8 +41,7 @@ def _words(language: str) -> _Words:
 
 def fold(text: str) -> str:
     """Return a text in lower case without accents; an ñ becomes an n."""
-    marked = unicodedata.normalize("NFD", text.casefold())
-    return "".join(letter for letter in marked if unicodedata.category(letter) != "Mn")
+    return without(unicodedata.normalize("NFD", text.casefold()), {"Mn"})
 
 
 def stem(word: str) -> str:

@@ -127,7 +127,7 @@ def query_key(request: Request, models: Mapping[str, str]) -> str:
         "tenant": request.tenant,
         "query": request.query,
         "language": request.language,
-        "config": request.config.model_dump(mode="json"),
+        "config": request.config.dumped,
         "filters": request.filters.model_dump(),
         "top_k": request.top_k,
         "distinct_notes": request.distinct_notes,
