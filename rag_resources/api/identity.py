@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from math import ceil
 from threading import Lock
 from typing import Annotated, TypeVar
 
+import anyio.to_thread
 import structlog
 from cachetools import TTLCache
 from fastapi import Depends, Request
@@ -67,6 +69,10 @@ class Caller:
         return found
 
 
+class _UnknownError(Exception):
+    """The database, a login service or Redis has to be asked, and waited for."""
+
+
 class Door:
     """Checks keys.
 
@@ -91,21 +97,34 @@ class Door:
             parse(settings.api_rate_limit) if settings.api_rate_limit else None
         )
 
-    def caller_of(self, request: Request) -> Caller:
-        """Return who sent a request.
+    async def caller_of(self, request: Request) -> Caller:
+        """Return who sent a request: at once if its key is known, else by a thread.
 
         Raises:
             ProblemError: 401: there is no valid key; 429: it was used too often.
+            DatabaseError: The database does not say whether the key is valid.
+        """
+        with suppress(_UnknownError):
+            return self._caller_of(request, asks=False)
+        return await anyio.to_thread.run_sync(partial(self._caller_of, request, asks=True))
+
+    def _caller_of(self, request: Request, *, asks: bool) -> Caller:
+        """Return who sent a request.
+
+        Raises:
+            ProblemError: As `caller_of`.
+            _UnknownError: Somebody has to be asked, and `asks` is false.
         """
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if self._is_open(request):  # Some clients always send a key: it is not looked at.
+        # Some clients always send a key: it is not looked at while there are none.
+        if self._is_open(request, asks=asks):
             caller = Caller(self._settings.tenant, ApiRole.OWNER)
         elif given.strip() and scheme.lower() == "bearer":
-            caller = self._checked(given.strip())
+            caller = self._checked(given.strip(), asks=asks)
         else:
             raise _unauthorized(Message.API_KEY_MISSING)
         request.state.key_id = caller.key_id or None
-        self._count(caller)
+        self._count(caller, asks=asks)
         return caller
 
     def count_question(self, caller: Caller) -> None:
@@ -126,14 +145,16 @@ class Door:
                 RateLimitItemPerMinute(most), f"tenant {caller.tenant}", Message.API_QUESTIONS
             )
 
-    def _checked(self, given: str) -> Caller:
+    def _checked(self, given: str, *, asks: bool) -> Caller:
         if self._tokens is not None and is_token(given):
+            if not asks:
+                raise _UnknownError
             bearer = self._tokens.bearer(given)
             if bearer is None:
                 raise _unauthorized(Message.API_KEY_INVALID)
             return Caller(bearer.tenant, bearer.role, f"jwt-{bearer.subject}")
         presented = parse_key(given)
-        stored = self._stored(presented.key_id) if presented else None
+        stored = self._stored(presented.key_id, asks=asks) if presented else None
         if presented is None or stored is None:
             raise _unauthorized(Message.API_KEY_INVALID)
         if not presented.is_genuine(stored.secret_sha256):
@@ -149,12 +170,16 @@ class Door:
             raise _unauthorized(Message.API_KEY_INVALID) from None
         return Caller(stored.tenant, ApiRole.READER, presented.key_id, filters)
 
-    def _stored(self, key_id: str) -> StoredKey | None:
+    def _stored(self, key_id: str, *, asks: bool) -> StoredKey | None:
         return self._looked_up(
-            key_id, self._known, self._last_known, lambda: self._application.keys.find(key_id)
+            key_id,
+            self._known,
+            self._last_known,
+            lambda: self._application.keys.find(key_id),
+            asks=asks,
         )
 
-    def _is_open(self, request: Request) -> bool:
+    def _is_open(self, request: Request, *, asks: bool) -> bool:
         """Whether a request needs no key: there are none, and it comes from this machine.
 
         The name that it was sent to is checked too, or any web page could reach the API by a name
@@ -166,7 +191,7 @@ class Door:
         if not (is_loopback(host) and is_loopback(request.url.hostname or "")):
             return False
         return self._looked_up(
-            "", self._open, self._last_open, lambda: not self._application.keys.any()
+            "", self._open, self._last_open, lambda: not self._application.keys.any(), asks=asks
         )
 
     def _looked_up(
@@ -175,11 +200,15 @@ class Door:
         cached: TTLCache[str, FoundT],
         last: TTLCache[str, FoundT],
         look: Callable[[], FoundT],
+        *,
+        asks: bool = True,
     ) -> FoundT:
         """Return what the database says, or said last if it does not answer: uploads go on."""
         # Each cache is asked once: an entry may expire between two questions.
         with self._lock, suppress(KeyError):
             return cached[name]
+        if not asks:
+            raise _UnknownError
         try:
             found = look()
         except DatabaseError:
@@ -191,8 +220,10 @@ class Door:
             cached[name] = last[name] = found
         return found
 
-    def _count(self, caller: Caller) -> None:
+    def _count(self, caller: Caller, *, asks: bool) -> None:
         if self._limit is not None:
+            if self._settings.redis_url is not None and not asks:
+                raise _UnknownError
             self._hit(self._limit, caller.key_id, Message.API_TOO_MANY)
 
     def _hit(self, limit: RateLimitItem, who: str, message: Template) -> None:
@@ -234,8 +265,9 @@ def _unauthorized(message: str) -> ProblemError:
     return ProblemError(HTTPStatus.UNAUTHORIZED, message, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _reader(request: Request) -> Caller:
-    caller: Caller = request.app.state.door.caller_of(request)
+# Coroutines: FastAPI runs plain functions in threads, which takes longer than they do.
+async def _reader(request: Request) -> Caller:
+    caller: Caller = await request.app.state.door.caller_of(request)
     return caller
 
 
@@ -248,15 +280,15 @@ def _needs(role: ApiRole, caller: Caller) -> Caller:
     return caller
 
 
-def _whole_reader(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _whole_reader(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     return _needs(ApiRole.READER, caller)
 
 
-def _writer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _writer(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     return _needs(ApiRole.WRITER, caller)
 
 
-def _owner(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
+async def _owner(caller: Annotated[Caller, Depends(_reader)]) -> Caller:
     return _needs(ApiRole.OWNER, caller)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
 
+from rag_resources.api.metrics import count_lost
 from rag_resources.api.problems import later
 from rag_resources.application import Application, open_application
 from rag_resources.core.messages import Message
@@ -73,7 +74,7 @@ class Tenants:
     def _opened(self, tenant: str) -> _Open:
         settings = self._settings.model_copy(update={"tenant": tenant})
         with ExitStack() as stack:
-            application = stack.enter_context(open_application(settings))
+            application = stack.enter_context(open_application(settings, on_lost=count_lost))
             return _Open(application, stack.pop_all())
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.messages import Message
 from rag_resources.core.texts import Text
 from rag_resources.core.types import RetrievalResponse, Vectors
-from rag_resources.database.background import BackgroundWriter
+from rag_resources.database.background import BackgroundWriter, ignore_lost
 from rag_resources.database.locate import open_database, open_reads
 from rag_resources.database.lock_watch import log_wait
 from rag_resources.database.pool import Access, Database
@@ -95,11 +95,13 @@ class Application:
         settings: For the domains; callers ask the domains instead.
         database: Open; as the settings.
         readers: Its standbys, if there are any; questions are answered from them.
+        on_lost: Called with the name of a log and how many of its records were lost.
     """
 
     settings: Settings
     database: Database
     readers: Readers | None = None
+    on_lost: Callable[[str, int], None] = ignore_lost
 
     @property
     def notes(self) -> "Notes":
@@ -277,12 +279,15 @@ class Application:
             tenant=self.settings.tenant,
             share=self.settings.retrieval_log_share,
             keep_days=self.settings.retrieval_log_days,
+            on_lost=self.on_lost,
         )
 
     @cached_property
     def answer_writer(self) -> BackgroundWriter[LoggedAnswer]:
         """What writes the answers of this process into their log."""
-        return answer_writer(self.database, keep_days=self.settings.answer_log_days)
+        return answer_writer(
+            self.database, keep_days=self.settings.answer_log_days, on_lost=self.on_lost
+        )
 
     @cached_property
     def confidences(self) -> Confidences:
@@ -452,6 +457,7 @@ def open_application(
     min_connections: int = 1,
     guard: Callable[[], None] = lambda: None,
     on_wait: Callable[[Text], None] = log_wait,
+    on_lost: Callable[[str, int], None] = ignore_lost,
 ) -> Iterator[Application]:
     """Open the database of the settings, and close it at the end.
 
@@ -460,6 +466,7 @@ def open_application(
         min_connections: As of `Database`.
         guard: As of `Database`.
         on_wait: As of `Database`.
+        on_lost: As of `Application`.
 
     Raises:
         SchemaMismatchError: The schema has another version than this product needs.
@@ -474,6 +481,6 @@ def open_application(
         readers = open_reads(settings, database)
         if readers:
             stack.callback(readers.close)
-        application = Application(settings, database, readers)
+        application = Application(settings, database, readers, on_lost)
         stack.callback(application.close)
         yield application

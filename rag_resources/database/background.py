@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -10,7 +10,6 @@ import psycopg
 import structlog
 
 from rag_resources.core.deadline import Deadline
-from rag_resources.core.errors import RagError
 from rag_resources.database.pool import Connection, Database
 
 WAITING = 1_000
@@ -19,22 +18,33 @@ BATCH = 200
 WRITE_MS = 1_000.0
 """Longest time of a write."""
 
+# What PostgreSQL or psycopg says of a record that cannot be stored, whatever is written beside it.
+_OF_A_RECORD = (psycopg.DataError, psycopg.IntegrityError, ValueError, TypeError)
+
 _log = structlog.get_logger()
 
 RecordT = TypeVar("RecordT")
+
+
+def ignore_lost(_: str, __: int) -> None:
+    """Take no notice of lost records; the log tells of them."""
 
 
 class BackgroundWriter(Generic[RecordT]):
     """Writes records in batches, in a thread; thread-safe.
 
     A database that is down, locked, full or read-only loses the records of that time, and nothing
-    else: who puts a record neither waits for a write nor fails by it.
+    else: who puts a record neither waits for a write nor fails by it. A record that cannot be
+    stored loses no other one.
 
     Args:
         database: Where they are written.
         write: Writes a batch, in a transaction.
         name: Of the log, such as `retrieval_log`.
         write_ms: Longest time of a write.
+        every_s: How long records are collected, to be written in one transaction; a killed process
+            loses those of that time. 0 writes each as soon as the one before is written.
+        on_lost: Called with the name of the log and how many records were lost.
     """
 
     def __init__(
@@ -44,14 +54,20 @@ class BackgroundWriter(Generic[RecordT]):
         *,
         name: str,
         write_ms: float = WRITE_MS,
+        every_s: float = 0.0,
+        on_lost: Callable[[str, int], None] = ignore_lost,
     ) -> None:
         self._database = database
         self._write_batch = write
         self._name = name
         self._write_ms = write_ms
+        self._every_s = every_s
+        self._on_lost = on_lost
         self._waiting: deque[RecordT] = deque(maxlen=WAITING)
+        self._dropped = 0
         self._changed = threading.Condition()
         self._closing = False
+        self._flushing = 0
         self._is_writing = False
         self._writer: threading.Thread | None = None
 
@@ -59,6 +75,7 @@ class BackgroundWriter(Generic[RecordT]):
         """Have a record written; costs no input or output."""
         with self._changed:
             self._closing = False
+            self._dropped += len(self._waiting) == WAITING
             self._waiting.append(record)
             # A forked process has no threads of its parent.
             if self._writer is None or not self._writer.is_alive():
@@ -66,15 +83,22 @@ class BackgroundWriter(Generic[RecordT]):
                     target=self._write_all, name=self._name.replace("_", "-"), daemon=True
                 )
                 self._writer.start()
-            self._changed.notify_all()
+            # Waking the thread for every record would cost as much as the record does.
+            if len(self._waiting) in (1, BATCH):
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Wait until what was put is written or lost, for two writes at most."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: not self._waiting and not self._is_writing,
-                timeout=2 * self._write_ms / 1_000,
-            )
+            self._flushing += 1
+            try:
+                self._changed.notify_all()
+                self._changed.wait_for(
+                    lambda: not self._waiting and not self._is_writing,
+                    timeout=2 * self._write_ms / 1_000,
+                )
+            finally:
+                self._flushing -= 1
 
     def close(self) -> None:
         """Write what waits; takes two writes at most, the one under way and the last one."""
@@ -85,6 +109,7 @@ class BackgroundWriter(Generic[RecordT]):
 
     def _write_all(self) -> None:
         while batch := self._next():
+            self._tell_dropped()
             self._write(batch)
 
     def _next(self) -> list[RecordT]:
@@ -93,6 +118,7 @@ class BackgroundWriter(Generic[RecordT]):
             self._is_writing = False
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(self._is_hurried, timeout=self._every_s)
             if not self._waiting:
                 self._writer = None
                 self._changed.notify_all()
@@ -100,10 +126,31 @@ class BackgroundWriter(Generic[RecordT]):
             self._is_writing = bool(batch)
             return batch
 
+    def _is_hurried(self) -> bool:
+        return self._closing or self._flushing > 0 or len(self._waiting) >= BATCH
+
+    def _tell_dropped(self) -> None:
+        with self._changed:
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            _log.warning(f"{self._name}_dropped", records=dropped)
+            self._on_lost(self._name, dropped)
+
     def _write(self, batch: list[RecordT]) -> None:
-        try:
-            deadline = Deadline.after(self._write_ms, time.monotonic)
-            with self._database.transaction(deadline) as connection:
-                self._write_batch(connection, batch)
-        except (RagError, psycopg.Error) as error:
-            _log.warning(f"{self._name}_skipped", records=len(batch), error=type(error).__name__)
+        """Write a batch, in halves if one of its records cannot be stored."""
+        deadline = Deadline.after(self._write_ms, time.monotonic)
+        parts, lost = [batch], Counter[str]()
+        while parts:
+            part = parts.pop()
+            try:
+                with self._database.transaction(deadline) as connection:
+                    self._write_batch(connection, part)
+            except Exception as error:  # noqa: BLE001 -- whatever it is, later records are written
+                if isinstance(error, _OF_A_RECORD) and len(part) > 1:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+                else:
+                    lost[type(error).__name__] += len(part)
+        for name, records in lost.items():
+            _log.warning(f"{self._name}_skipped", records=records, error=name)
+            self._on_lost(self._name, records)

@@ -5,8 +5,8 @@ The rows are in `store.retrieval_log`; failures of a retrieval are logged in `re
 
 import logging
 import random
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -14,10 +14,17 @@ import structlog
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.filters import RetrievalFilters
 from rag_resources.core.types import RetrievalResponse
-from rag_resources.database.background import WRITE_MS, BackgroundWriter
-from rag_resources.database.pool import Database
+from rag_resources.database.background import WRITE_MS, BackgroundWriter, ignore_lost
+from rag_resources.database.pool import Connection, Database
 from rag_resources.retrieval.cache import Caches
-from rag_resources.store.retrieval_log import RetrievalRecord, insert_retrievals
+from rag_resources.store.retrieval_log import (
+    AnsweringProcess,
+    RetrievalRecord,
+    insert_retrievals,
+)
+
+EVERY_S = 0.5
+"""How long questions are collected: a transaction for each costs as much as a third of a search."""
 
 _log = structlog.get_logger()
 
@@ -32,6 +39,7 @@ class RetrievalLog:
         share: Share of the questions that is written, in [0, 1].
         keep_days: Rows older than this are deleted, >= 1.
         write_ms: Longest time of a write.
+        on_lost: As of `BackgroundWriter`.
     """
 
     def __init__(
@@ -43,17 +51,21 @@ class RetrievalLog:
         share: float,
         keep_days: int,
         write_ms: float = WRITE_MS,
+        on_lost: Callable[[str, int], None] = ignore_lost,
     ) -> None:
         self._database = database
         self._caches = caches
         self._tenant = tenant
         self._share = share
+        self._keep_days = keep_days
         self._process = uuid4()
         self._writer: BackgroundWriter[RetrievalRecord] = BackgroundWriter(
             database,
-            partial(insert_retrievals, keep_days=keep_days),
+            self._insert,
             name="retrieval_log",
             write_ms=write_ms,
+            every_s=EVERY_S,
+            on_lost=on_lost,
         )
 
     def record(
@@ -85,37 +97,42 @@ class RetrievalLog:
             )
         if random.random() >= self._share:  # noqa: S311 -- a sample, not a secret
             return
-        self._writer.put(self._made(config, response))
+        self._writer.put(
+            RetrievalRecord(
+                answered_at=datetime.now(UTC),
+                config_hash=config.config_hash,
+                strategy=config.strategy.value,
+                model=config.model,
+                latency_ms=response.latency_ms,
+                stage_latencies=response.stages,
+                results=len(response.results),
+                degraded=response.degraded,
+                failed=response.error is not None,
+                cached=response.cached,
+            )
+        )
 
     def close(self) -> None:
         """Write what waits, as `BackgroundWriter.close`."""
         self._writer.close()
 
-    def _made(self, config: RetrievalConfig, response: RetrievalResponse) -> RetrievalRecord:
+    def _insert(self, connection: Connection, records: Sequence[RetrievalRecord]) -> None:
+        """Write some questions, with the figures of this process at this moment."""
         pool = self._database.statistics()
-        return RetrievalRecord(
+        process = AnsweringProcess(
             tenant=self._tenant,
-            answered_at=datetime.now(UTC),
             process=self._process,
-            config_hash=config.config_hash,
-            strategy=config.strategy.value,
-            model=config.model,
-            latency_ms=response.latency_ms,
-            stage_latencies=response.stages,
-            results=len(response.results),
-            degraded=response.degraded,
-            failed=response.error is not None,
-            cached=response.cached,
             caches={
                 name: (counts.hits, counts.misses)
                 for name, counts in self._caches.statistics().items()
             },
             pool={
                 "size": pool.size,
-                "in_use": pool.in_use,
+                "in_use": pool.in_use - 1,  # This one is not of a question.
                 "waiting": pool.waiting,
                 "requests": pool.requests,
                 "wait_ms_avg": pool.wait_ms_avg,
                 "connections_lost": pool.connections_lost,
             },
         )
+        insert_retrievals(connection, process, records, keep_days=self._keep_days)

@@ -4,12 +4,13 @@ They are written by `retrieval.log`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
+from pydantic_core import to_json
 
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
@@ -20,20 +21,15 @@ class RetrievalRecord:
     """What is kept of an answered question.
 
     Attributes:
-        process: Identifies the process that answered.
         latency_ms: Of the whole retrieval.
         stage_latencies: Milliseconds per stage.
         results: How many passages it got.
         degraded: The stages it went without.
         failed: Whether nothing could be searched.
         cached: Whether the answer came from the cache.
-        caches: Hits and misses of each cache of the process, since its start.
-        pool: Figures of the process's connections at that time.
     """
 
-    tenant: str
     answered_at: datetime
-    process: UUID
     config_hash: str
     strategy: str
     model: str
@@ -43,6 +39,20 @@ class RetrievalRecord:
     degraded: tuple[str, ...]
     failed: bool
     cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringProcess:
+    """What is kept of the process that answered, with each of its questions.
+
+    Attributes:
+        process: Identifies it.
+        caches: Hits and misses of each cache, since its start.
+        pool: Figures of its connections when the questions were written.
+    """
+
+    tenant: str
+    process: UUID
     caches: Mapping[str, tuple[int, int]]
     pool: Mapping[str, float]
 
@@ -88,10 +98,21 @@ class RetrievalHistory:
 
 
 def insert_retrievals(
-    connection: Connection, records: Sequence[RetrievalRecord], *, keep_days: int
+    connection: Connection,
+    process: AnsweringProcess,
+    records: Sequence[RetrievalRecord],
+    *,
+    keep_days: int,
 ) -> None:
-    """Write some questions, and delete those older than `keep_days`."""
-    queries().insert_retrieval(connection, [_row(record) for record in records])
+    """Write some questions of a process, and delete those older than `keep_days`."""
+    queries().insert_retrievals(
+        connection,
+        tenant=process.tenant,
+        process=process.process,
+        caches=Jsonb({name: list(counts) for name, counts in process.caches.items()}),
+        pool=Jsonb(dict(process.pool)),
+        records=to_json(records).decode(),
+    )
     queries().delete_old_retrievals(connection, days=keep_days)
 
 
@@ -107,13 +128,3 @@ def read_retrievals(connection: Connection, tenant: str, *, days: int) -> Retrie
         },
         tuple(row.pool for row in queries().retrieval_pools(connection, **found)),
     )
-
-
-def _row(record: RetrievalRecord) -> dict[str, Any]:
-    return {
-        **asdict(record),
-        "stage_latencies": Jsonb(dict(record.stage_latencies)),
-        "degraded": list(record.degraded),
-        "caches": Jsonb({name: list(counts) for name, counts in record.caches.items()}),
-        "pool": Jsonb(dict(record.pool)),
-    }

@@ -1,11 +1,16 @@
--- name: insert_retrieval*!
--- params:  the columns of retrieval_log
+-- name: insert_retrievals!
+-- Write questions of a process in one statement.
+-- params:  tenant text, process uuid, caches jsonb, pool jsonb, records text (a JSON array of the other columns)
 INSERT INTO retrieval_log (
     tenant_id, answered_at, process, config_hash, strategy, model, latency_ms, stage_latencies, results, degraded,
     failed, cached, caches, pool
-) VALUES (
-    :tenant, :answered_at, :process, :config_hash, :strategy, :model, :latency_ms, :stage_latencies, :results,
-    :degraded, :failed, :cached, :caches, :pool
+)
+SELECT
+    :tenant, r.answered_at, :process, r.config_hash, r.strategy, r.model, r.latency_ms, r.stage_latencies, r.results,
+    r.degraded, r.failed, r.cached, :caches, :pool
+FROM jsonb_to_recordset(:records::jsonb) AS r (
+    answered_at timestamptz, config_hash text, strategy text, model text, latency_ms float8, stage_latencies jsonb,
+    results int, degraded text[], failed bool, cached bool
 );
 
 -- name: delete_old_retrievals!

@@ -487,6 +487,11 @@ def test_the_log_has_no_question_and_the_id_of_the_request(api: ApiServer) -> No
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
+def logged_questions(url: str) -> int:
+    with Database(url) as database, database.transaction() as connection:
+        return int(next(connection.execute("SELECT count(*) FROM retrieval_log"))[0])
+
+
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     """How the simple query searches, what is logged, and where the caller's trace goes on."""
     settings = {"QUERY_MODE": "fulltext", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
@@ -501,7 +506,10 @@ def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
         ).json()
         assert found["metadata"]["strategy"] == "fulltext"
         (result,) = found["results"]
+        before = logged_questions(url)
+        own.client.post("/v1/retrieve", json=SEARCH)
         assert own.stop() == 0
+        assert logged_questions(url) > before, "what waited to be logged is written at the end"
         log = own.log.read_text("utf-8")
         root = collector.spans["retrieval"]
     (record,) = (

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from structlog.typing import EventDict
 from rag_assets.serving.retrieval_log import history_metadata, retrieval_log
 from rag_resources.core.configuration import RetrievalConfig
 from rag_resources.core.types import RetrievalResponse
+from rag_resources.database.background import BATCH, WAITING
 from rag_resources.database.pool import Database
 from rag_resources.languages.labels import label
 from rag_resources.resources import RagResource
@@ -173,3 +175,68 @@ def test_a_database_that_cannot_be_written_fails_no_question(
         "retrieval_log_skipped"
     ]
     assert written(database) == []
+
+
+def commits(url: str) -> int:
+    """How many transactions have written to the log."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT count(DISTINCT xmin::text) FROM retrieval_log")
+        return int(next(found)[0])
+
+
+def test_questions_of_a_moment_are_written_together(database: Database, database_url: str) -> None:
+    """A question costs no transaction of its own; what waits is written when the log is closed."""
+    log = build(database)
+    for _ in range(2 * BATCH + 1):
+        log.record(CONFIG, RESPONSE)
+    log.close()
+    assert len(written(database)) == 2 * BATCH + 1
+    assert commits(database_url) <= 3 + 1, "the first record may have been alone"
+    log.record(CONFIG, RESPONSE)
+    wait_until(lambda: len(written(database)) == 2 * BATCH + 2)
+    log.close()
+
+
+def build_counting(database: Database) -> tuple[RetrievalLog, list[int]]:
+    """A log, and the numbers of records that it reports as lost."""
+    lost: list[int] = []
+    return build(database, on_lost=lambda _, records: lost.append(records)), lost
+
+
+def is_waiting(url: str) -> bool:
+    """Whether a session waits for the table."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks"
+            " WHERE NOT granted AND relation = 'retrieval_log'::regclass)"
+        )
+        return bool(next(found)[0])
+
+
+def test_a_question_that_cannot_be_stored_loses_no_other(database: Database) -> None:
+    log, lost = build_counting(database)
+    with capture_logs() as logs:
+        for strategy in ("fulltext", "nul\0", "semantic", "surrogate\ud800", "hybrid"):
+            response = replace(RESPONSE, stages={strategy: 1.0})
+            log.record(CONFIG, response)
+        log.close()
+    assert len(written(database)) == 3
+    assert sum(entry["records"] for entry in skipped(logs)) == sum(lost) == 2
+
+
+def test_more_than_can_wait_loses_the_oldest_and_says_how_many(
+    database: Database, database_url: str
+) -> None:
+    log, lost = build_counting(database)
+    with capture_logs() as logs:
+        with locked(database_url):
+            log.record(CONFIG, replace(RESPONSE, latency_ms=-1.0))
+            wait_until(lambda: is_waiting(database_url))
+            for number in range(WAITING + 7):
+                log.record(CONFIG, replace(RESPONSE, latency_ms=float(number)))
+        log.close()
+    with database.transaction() as connection:
+        rows = connection.execute("SELECT latency_ms FROM retrieval_log ORDER BY latency_ms")
+        assert [row[0] for row in rows] == [-1, *range(7, WAITING + 7)]
+    dropped = [entry["records"] for entry in logs if entry["event"] == "retrieval_log_dropped"]
+    assert sum(dropped) == sum(lost) == 7
