@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from rag_resources.core.filters import RetrievalFilters, narrowed
+from rag_resources.core.fusion import SIDE_CANDIDATES
 from rag_resources.core.types import Candidate, ModelInfo, Ranking
 from rag_resources.database.pool import Connection
 from rag_resources.database.queries import statement
@@ -219,11 +220,14 @@ def compose_search_with(
         exact=() if scope.selective else scope.exact,
         alone=not scope.is_shared,
     )
-    parts = [
-        sql.SQL("({})").format(list_statement(item, number, reach, own))
+    few = sql.Literal(min(pool, SIDE_CANDIDATES))
+    beside = reach._replace(limits={**reach.limits, "pool": few, "folded": few})
+    statements = (
+        list_statement(item, number, beside if item.question else reach, own)
         for number, item in enumerate(lists)
         if item.finds
-    ]
+    )
+    parts = [sql.SQL("({})").format(each) for each in statements]
     return statement(
         "search_lists",
         materialized=_materialized(scope),

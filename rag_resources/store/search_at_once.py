@@ -138,7 +138,7 @@ def _kinds(lists: Sequence[ListRequest]) -> tuple[tuple[object, ...], ...]:
             if (key := own_key(item, name)) is not None
         ]
         model = (item.embedded.info.name, item.embedded.info.dimension) if item.embedded else ()
-        kinds.append((item.name, item.finds, *model, *shared))
+        kinds.append((item.name, item.finds, item.question > 0, *model, *shared))
     return tuple(kinds)
 
 
@@ -223,7 +223,10 @@ def _array(numbers: Iterable[int]) -> sql.Composed:
 def _all_scores(
     lists: Sequence[ListRequest], scales: Sequence[tuple[float, float]], own: OwnParameters
 ) -> sql.Composed:
-    """Return the query of what each candidate scores in each list; a list's own it has already."""
+    """Return the query of what each candidate scores in each list; a list's own it has already.
+
+    In the list of a sub-question only its own candidates count.
+    """
     held = [
         number
         for number, (item, scale) in enumerate(zip(lists, scales, strict=True))
@@ -231,9 +234,12 @@ def _all_scores(
     ]
     parts = [_found_scores(held)]
     for number, item in enumerate(lists):
+        if item.question and number in held:
+            continue
         kind = DOCUMENTS_OF[item.name]
-        own_list = _array([number] if number in held else [])
-        wanted = sql.SQL("({})::uuid[]").format(statement(_CANDIDATES[kind], numbers=own_list))
+        candidates = "candidates_of_list" if item.question else _CANDIDATES[kind]
+        own_list = _array([number] if number in held or item.question else [])
+        wanted = sql.SQL("({})::uuid[]").format(statement(candidates, numbers=own_list))
         parts.append(compose_scores(item, number, wanted, own))
     return sql.SQL("\nUNION ALL\n").join(sql.SQL("({})").format(part) for part in parts)
 

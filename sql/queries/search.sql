@@ -182,6 +182,12 @@ SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id <> c.note_id 
 -- returns: uuid[]
 SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id = c.note_id AND NOT c.lists && {numbers};
 
+-- name: candidates_of_list
+-- Those that a list in {numbers} has found.
+-- params:  {numbers} int[]
+-- returns: uuid[]
+SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.lists && {numbers};
+
 -- name: no_windows
 -- What search_at_once shows of windows when none are searched.
 SELECT NULL::uuid AS chunk_id, NULL::integer AS window_start, NULL::integer AS window_end WHERE FALSE;
