@@ -9,7 +9,7 @@ Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 
 from collections.abc import Sequence
 
 from rag_resources.core.rules import rules
-from rag_resources.core.sentences import sentences
+from rag_resources.core.sentences import iter_sentences
 from rag_resources.core.types import Chunk
 
 SUMMARY_CHARS = 160
@@ -23,7 +23,7 @@ def summarize(title: str, content: str) -> str:
     Returns:
         At most `SUMMARY_CHARS` characters on one line; empty only if title and content are.
     """
-    opening = next((content[span.start : span.end] for span in sentences(content)), "")
+    opening = next((content[span.start : span.end] for span in iter_sentences(content)), "")
     parts = [part for part in (_one_line(title), _one_line(opening)) if part]
     return _shorten(": ".join(parts), SUMMARY_CHARS)
 

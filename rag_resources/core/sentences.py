@@ -8,6 +8,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from rag_resources.core.rules import rules
 from rag_resources.core.text import Span
@@ -114,15 +115,18 @@ def sentences(text: str) -> list[Span]:
         Spans in order, none blank, trimmed of surrounding white space; every character outside
         them is white space.
     """
-    found: list[Span] = []
+    return list(iter_sentences(text))
+
+
+def iter_sentences(text: str) -> Iterator[Span]:
+    """Yield the spans of `sentences` one by one: the first costs less than all."""
     for block in _blocks(text):
         start = block.start
-        for border in (*_borders(text, block), block.end):
+        for border in chain(_borders(text, block), (block.end,)):
             span = _trimmed(text, start, border)
             if span.length:
-                found.append(span)
+                yield span
             start = border
-    return found
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:

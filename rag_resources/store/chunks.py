@@ -17,6 +17,14 @@ LARGE_INDEX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class NoteToChunk:
+    """A note that needs chunking, and the size of its text."""
+
+    note_id: UUID
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenNote:
     """A note whose chunks break a property: `bounds`, `sequence` or `missing`."""
 
@@ -40,7 +48,7 @@ def select_notes_to_chunk(
     chunking_hash: str,
     skipped: Sequence[UUID],
     batch_size: int,
-) -> list[UUID]:
+) -> list[NoteToChunk]:
     """Return the newest notes of a window that need chunking; this does not claim them."""
     rows = queries().select_notes_to_chunk(
         connection,
@@ -50,7 +58,7 @@ def select_notes_to_chunk(
         skipped=list(skipped),
         batch_size=batch_size,
     )
-    return [row.id for row in rows]
+    return [NoteToChunk(row.id, row.size_bytes) for row in rows]
 
 
 def count_notes_to_chunk(connection: Connection, window: TimeWindow, *, chunking_hash: str) -> int:

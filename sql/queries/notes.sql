@@ -107,11 +107,11 @@ SELECT n.id, coalesce(n.external_id, n.id::text) AS external_id FROM notes AS n 
 SELECT n.id, n.title, n.content, n.created_at FROM notes AS n WHERE n.id = ANY(:note_ids);
 
 -- name: select_notes_to_chunk
--- Ids of the newest notes of a month that need chunking; chunking them claims them one by one.
+-- The newest notes of a month that need chunking; chunking them claims them one by one.
 -- params:  month_start timestamptz, month_end timestamptz, chunking_hash text, skipped uuid[], batch_size int
--- returns: id uuid, newest first
+-- returns: id uuid, size_bytes int (of the text), newest first
 -- index:   notes_unchunked_idx, notes_newest_idx
-SELECT n.id FROM notes AS n
+SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n
 WHERE
     n.created_at >= :month_start AND n.created_at < :month_end
     AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)

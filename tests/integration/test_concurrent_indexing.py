@@ -171,7 +171,7 @@ def claim_one_to_chunk(connection: Connection) -> None:
     (note,) = chunk_store.select_notes_to_chunk(
         connection, ALWAYS, chunking_hash=version, skipped=[], batch_size=1
     )
-    assert chunk_store.claim_notes(connection, [note], chunking_hash=version)
+    assert chunk_store.claim_notes(connection, [note.note_id], chunking_hash=version)
 
 
 def claim_one_to_embed(connection: Connection) -> None:
