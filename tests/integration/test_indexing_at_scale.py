@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.types import NoteRecord, TimeWindow
-from rag_resources.database.pool import Database
+from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import chunk_window
 from rag_resources.indexing.embed import embed_chunks, embed_notes
 from rag_resources.store import vector_indexes
@@ -173,6 +173,22 @@ def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
     assert (report.notes, len(chunked)) == (30 - len(bad), 30 - len(bad))
 
 
+# How often a text has each of its words; where they stand does not matter.
+OFTEN = (
+    "SELECT array_agg((l.lexeme, cardinality(l.positions)) ORDER BY l.lexeme) FROM unnest({}) AS l"
+)
+
+
+def have_their_words(connection: Connection) -> set[tuple[bool, bool]]:
+    """Whether chunks have the words of their texts, and have them counted."""
+    rows = connection.execute(
+        f"SELECT ({OFTEN.format('c.tsv')}) = ({OFTEN.format('t.words')}) AS same, "
+        "c.lexeme_occurrences = count_occurrences(t.words) AS counted FROM chunks AS c "
+        "CROSS JOIN LATERAL spanish_tsvector(c.topics || ' ' || c.content) AS t (words)"
+    ).fetchall()
+    return {tuple(row) for row in rows}
+
+
 def test_words_of_a_chunk_follow_its_text(database: Database) -> None:
     """Whoever writes it, and whatever they write into the columns of the words."""
     add_notes(database, 3, NOON)
@@ -181,11 +197,30 @@ def test_words_of_a_chunk_follow_its_text(database: Database) -> None:
         connection.execute("UPDATE chunks SET topics = 'La reunión de marzo'")
         connection.execute("UPDATE chunks SET tsv = '', lexeme_occurrences = 7")
 
-        rows = connection.execute(
-            "SELECT tsv = spanish_tsvector(topics || ' ' || content) AS words, "
-            "lexeme_occurrences = count_occurrences(tsv) AS counted FROM chunks"
-        ).fetchall()
-    assert rows == [(True, True)] * 3
+        assert have_their_words(connection) == {(True, True)}
+
+
+@pytest.mark.parametrize(
+    "title", ["", "Acta de marzo", "Sesión", "v1.2: notas", "a@b.es", "<b", "x" * 1_100]
+)
+@pytest.mark.parametrize(
+    "end", ["", "\n\nOtro párrafo, con <b>marcas</b> & más.", " Y algo más." * 300]
+)
+def test_words_of_a_note_that_is_one_chunk_are_those_of_its_text(
+    database: Database, title: str, end: str
+) -> None:
+    """As often, too; they are copied from the note where the parser sees the same."""
+    content = (
+        f"La reunion fue una decisión: ir a www.ejemplo.es/a a las 9.30 (socio-económico).{end}"
+    )
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO notes (title, content, created_at) VALUES (%s, %s, %s)",
+            (title, content, NOON),
+        )
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    with database.transaction() as connection:
+        assert have_their_words(connection) == {(True, True)}
 
 
 def test_note_edited_from_another_schema_is_chunked_again(
