@@ -1,9 +1,13 @@
 """Embeds a window's chunks and notes: claimed, deduplicated by content, in batches."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from threading import Lock
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -26,6 +30,8 @@ from rag_resources.store.queues import NoteQueue, QueuedNote, claim_queued, coun
 
 BATCH_NOTES = 64
 BATCH_TEXTS = 64
+WORKERS = 2
+"""Batches under way at once, each in its connection: one is written while another is embedded."""
 
 _HARMLESS = "nota"
 """A text that every model can represent."""
@@ -71,6 +77,18 @@ class EmbeddedBatch(NamedTuple):
 
     report: EmbedReport
     unfinished: set[UUID]
+
+
+Write = Callable[[], EmbeddedBatch]
+"""Writes a batch whose vectors are made, in the transaction that claimed its notes."""
+
+
+class Embedded(NamedTuple):
+    """Vectors by the hash of their text, stored and new ones; why the other texts have none."""
+
+    known: dict[bytes, HalfVector]
+    made: dict[bytes, HalfVector]
+    errors: dict[bytes, str]
 
 
 class Queued(Protocol):
@@ -133,7 +151,7 @@ def embed_chunks(
     """
     model = embedder.info.name
 
-    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> EmbeddedBatch:
+    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> Write:
         return _embed_claimed(connection, embedder, notes)
 
     return embed_all(database, _CHUNKS, model, window, embed, progress)
@@ -141,14 +159,23 @@ def embed_chunks(
 
 def _embed_claimed(
     connection: Connection, embedder: Embedder, notes: Sequence[QueuedNote]
-) -> EmbeddedBatch:
+) -> Write:
     """Embed the chunks of claimed notes."""
-    model = embedder.info.name
     claimed = [note.note_id for note in notes]
-    chunks = store.select_chunk_texts(connection, model, claimed)
-    texts = _texts(chunks)
+    chunks = store.select_chunk_texts(connection, embedder.info.name, claimed)
     find = partial(store.find_reusable, note_ids=claimed)
-    known, made, errors = embed_new(connection, embedder, texts, find)
+    vectors = embed_new(connection, embedder, _texts(chunks), find)
+    return partial(_write_chunks, connection, embedder.info.name, claimed, chunks, vectors)
+
+
+def _write_chunks(
+    connection: Connection,
+    model: str,
+    claimed: Sequence[UUID],
+    chunks: Sequence[ChunkText],
+    embedded: Embedded,
+) -> EmbeddedBatch:
+    known, made, errors = embedded
     vectors = known | made
     ready: list[ChunkText] = []
     failures: list[Failure] = []
@@ -178,7 +205,7 @@ def embed_notes(
     """Embed the notes of a window as a whole; otherwise like `embed_chunks`."""
     model = embedder.info.name
 
-    def embed(connection: Connection, notes: Sequence[NoteText]) -> EmbeddedBatch:
+    def embed(connection: Connection, notes: Sequence[NoteText]) -> Write:
         return _embed_note_texts(connection, embedder, notes)
 
     return embed_all(database, _NOTES, model, window, embed, progress)
@@ -186,12 +213,18 @@ def embed_notes(
 
 def _embed_note_texts(
     connection: Connection, embedder: Embedder, notes: Sequence[NoteText]
-) -> EmbeddedBatch:
+) -> Write:
     """Embed claimed notes as a whole."""
-    model = embedder.info.name
     texts = {note.content_sha256: note.content for note in notes}
     find = partial(store.find_reusable, note_ids=[note.note_id for note in notes])
-    known, made, errors = embed_new(connection, embedder, texts, find)
+    vectors = embed_new(connection, embedder, texts, find)
+    return partial(_write_notes, connection, embedder.info.name, notes, vectors)
+
+
+def _write_notes(
+    connection: Connection, model: str, notes: Sequence[NoteText], embedded: Embedded
+) -> EmbeddedBatch:
+    known, made, errors = embedded
     vectors = known | made
     ready = [note for note in notes if note.content_sha256 in vectors]
     written = store.write_note_vectors(
@@ -222,7 +255,7 @@ def embed_new(
     embedder: Embedder,
     texts: dict[bytes, str],
     find: Callable[[Connection, str, Iterable[bytes]], dict[bytes, HalfVector]],
-) -> tuple[dict[bytes, HalfVector], dict[bytes, HalfVector], dict[bytes, str]]:
+) -> Embedded:
     """Embed the texts for which the model has no vector yet.
 
     Args:
@@ -230,9 +263,6 @@ def embed_new(
         embedder: The model.
         texts: By content hash.
         find: Returns the stored vectors of a model for some of these hashes.
-
-    Returns:
-        The stored vectors, the new ones, and for each text without one the reason.
     """
     model = embedder.info.name
     known = find(connection, model, texts) if texts else {}
@@ -241,7 +271,39 @@ def embed_new(
         {key: texts[key] for key in texts if key not in known},
         between=partial(keep_model, connection, model),
     )
-    return known, made, errors
+    return Embedded(known, made, errors)
+
+
+@dataclass
+class _Pass:
+    """What the batches of one pass over a queue share.
+
+    Attributes:
+        rest: Newer notes are claimed or done: otherwise every batch would scan all finished notes
+            of a large window.
+        skipped: Notes that must not be claimed again in this pass.
+        alone: How many notes still to embed one by one.
+        turn: Of the batch that claims notes and uses the model.
+    """
+
+    rest: TimeWindow
+    skipped: set[UUID]
+    alone: int = 0
+    turn: Lock = field(default_factory=Lock)
+    _changing: Lock = field(default_factory=Lock)
+
+    def settle(self, batch: EmbeddedBatch | None) -> None:
+        """Count a batch that is about to be committed; None: it was refused."""
+        if batch:
+            with self._changing:
+                self.alone = max(0, self.alone - 1)
+                self.skipped = self.skipped | batch.unfinished | batch.report.refused
+
+    def begin_again(self, window: TimeWindow, *, alone: int) -> None:
+        """Have notes of a refused batch embedded one by one; the caller has its turn."""
+        with self._changing:
+            self.rest = window
+            self.alone += alone
 
 
 def embed_all(
@@ -249,63 +311,101 @@ def embed_all(
     queue: Queue[Note],
     model: str,
     window: TimeWindow,
-    embed: Callable[[Connection, Sequence[Note]], EmbeddedBatch],
+    embed: Callable[[Connection, Sequence[Note]], Write],
     progress: Progress,
 ) -> EmbedReport:
     """Embed batch after batch, each in a transaction, until no run has any left.
 
-    If PostgreSQL refuses what a batch would write, its notes are embedded one by one, so that the
-    bad one is found and recorded.
+    `WORKERS` batches are under way at once, but one at a time claims notes and uses the model: none
+    waits for the model in a transaction. If PostgreSQL refuses what a batch would write, its notes
+    are embedded one by one, so that the bad one is found and recorded.
 
     Args:
         database: Open.
         queue: The notes.
         model: Registered.
         window: Range of the notes' creation times.
-        embed: Embeds claimed notes and writes their vectors.
+        embed: Makes the vectors of claimed notes; returns what writes them.
         progress: Called with the number of notes of each batch.
     """
     report = EmbedReport()
 
+    def left() -> int:
+        with database.transaction() as connection:
+            return queue.count(connection, model, window, skipped=report.refused)
+
     def embed_free() -> int:
-        unfinished: set[UUID] = set()
-        rest = window
-        alone = 0  # How many notes still to embed one by one.
-        while True:
-            with database.bulk() as connection:
-                keep_model(connection, model)
-                claimed = queue.claim(
-                    connection,
-                    model,
-                    rest,
-                    skipped=unfinished | report.refused,
-                    batch_size=1 if alone else queue.batch_notes,
-                )
-                if not claimed:
-                    return queue.count(connection, model, window, skipped=report.refused)
-                try:
-                    with connection.transaction():
-                        batch = embed(connection, claimed)
-                except psycopg.Error as error:
-                    if not is_refusal(error):
-                        raise
-                    if len(claimed) > 1:
-                        alone = len(claimed)
-                        continue
-                    failure = Failure(
-                        queue.stage, claimed[0].note_id, first_line(error), model=model
-                    )
-                    record_failure(connection, failure)
-                    batch = EmbeddedBatch(EmbedReport(failed=[failure]), set())
-            alone = max(0, alone - 1)
-            unfinished |= batch.unfinished
-            # Otherwise every batch would scan all finished notes of a large window.
-            rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
-            report.add(batch.report)
-            progress(len(claimed))
+        shared = _Pass(window, report.refused)
+        several = left() > queue.batch_notes
+        with ThreadPoolExecutor(WORKERS) as workers:
+
+            def start() -> Future[tuple[int, EmbedReport] | None]:
+                return workers.submit(_embed_next, database, queue, model, window, embed, shared)
+
+            under_way = deque(start() for _ in range(WORKERS if several else 1))
+            while under_way:
+                if done := under_way.popleft().result():
+                    notes, batch = done
+                    report.add(batch)
+                    progress(notes)
+                    under_way.append(start())
+        return left()
 
     until_none_is_left(embed_free)
     return report
+
+
+def _embed_next(
+    database: Database,
+    queue: Queue[Note],
+    model: str,
+    window: TimeWindow,
+    embed: Callable[[Connection, Sequence[Note]], Write],
+    shared: _Pass,
+) -> tuple[int, EmbedReport] | None:
+    """Embed the next batch; return how many notes it finished or failed, None if there is none."""
+    with ExitStack() as turn:
+        turn.enter_context(shared.turn)
+        with database.bulk() as connection:
+            keep_model(connection, model)
+            claimed = queue.claim(
+                connection,
+                model,
+                shared.rest,
+                skipped=frozenset(shared.skipped),
+                batch_size=1 if shared.alone else queue.batch_notes,
+            )
+            if not claimed:
+                return None
+            shared.rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
+            batch: EmbeddedBatch | None
+            try:
+                with connection.transaction():
+                    write = embed(connection, claimed)
+                    turn.close()
+                    batch = write()
+            except psycopg.Error as error:
+                if not is_refusal(error):
+                    raise
+                batch = _refused(connection, queue, model, claimed, first_line(error))
+            # Before the commit: after it another batch could claim these notes.
+            shared.settle(batch)
+    if batch:
+        return len(claimed), batch.report
+    with shared.turn:
+        shared.begin_again(window, alone=len(claimed))
+    return 0, EmbedReport()
+
+
+def _refused(
+    connection: Connection, queue: Queue[Note], model: str, claimed: Sequence[Note], reason: str
+) -> EmbeddedBatch | None:
+    """Record that what a note would write was refused; of several notes nobody knows which."""
+    if len(claimed) > 1:
+        return None
+    failure = Failure(queue.stage, claimed[0].note_id, reason, model=model)
+    record_failure(connection, failure)
+    return EmbeddedBatch(EmbedReport(failed=[failure]), set())
 
 
 def embed_each(

@@ -4,7 +4,7 @@
 model refuses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -13,7 +13,15 @@ from rag_resources.core.types import TimeWindow
 from rag_resources.core.windows import WindowsConfig, cut_windows, window_text
 from rag_resources.database.pool import Connection, Database
 from rag_resources.indexing.chunk import Progress, no_progress
-from rag_resources.indexing.embed import EmbeddedBatch, EmbedReport, Queue, embed_all, embed_new
+from rag_resources.indexing.embed import (
+    Embedded,
+    EmbeddedBatch,
+    EmbedReport,
+    Queue,
+    Write,
+    embed_all,
+    embed_new,
+)
 from rag_resources.providers.protocols import Embedder
 from rag_resources.store import windows as store
 from rag_resources.store.failures import Failure, clear_failures, record_failure
@@ -52,7 +60,7 @@ def embed_windows(
     Properties: 41, 42.
     """
 
-    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> EmbeddedBatch:
+    def embed(connection: Connection, notes: Sequence[QueuedNote]) -> Write:
         return _embed_claimed(connection, embedder, config, notes)
 
     return embed_all(database, _QUEUE, embedder.info.name, window, embed, progress)
@@ -63,7 +71,7 @@ def _embed_claimed(
     embedder: Embedder,
     config: WindowsConfig,
     notes: Sequence[QueuedNote],
-) -> EmbeddedBatch:
+) -> Write:
     model = embedder.info.name
     claimed = [note.note_id for note in notes]
     chunks = store.select_chunks_to_cut(connection, model, claimed)
@@ -74,9 +82,21 @@ def _embed_claimed(
         if cut != chunk.stored:
             changed[chunk.chunk_id] = cut
     wanted = {window.text_sha256 for cut in changed.values() for window in cut}
-    known, made, errors = embed_new(
+    vectors = embed_new(
         connection, embedder, {key: texts[key] for key in wanted}, store.find_reusable_windows
     )
+    return partial(_write, connection, model, claimed, chunks, changed, vectors)
+
+
+def _write(
+    connection: Connection,
+    model: str,
+    claimed: Sequence[UUID],
+    chunks: Sequence[ChunkToCut],
+    changed: Mapping[UUID, tuple[Window, ...]],
+    embedded: Embedded,
+) -> EmbeddedBatch:
+    known, made, errors = embedded
     ready = {
         chunk_id: cut
         for chunk_id, cut in changed.items()
