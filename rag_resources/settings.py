@@ -180,6 +180,8 @@ class Settings(BaseSettings):
         retrieval_log_days: How long it keeps them.
         evaluation_detail_days: How long an evaluation keeps its questions in the database.
         hnsw_min_rows: With fewer vectors, search is exact and there is no index.
+        contextual_index: Whether the contextual vectors of chunks have an index. Without one they
+            still score candidates; who searches them compares all.
         migration_floor: Lowest Hit_Rate@10 with which the next batch of a migration starts.
         ui_host: Address of the Dagster webserver, which has no login of its own.
         ui_port: Port of the webserver; None uses a free one.
@@ -259,6 +261,7 @@ class Settings(BaseSettings):
     retrieval_log_share: float = Field(1.0, ge=0, le=1)
     retrieval_log_days: int = Field(30, ge=1, le=36_500)
     hnsw_min_rows: int = Field(1_000, ge=0)
+    contextual_index: bool = True
     migration_floor: float = Field(0.0, ge=0, le=1)
     ui_host: str = "127.0.0.1"
     ui_port: OptionalPort = None

@@ -101,7 +101,10 @@ class ServingConfiguration:
             self.database, configurations, gate=gate, settings=settings, name=name, run_id=run_id
         )
         index_model_that_serves(
-            self.database, outcome.evaluation.model, min_rows=self.settings.hnsw_min_rows
+            self.database,
+            outcome.evaluation.model,
+            min_rows=self.settings.hnsw_min_rows,
+            contextual=self.settings.contextual_index,
         )
         return replace(outcome, evaluated_again=tuple(item.name for item in again))
 

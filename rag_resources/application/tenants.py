@@ -114,7 +114,12 @@ class Tenants:
             InvalidParameterError: There is no tenant of this name.
         """
         self.find(name)
-        return give_own_indexes(self.database, name, min_rows=self.settings.hnsw_min_rows)
+        return give_own_indexes(
+            self.database,
+            name,
+            min_rows=self.settings.hnsw_min_rows,
+            contextual=self.settings.contextual_index,
+        )
 
     def demote(self, name: str) -> None:
         """Take them away again.

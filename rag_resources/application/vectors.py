@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from rag_resources.core.migration_gate import VectorState
 from rag_resources.core.types import ModelInfo, TimeWindow
@@ -23,11 +22,6 @@ from rag_resources.store.vector_indexes import ensure_vector_indexes, ensure_win
 from rag_resources.store.windows import WindowGaps, count_window_gaps, register_windows
 
 
-class _EnsureIndexes(Protocol):
-    def __call__(self, database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
-        """Build the indexes that are missing; return their names."""
-
-
 @dataclass(frozen=True, slots=True)
 class VectorKind:
     """A kind of vectors.
@@ -44,7 +38,7 @@ class VectorKind:
     queue: NoteQueue
     register: Callable[[Connection, str, Settings], None]
     embed: Callable[[Database, Embedder, Settings, TimeWindow, Progress], EmbedReport]
-    ensure_indexes: _EnsureIndexes
+    ensure_indexes: Callable[[Database, ModelInfo, Settings], list[str]]
     count_gaps: Callable[[Connection, ModelInfo, TimeWindow], Gaps | WindowGaps]
     verify: Callable[[Database, Embedder, TimeWindow], VectorState]
 
@@ -55,7 +49,9 @@ EMBEDDINGS = VectorKind(
     embed=lambda database, embedder, _settings, window, progress: embed_chunks(
         database, embedder, window, progress=progress
     ),
-    ensure_indexes=ensure_vector_indexes,
+    ensure_indexes=lambda database, info, settings: ensure_vector_indexes(
+        database, info, min_rows=settings.hnsw_min_rows, contextual=settings.contextual_index
+    ),
     count_gaps=count_gaps,
     verify=verify_embeddings,
 )
@@ -69,7 +65,9 @@ WINDOWS = VectorKind(
     embed=lambda database, embedder, settings, window, progress: embed_windows(
         database, embedder, settings.windows, window, progress=progress
     ),
-    ensure_indexes=ensure_window_indexes,
+    ensure_indexes=lambda database, info, settings: ensure_window_indexes(
+        database, info, min_rows=settings.hnsw_min_rows
+    ),
     count_gaps=count_window_gaps,
     verify=verify_windows,
 )
@@ -122,8 +120,8 @@ class ChunkVectors:
         """
         with self.database.transaction() as connection:
             refresh_statuses(connection)
-        info, min_rows = self.embedder(model).info, self.settings.hnsw_min_rows
-        if self.kind.ensure_indexes(self.database, info, min_rows=min_rows):
+        info = self.embedder(model).info
+        if self.kind.ensure_indexes(self.database, info, self.settings):
             with self.database.transaction() as connection:
                 bump_index_version(connection)
 

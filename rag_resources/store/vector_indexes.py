@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -54,6 +54,7 @@ _CHUNKS = _Family(
     count_chunk_vectors,
     lambda connection, model: queries().fetch_backfill(connection, model=model),
 )
+_CHUNKS_ALONE = replace(_CHUNKS, columns=("embedding",))
 _WINDOWS = _Family(
     "chunk_windows",
     ("embedding",),
@@ -62,7 +63,9 @@ _WINDOWS = _Family(
 )
 
 
-def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
+def ensure_vector_indexes(
+    database: Database, info: ModelInfo, *, min_rows: int, contextual: bool = True
+) -> list[str]:
     """Build the missing HNSW indexes of a model's chunks, if it has enough rows to need them.
 
     Below `min_rows` an exact search takes a few milliseconds and finds everything. For a model that
@@ -75,6 +78,12 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
     base costs less than a rebuild. An index whose build was interrupted is invalid. It is dropped
     and built again, unless another run is building it; this then waits for that run.
 
+    Args:
+        database: Open.
+        info: The model.
+        min_rows: With fewer vectors there is no index.
+        contextual: Whether contextual vectors get one, too; the index takes half of the time.
+
     Returns:
         The names of the indexes built now.
 
@@ -82,7 +91,7 @@ def ensure_vector_indexes(database: Database, info: ModelInfo, *, min_rows: int)
         IndexingError: Another run took too long to build them.
         ModelMissingError: The model was retired meanwhile.
     """
-    return _ensure(database, info, _CHUNKS, min_rows)
+    return _ensure(database, info, _CHUNKS if contextual else _CHUNKS_ALONE, min_rows)
 
 
 def ensure_window_indexes(database: Database, info: ModelInfo, *, min_rows: int) -> list[str]:
@@ -131,7 +140,9 @@ def _index_name(table: str, column: str, tenant: str | None) -> str:
     return f"own_hnsw_{digest[:_NAME_CHARS]}"
 
 
-def give_own_indexes(database: Database, tenant: str, *, min_rows: int) -> list[str]:
+def give_own_indexes(
+    database: Database, tenant: str, *, min_rows: int, contextual: bool = True
+) -> list[str]:
     """Give a tenant among others HNSW indexes over its own vectors, for every model.
 
     In an index of all tenants' vectors a search looks at the nearest of everybody, and finds too
@@ -151,7 +162,9 @@ def give_own_indexes(database: Database, tenant: str, *, min_rows: int) -> list[
     return [
         index
         for model in models
-        for index in index_model_that_serves(database, model, min_rows=min_rows)
+        for index in index_model_that_serves(
+            database, model, min_rows=min_rows, contextual=contextual
+        )
     ]
 
 
@@ -204,7 +217,9 @@ def _are_due(backfill: Any, rows: int, min_rows: int) -> bool:
     return bool(backfill.serves or LIVE_INSERT_COST * backfill.waiting <= backfill.notes)
 
 
-def index_model_that_serves(database: Database, model: str, *, min_rows: int) -> list[str]:
+def index_model_that_serves(
+    database: Database, model: str, *, min_rows: int, contextual: bool = True
+) -> list[str]:
     """Build the missing indexes of a model that was just made to serve.
 
     A model that does not serve may go without indexes until its backfill is nearly done.
@@ -212,7 +227,7 @@ def index_model_that_serves(database: Database, model: str, *, min_rows: int) ->
     with database.transaction() as connection:
         info = require_model(connection, model)
         has_windows = bool(count_windows(connection, model))
-    built = ensure_vector_indexes(database, info, min_rows=min_rows)
+    built = ensure_vector_indexes(database, info, min_rows=min_rows, contextual=contextual)
     return [
         *built,
         *(ensure_window_indexes(database, info, min_rows=min_rows) if has_windows else []),

@@ -85,7 +85,9 @@ class BrainSync:
             update_statistics(connection)
         embed_chunks(self._database, self._embedder, EVERYTHING)
         info, min_rows = self._embedder.info, self._settings.hnsw_min_rows
-        ensure_vector_indexes(self._database, info, min_rows=min_rows)
+        # As a peer, who has one vector and one index: CONTEXTUAL_INDEX leaves the second one out.
+        searched = self._config.contextual
+        ensure_vector_indexes(self._database, info, min_rows=min_rows, contextual=searched)
         if self._config.searches_windows:
             embed_windows(self._database, self._embedder, WINDOWS, EVERYTHING)
             ensure_window_indexes(self._database, info, min_rows=min_rows)
