@@ -1215,8 +1215,8 @@ CREATE TABLE relationships (
     )
 );
 -- What the neighbours of an event are found by, in both directions.
-CREATE INDEX relationships_source_idx ON relationships (tenant_id, source_id, target_id);
-CREATE INDEX relationships_target_idx ON relationships (tenant_id, target_id, source_id);
+CREATE INDEX relationships_source_idx ON relationships (tenant_id, source_id, target_id, id) INCLUDE (type, chunk_id);
+CREATE INDEX relationships_target_idx ON relationships (tenant_id, target_id, source_id, id) INCLUDE (type, chunk_id);
 -- What the statements of a chunk are found by, and deleted with it.
 CREATE INDEX relationships_chunk_idx ON relationships (chunk_id);
 
@@ -1254,7 +1254,9 @@ CREATE TABLE event_links (
     FOREIGN KEY (tenant_id, target_id) REFERENCES entities (tenant_id, id) ON DELETE CASCADE,
     CONSTRAINT event_links_two_check CHECK (source_id <> target_id)
 );
-CREATE INDEX event_links_target_idx ON event_links (tenant_id, target_id, source_id);
+-- What an event leads to, and comes from: all that following the graph reads of a link.
+CREATE INDEX event_links_source_idx ON event_links (tenant_id, source_id, target_id) INCLUDE (state, type);
+CREATE INDEX event_links_target_idx ON event_links (tenant_id, target_id, source_id) INCLUDE (state, type);
 
 -- Whether a person found a causal statement right. Not bound to its row, which is made anew when its note is chunked.
 CREATE TABLE graph_reviews (

@@ -30,6 +30,9 @@ class EmbeddedQuery:
 HUB_CAP = 200
 """An entity with more links than this is named everywhere, and is not followed any further."""
 
+LEVEL_CAP = 1000
+"""Of more events that are equally far away, only the first by id are reached."""
+
 _LEAST_SHARE = 0.15
 """Share of the idf of a question's words that an event must have for a path to begin there."""
 
@@ -248,7 +251,11 @@ def _by_links(query: str) -> ListStatement:
             one_hop=sql.Literal(relevance(1, links.max_depth)),
             hub_cap=sql.Literal(HUB_CAP),
             least_share=sql.Literal(_LEAST_SHARE),
+            level_cap=sql.Literal(LEVEL_CAP),
             neighbours=statement("event_neighbours", hub_cap=sql.Literal(HUB_CAP)),
+            chunks=statement(
+                "event_chunks", hub_cap=sql.Literal(HUB_CAP), pool=reach.limits["pool"]
+            ),
             **lexemes_of(question),
         )
 

@@ -583,23 +583,33 @@ FROM (
             ON a.tenant_id = :tenant AND a.entity_id = n.entity_id AND a.state = 'confirmed' -- noqa: ST09
     ),
 
+    -- An array for each, so that the chunks of what is not followed are no rows.
     -- noqa: disable=AM09
-    places AS MATERIALIZED (
-        SELECT DISTINCT b.entity_id, c.chunk_id
+    listed AS (
+        SELECT b.entity_id, c.chunk_ids, max(cardinality(c.chunk_ids)) OVER (PARTITION BY b.entity_id) AS most
         FROM members AS b
         CROSS JOIN
             LATERAL (
-                SELECT m.chunk_id FROM mentions AS m
-                WHERE m.tenant_id = :tenant AND m.entity_id = b.member_id
-                GROUP BY m.chunk_id LIMIT {hub_cap} + 1
+                SELECT array_agg(l.chunk_id) AS chunk_ids
+                FROM (
+                    SELECT m.chunk_id FROM mentions AS m
+                    WHERE m.tenant_id = :tenant AND m.entity_id = b.member_id
+                    GROUP BY m.chunk_id LIMIT {hub_cap} + 1
+                ) AS l
             ) AS c
     ),
     -- noqa: enable=AM09
 
+    places AS MATERIALIZED (
+        SELECT DISTINCT l.entity_id, u.chunk_id
+        FROM listed AS l CROSS JOIN LATERAL unnest(l.chunk_ids) AS u (chunk_id)
+        WHERE l.most <= {hub_cap}
+    ),
+
     rarity AS MATERIALIZED (
         SELECT
             p.entity_id, ln(({hub_cap} + 1.0) / count(*)) / ln({hub_cap} + 1.0) AS weight
-        FROM places AS p GROUP BY p.entity_id HAVING count(*) BETWEEN 1 AND {hub_cap}
+        FROM places AS p GROUP BY p.entity_id HAVING count(*) <= {hub_cap}
     ),
 
     sure AS (
@@ -611,30 +621,36 @@ FROM (
         INNER JOIN named AS n ON n.entity_id = p.entity_id
     ),
 
+    -- Sorted before the notes are looked up, since only the best are needed.
     best AS MATERIALIZED (
-        SELECT
-            x.id AS chunk_id, x.note_id, x.created_at,
-            {one_hop} * (1 - exp(sum(ln(1 - u.share) ORDER BY u.entity_id))) AS score,
-            ARRAY[(array_agg(u.entity_id ORDER BY u.share DESC, u.entity_id))[1]] AS path
-        FROM sure AS u INNER JOIN searched_chunks AS x ON x.id = u.chunk_id
-        WHERE u.share > 0
-        GROUP BY x.id, x.note_id, x.created_at
+        SELECT x.id AS chunk_id, x.note_id, x.created_at, b.score, b.path
+        FROM (
+            SELECT
+                u.chunk_id, {one_hop} * (1 - exp(sum(ln(1 - u.share) ORDER BY u.entity_id))) AS score,
+                ARRAY[(array_agg(u.entity_id ORDER BY u.share DESC, u.entity_id))[1]] AS path
+            FROM sure AS u
+            WHERE u.share > 0
+            GROUP BY u.chunk_id
+            ORDER BY score DESC, u.chunk_id
+        ) AS b INNER JOIN searched_chunks AS x ON x.id = b.chunk_id
+        ORDER BY b.score DESC, b.chunk_id LIMIT {pool}
     )
 
-    SELECT b.* FROM best AS b ORDER BY b.score DESC, b.chunk_id LIMIT {pool}
+    SELECT b.* FROM best AS b
 ) AS s
 ORDER BY s.score DESC, s.chunk_id;
 
 -- name: search_graph_causes
 -- Chunks by the events of causal statements: breadth first from the events of the seeds that share enough of the
 -- question's words, along causes and effects and along confirmed links between notes. An event is reached once, on
--- a shortest path, so cycles end; of an event with many links only the first are followed. A chunk scores the
--- relevance of its nearest event. Without seeds, the chunks of what the question names take their place. Paths are made
--- of the returned events only.
+-- a shortest path, so cycles end; of an event with many links only the first are followed, and of a level with many
+-- events the first, by their ids. A chunk scores the relevance of its nearest event, so no level is reached that could
+-- only add to enough chunks. Without seeds, the chunks of what the question names take their place. Paths are made of
+-- the returned events only.
 -- params:  {query} text, {seeds} uuid[], {names} text[], {depth} (>= 0), {max_depth} (>= 1), {least_share}, {hub_cap},
---          {pool}: literals; {neighbours}: event_neighbours
+--          {level_cap}, {pool}: literals; {neighbours}: event_neighbours; {chunks}: event_chunks
 -- returns: as every list, and path uuid[] (events, start to end)
--- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, event_links_pkey,
+-- index:   relationships_chunk_idx, relationships_source_idx, relationships_target_idx, event_links_source_idx,
 --          event_links_target_idx, entities_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at, s.path
 FROM (
@@ -677,48 +693,45 @@ FROM (
         ) >= {least_share} * q.idf
     ),
 
-    reached AS (
-        SELECT b.id, 0 AS hops FROM started AS b
-        UNION
-        SELECT n.id, r.hops + 1 AS hops
-        FROM reached AS r CROSS JOIN LATERAL ({neighbours}) AS n
-        WHERE r.hops < {depth}
-    ),
-
-    nearest AS MATERIALIZED (SELECT r.id, min(r.hops) AS hops FROM reached AS r GROUP BY r.id),
-
-    held AS (
-        SELECT DISTINCT ON (c.chunk_id) c.chunk_id, n.id AS entity_id, n.hops
-        FROM nearest AS n
+    -- A row for each level: its events with what they were reached from, the chunks that they add, and what all levels
+    -- have so far.
+    levels AS (
+        SELECT
+            0 AS hops, f.ids, NULL::uuid[] AS parent_ids, f.ids AS seen_ids, c.chunk_ids, c.note_ids, c.times,
+            c.entity_ids, coalesce(c.chunk_ids, '{{}}') AS held_ids
+        FROM (SELECT array_agg(b.id ORDER BY b.id) AS ids, '{{}}'::uuid[] AS held_ids FROM started AS b) AS f
+        CROSS JOIN LATERAL ({chunks}) AS c
+        UNION ALL
+        SELECT
+            l.hops + 1 AS hops, f.ids, f.parent_ids, l.seen_ids || f.ids AS seen_ids, c.chunk_ids, c.note_ids, c.times,
+            c.entity_ids, l.held_ids || c.chunk_ids AS held_ids
+        FROM levels AS l
         CROSS JOIN
             LATERAL (
-                (
-                    SELECT r.chunk_id FROM relationships AS r
-                    WHERE r.tenant_id = :tenant AND r.source_id = n.id ORDER BY r.target_id, r.id LIMIT {hub_cap}
-                )
-                UNION ALL
-                (
-                    SELECT r.chunk_id FROM relationships AS r
-                    WHERE r.tenant_id = :tenant AND r.target_id = n.id ORDER BY r.source_id, r.id LIMIT {hub_cap}
-                )
-            ) AS c
-        ORDER BY c.chunk_id, n.hops, n.id
+                SELECT array_agg(n.id) AS ids, array_agg(n.parent_id) AS parent_ids, l.held_ids
+                FROM (
+                    SELECT DISTINCT ON (w.id) w.id, r.id AS parent_id
+                    FROM unnest(l.ids) AS r (id) CROSS JOIN LATERAL ({neighbours}) AS w
+                    WHERE NOT EXISTS (SELECT FROM unnest(l.seen_ids) AS s (id) WHERE s.id = w.id)
+                    ORDER BY w.id, r.id LIMIT {level_cap}
+                ) AS n
+            ) AS f
+        CROSS JOIN LATERAL ({chunks}) AS c
+        WHERE l.hops < {depth} AND cardinality(l.held_ids) < {pool} AND f.ids IS NOT NULL
     ),
 
     best AS MATERIALIZED (
-        SELECT h.chunk_id, x.note_id, x.created_at, h.entity_id, h.hops
-        FROM held AS h INNER JOIN searched_chunks AS x ON x.id = h.chunk_id
-        ORDER BY h.hops, h.chunk_id LIMIT {pool}
+        SELECT c.chunk_id, c.note_id, c.created_at, c.entity_id, l.hops
+        FROM levels AS l
+        CROSS JOIN
+            LATERAL unnest(l.chunk_ids, l.note_ids, l.times, l.entity_ids)
+                AS c (chunk_id, note_id, created_at, entity_id)
+        ORDER BY l.hops, c.chunk_id LIMIT {pool}
     ),
     -- noqa: enable=AM09
 
     parents AS MATERIALIZED (
-        SELECT DISTINCT ON (n.id) n.id, r.id AS parent_id
-        FROM nearest AS r
-        CROSS JOIN LATERAL ({neighbours}) AS w
-        INNER JOIN nearest AS n ON n.id = w.id AND n.hops = r.hops + 1 -- noqa: ST09
-        WHERE r.hops < (SELECT max(b.hops) FROM best AS b)
-        ORDER BY n.id, r.id
+        SELECT e.id, e.parent_id FROM levels AS l CROSS JOIN LATERAL unnest(l.ids, l.parent_ids) AS e (id, parent_id)
     ),
 
     paths AS (
@@ -733,6 +746,36 @@ FROM (
     FROM best AS b INNER JOIN paths AS p ON p.entity_id = b.entity_id AND p.hops = 0
 ) AS s
 ORDER BY s.score DESC, s.chunk_id;
+
+-- name: event_chunks
+-- The chunks that state the events f.ids, without f.held_ids: the first by id that are searched, each with the first of
+-- its events.
+-- noqa: disable=AM09, RF01, RF02
+SELECT
+    array_agg(v.chunk_id) AS chunk_ids, array_agg(v.note_id) AS note_ids, array_agg(v.created_at) AS times,
+    array_agg(v.entity_id) AS entity_ids
+FROM (
+    SELECT d.chunk_id, x.note_id, x.created_at, d.entity_id
+    FROM (
+        SELECT DISTINCT ON (h.chunk_id) h.chunk_id, e.id AS entity_id
+        FROM unnest(f.ids) AS e (id)
+        CROSS JOIN
+            LATERAL (
+                (
+                    SELECT r.chunk_id FROM relationships AS r
+                    WHERE r.tenant_id = :tenant AND r.source_id = e.id ORDER BY r.target_id, r.id LIMIT {hub_cap}
+                )
+                UNION ALL
+                (
+                    SELECT r.chunk_id FROM relationships AS r
+                    WHERE r.tenant_id = :tenant AND r.target_id = e.id ORDER BY r.source_id, r.id LIMIT {hub_cap}
+                )
+            ) AS h
+        WHERE NOT EXISTS (SELECT FROM unnest(f.held_ids) AS k (id) WHERE k.id = h.chunk_id)
+        ORDER BY h.chunk_id, e.id
+    ) AS d INNER JOIN searched_chunks AS x ON x.id = d.chunk_id
+    ORDER BY d.chunk_id LIMIT {pool}
+) AS v;
 
 -- name: event_neighbours
 -- The causes and effects of the event r.id, stated in its notes or confirmed by a person: the first of each kind.

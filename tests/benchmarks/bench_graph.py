@@ -277,7 +277,11 @@ def _write_notes(
     written = [_Written(uuid4(), uuid4(), rng.choice(texts), _company(rng)) for _ in range(count)]
     with database.transaction() as connection:
         # Their words are not searched here, and would take most of the time.
-        for table, trigger in (("notes", "notes_words_by_insert"), ("chunks", "chunks_words")):
+        for table, trigger in (
+            ("notes", "notes_words_by_insert"),
+            ("chunks", "chunks_words"),
+            ("chunks", "chunk_words_changed_by_insert"),
+        ):
             connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}".encode())
         for start in range(0, count, 1000):
             batch = written[start : start + 1000]

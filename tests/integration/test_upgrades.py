@@ -21,7 +21,13 @@ from tests.integration.test_migrations import catalogue
 DATA = Path(__file__).parents[1] / "data"
 DUMPS = sorted(DATA.glob("schema_*.sql.gz"))
 LATE = ("0040_tenant_keys", "0041_tenant_versions", "0042_row_security", "0043_leaving")
-SINCE = ("0057_quotas", "0058_tenant_vectors", "0060_word_changes", "0061_tenant_views")
+SINCE = (
+    "0057_quotas",
+    "0058_tenant_vectors",
+    "0060_word_changes",
+    "0061_tenant_views",
+    "0064_graph_indexes",
+)
 KEPT = {
     "notes": "SELECT id, external_id, title, content, tags, metadata, created_at FROM notes",
     "chunks": "SELECT id, note_id, chunk_index, start_char, end_char, content FROM chunks",
