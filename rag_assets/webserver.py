@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from threading import Thread
+from http.client import HTTPException
+from threading import Event, Thread
+from urllib.request import ProxyHandler, build_opener
 
 from rich.console import Console
 
@@ -20,6 +22,7 @@ from rag_resources.settings import Settings
 
 STOP_TIMEOUT_S = 30
 POLL_S = 0.5
+ANSWER_S = 5.0
 DEFAULT_PORT = 3000
 _COLOUR = rb"(?:\x1b\[\d*m)*"
 _MESSAGE = re.compile(
@@ -54,25 +57,56 @@ def serve(settings: Settings) -> int:
         [*python, "dagster._daemon", "run", *workspace, *_quiet()],
     ]
     processes: list[subprocess.Popen[bytes]] = []
+    interrupted = Event()
     try:
         for command in commands:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own arguments
             processes.append(process)
-            Thread(target=_tell, args=(process.stdout,), daemon=True).start()
-        console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
-        while all(process.poll() is None for process in processes):
+            Thread(target=_tell, args=(process.stdout, interrupted), daemon=True).start()
+        with console.status(Message.UI_STARTING):
+            wait_until_ready(f"http://{reached_at(host)}:{port}/server_info", processes)
+        if _run(processes):
+            console.print(Message.UI_SERVING.format(url=f"http://{host}:{port}"))
+        while _run(processes):
             time.sleep(POLL_S)
         return next(process.returncode for process in processes if process.returncode is not None)
     except KeyboardInterrupt:
+        interrupted.set()
         return 0
     finally:
         stop(processes)
 
 
-def _tell(lines: Iterable[bytes]) -> None:
+def _run(processes: Sequence["subprocess.Popen[bytes]"]) -> bool:
+    """Whether all processes are running."""
+    return all(process.poll() is None for process in processes)
+
+
+def reached_at(host: str) -> str:
+    """Return the address at which a server that listens on a host is reached from here."""
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound
+    return f"[{address}]" if ":" in address else address
+
+
+def wait_until_ready(url: str, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """Wait until a URL answers, or one of the processes behind it has ended."""
+    while _run(processes):
+        # Never through a proxy: it is on this machine.
+        with (
+            suppress(OSError, HTTPException),
+            build_opener(ProxyHandler({})).open(url, timeout=ANSWER_S),
+        ):
+            return
+        time.sleep(POLL_S)
+
+
+def _tell(lines: Iterable[bytes], interrupted: Event) -> None:
+    """Write lines to standard output until the user ends it: who is stopped then may complain."""
     for line in without_news(lines):
         # Without a buffer, whose lock could outlive this thread. Also if nobody reads it any more,
         # the rest is taken: or the process that writes it would wait for ever.
+        if interrupted.is_set():
+            continue
         with suppress(OSError):
             os.write(sys.stdout.fileno(), line)
 

@@ -842,6 +842,7 @@ class Message:
     WORKER_BROKER: Template
     WORKER_SERVING: Template
     UI_SERVING: Template
+    UI_STARTING: Template
     UI_PORT_TAKEN: Template
     PROGRESS_NOTES: Template
     PROGRESS_NOTE_VECTORS: Template

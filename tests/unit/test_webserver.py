@@ -1,6 +1,15 @@
 """What the terminal that serves the UI is spared."""
 
-from rag_assets.webserver import without_news
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from rag_assets.webserver import reached_at, wait_until_ready, without_news
 
 HEAD = b"2026-11-24 21:46:59 +0000 - dagster - %s - ingest - a64ef7e8 - "
 
@@ -44,3 +53,50 @@ def test_a_failed_run_is_told_once_and_without_a_stack() -> None:
 def test_the_end_of_a_process_is_not_told() -> None:
     """The webserver writes it in English when a person has pressed Ctrl+C."""
     assert list(without_news([b"\n", b"Aborted!\n"])) == [b"\n"]
+
+
+class _Answering(BaseHTTPRequestHandler):
+    """Refuses the first two requests, as a server does that is still loading."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        self.send_response(200 if self.asked > 2 else 503)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def process(code: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python process, which is ended if it does not end itself."""
+    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def test_the_address_is_told_once_the_page_answers() -> None:
+    """A server that still refuses is not ready; one whose process has ended is not waited for."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://{reached_at('0.0.0.0')}:{server.server_port}/server_info"
+        with process("input()") as running:
+            wait_until_ready(url, [running])
+        assert _Answering.asked == 3
+        server.shutdown()
+    with process("") as ended:
+        wait_until_ready("http://127.0.0.1:1/", [ended])
+        assert ended.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("box", "box")],
+)
+def test_a_server_on_every_interface_is_reached_on_loopback(host: str, address: str) -> None:
+    assert reached_at(host) == address
