@@ -20,6 +20,7 @@ from rag_assets.keys import EVALUATION_REPORT, GOLDEN_DATASET, evaluation_key
 from rag_assets.main_job_console import (
     print_results,
     progress_bars,
+    tell_documents,
     tell_how_to_evaluate,
     tell_unread,
 )
@@ -29,8 +30,6 @@ from rag_assets.runs.months import FAILED_NOTES
 from rag_assets.runs.partitions import full_window, monthly
 from rag_assets.runs.storage import keep_connections
 from rag_resources.application import Application, open_application
-from rag_resources.application.documents import MonthCount
-from rag_resources.cli.output import warn
 from rag_resources.core.errors import (
     DatabaseUnavailableError,
     RagError,
@@ -87,8 +86,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             is_indexed = application.migration.is_done(window, window_models=windows)
             if not (is_indexed and application.graph.is_done(window)):
                 bad_notes += runs.months("index")
-        if notice := documents_notice(application.documents.count(full_window(settings))):
-            warn(notice)
+        tell_documents(application.documents.count(full_window(settings)))
         tell_unread(application)
         if not application.golden.entries():
             tell_how_to_evaluate()
@@ -109,14 +107,6 @@ def _end_with(bad_notes: Sequence[str]) -> None:
     """Report the notes that could not be indexed, if any."""
     if bad_notes:
         raise RagError("\n".join(bad_notes))
-
-
-def documents_notice(counted: MonthCount) -> str:
-    """Say how many documents could not be read, and where the reasons are; empty if all could."""
-    failed = counted.statuses.get("failed", 0)
-    if not failed:
-        return ""
-    return Message.DOCUMENTS_UNREAD.format(failed=failed, documents=counted.documents)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from rag_resources.application import Application
-from rag_resources.cli.output import say
+from rag_resources.application.documents import MonthCount
+from rag_resources.cli.output import say, warn
+from rag_resources.cli.status import documents_in_words
 from rag_resources.cli.survey_report import show_rejected, show_undated
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
@@ -82,6 +84,13 @@ def progress_bars(
             finished.set()
             watcher.join()
             refresh()
+
+
+def tell_documents(counted: MonthCount) -> None:
+    """Say how many documents were read, or could not be and where the reasons are."""
+    unread = counted.statuses.get("failed", 0)
+    if counted.documents:
+        (warn if unread else say)(documents_in_words(counted.documents, unread))
 
 
 def tell_unread(application: Application) -> None:

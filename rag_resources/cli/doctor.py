@@ -147,6 +147,13 @@ def _sources(settings: "Settings") -> Iterator[Finding]:
         for problem in load_configurations(settings.configuration_folders).problems:
             detail = Message.CONFIGURATION_LEFT_OUT.format(problem=problem)
             yield Finding(Message.DOCTOR_CONFIGURATIONS, Health.WARNING, detail)
+    documents = settings.documents_source
+    if documents and "://" in documents:
+        from rag_resources.providers.reachable import without_credentials
+
+        yield Finding("DOCUMENTS_SOURCE", Health.GOOD, without_credentials(documents))
+    elif documents:
+        yield _path("DOCUMENTS_SOURCE", Path(documents))
     if not settings.notes_source:
         told = Message.DOCTOR_SAMPLE if settings.sample_by_default else Message.DOCTOR_NO_SOURCE
         yield Finding("NOTES_SOURCE", Health.GOOD, told)
@@ -205,6 +212,8 @@ def _database(settings: "Settings") -> Iterator[Finding]:
 
 
 def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
+    from rag_resources.cli.status import documents_in_words
+
     counts = Message.STATUS_COUNTS.format(
         notes=found.notes,
         chunked=found.chunked,
@@ -214,6 +223,10 @@ def _contents(found: "DatabaseStatus") -> Iterator[Finding]:
     )
     missing = not found.notes or found.failures or not found.golden
     yield Finding(Message.DOCTOR_CONTENTS, Health.WARNING if missing else Health.GOOD, counts)
+    if found.documents:
+        health = Health.WARNING if found.unread_documents else Health.GOOD
+        detail = documents_in_words(found.documents, found.unread_documents)
+        yield Finding(Message.DOCTOR_DOCUMENTS, health, detail)
     if found.rejected:
         detail = Message.REJECTED_RECORDS.format(count=found.rejected)
         yield Finding(Message.DOCTOR_REJECTED, Health.WARNING, detail)

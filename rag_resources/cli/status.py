@@ -101,6 +101,13 @@ def _standby_in_words(standby: "StandbyStatus") -> str:
     return words[standby.state].format(address=standby.address, kilobytes=kilobytes)
 
 
+def documents_in_words(documents: int, unread: int) -> str:
+    """Say how many documents there are, and how many of them could not be read."""
+    if unread:
+        return Message.DOCUMENTS_UNREAD.format(failed=unread, documents=documents)
+    return Message.DOCUMENTS_READ.format(documents=documents)
+
+
 def schema_of(url: str) -> "Schema":
     """Read the schema version of a database."""
     from rag_resources.database.migrations import connect
@@ -163,6 +170,8 @@ def _show_database(
             failures=found.failures,
         )
     )
+    if found.documents:
+        say(documents_in_words(found.documents, found.unread_documents))
     show_rejected(found.rejections, found.rejected)
     say(_ISOLATION[found.isolation])
     serving = found.promotion

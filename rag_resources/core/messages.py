@@ -363,6 +363,7 @@ class Message:
     CHECK_CITATIONS: Template
     DOCUMENTS_NOT_SET: Template
     DOCUMENTS_UNREAD: Template
+    DOCUMENTS_READ: Template
     DOCUMENT_MERGED: Template
     READING_HELD: Template
     READINGS_HELD: Template
@@ -950,6 +951,7 @@ class Message:
     DOCTOR_CONTENTS: Template
     DOCTOR_REJECTED: Template
     DOCTOR_SERVING: Template
+    DOCTOR_DOCUMENTS: Template
     DOCTOR_CONFIGURATIONS: Template
     HELP_COMPLETION: Template
     HELP_COMPLETION_SHELL: Template

@@ -58,6 +58,7 @@ class DatabaseStatus:
 
     Attributes:
         chunked: Notes that have been chunked.
+        unread_documents: Those of the documents that could not be read.
         present: The versions that results depend on.
         evaluations: The latest of each configuration.
         promotion: The promotion that serves.
@@ -77,6 +78,8 @@ class DatabaseStatus:
     promotion: Promotion | None
     rejections: tuple[Rejection, ...] = ()
     rejected: int = 0
+    documents: int = 0
+    unread_documents: int = 0
     isolation: Isolation = Isolation.CONDITIONS
 
     def with_configured(self, names: Sequence[str]) -> list[ModelStatus]:
@@ -108,5 +111,7 @@ def read_status(connection: LimitedConnection) -> DatabaseStatus:
         promotion=current_promotion(connection),
         rejections=tuple(rejections),
         rejected=rejected,
+        documents=counts.documents,
+        unread_documents=counts.unread_documents,
         isolation=_isolation(connection.roles.get(Access.READER)),
     )

@@ -11,7 +11,7 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from rag_assets.documents.assets import build_document_pages_asset, build_documents_asset
 from rag_assets.documents.checks import document_errors, extraction_loss
 from rag_assets.ingestion.assets import build_notes_asset
-from rag_assets.main_job import documents_notice
+from rag_assets.main_job_console import tell_documents
 from rag_resources.application.documents import MonthCount
 from rag_resources.core.messages import Message
 from rag_resources.documents.readers import reader_of
@@ -151,7 +151,13 @@ def test_without_a_source_the_assets_do_nothing(
     assert metadata(result, "document_pages")["documents"] == 0
 
 
-def test_the_main_job_says_how_many_documents_could_not_be_read() -> None:
-    assert documents_notice(MonthCount({"completed": 3}, 9, 0, {})) == ""
-    told = documents_notice(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}))
-    assert told.startswith("Documentos que no se han podido leer: 2 de 5.")
+def test_the_main_job_says_how_many_documents_could_be_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tell_documents(MonthCount({}, 0, 0, {}))
+    tell_documents(MonthCount({"completed": 3}, 9, 0, {}))
+    tell_documents(MonthCount({"completed": 3, "failed": 2}, 9, 0, {}))
+    told = capsys.readouterr()
+    assert told.out.startswith("Documentos leídos: 3.")
+    assert told.out.count("\n") == 1
+    assert told.err.startswith("Documentos que no se han podido leer: 2 de 5.")
