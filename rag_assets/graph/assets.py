@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from rag_assets.automation import when_months_change
 from rag_assets.keys import CHUNKS, OWNERS, graph_key
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.months import MonthEvents, MonthOutcome, indexed_month, materialize_months
@@ -34,7 +35,7 @@ def build_graph_asset(part: GraphPart, settings: Settings) -> dg.AssetsDefinitio
         group_name="indexing",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        automation_condition=dg.AutomationCondition.eager(),
+        automation_condition=when_months_change(),
         description=_DESCRIPTIONS[part],
     )
     def graph_asset(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from rag_assets.automation import when_months_change
 from rag_assets.indexing.gate import BatchConfig, pass_quality_gate
 from rag_assets.keys import NOTE_EMBEDDINGS, NOTES, OWNERS
 from rag_assets.runs.failures import told_as_failure
@@ -29,7 +30,7 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name="indexing",
         owners=OWNERS,
         kinds={"python", "postgres"},
-        automation_condition=dg.AutomationCondition.eager(),
+        automation_condition=when_months_change(),
         description=Message.ASSET_CHUNKS,
     )
     def chunks(

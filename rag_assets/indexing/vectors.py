@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import dagster as dg
 
+from rag_assets.automation import when_months_change
 from rag_assets.configured import Configured
 from rag_assets.indexing.gate import BatchConfig, pass_quality_gate, record_quality
 from rag_assets.keys import CHUNKS, OWNERS, embeddings_key, windows_key
@@ -83,7 +84,7 @@ def build_vectors_asset(kind: VectorAsset, model: str, settings: Settings) -> dg
         owners=OWNERS,
         kinds={"python", "postgres"},
         tags={"model": model},
-        automation_condition=dg.AutomationCondition.eager(),
+        automation_condition=when_months_change(),
         description=kind.description.format(model=model),
     )
     def vectors_asset(

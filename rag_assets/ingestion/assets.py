@@ -6,6 +6,7 @@ from time import perf_counter
 
 import dagster as dg
 
+from rag_assets.automation import when_months_change
 from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import DOCUMENT_PAGES, NOTES, OWNERS
 from rag_assets.labels import labelled
@@ -154,7 +155,7 @@ def build_note_embeddings_asset(settings: Settings) -> dg.AssetsDefinition:
         owners=OWNERS,
         kinds={"python", "postgres"},
         tags={"model": settings.note_embedding_model},
-        automation_condition=dg.AutomationCondition.eager(),
+        automation_condition=when_months_change(),
         description=Message.ASSET_NOTE_EMBEDDINGS,
     )
     def note_embeddings(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
