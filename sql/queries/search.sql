@@ -738,7 +738,7 @@ FROM (
         SELECT b.entity_id, b.entity_id AS first_id, b.hops, ARRAY[b.entity_id] AS path FROM best AS b
         UNION
         SELECT p.entity_id, r.parent_id AS first_id, p.hops - 1 AS hops, r.parent_id || p.path AS path
-        FROM paths AS p INNER JOIN parents AS r ON r.id = p.first_id
+        FROM paths AS p INNER JOIN parents AS r ON r.id = p.first_id -- noqa: ST09
         WHERE p.hops > 0
     )
 
