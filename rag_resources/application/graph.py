@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_resources.core.causal import Relation
+from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.graph_version import GraphPart
+from rag_resources.core.messages import Message
 from rag_resources.core.types import TimeWindow
 from rag_resources.database.pool import Database
-from rag_resources.graph import people
+from rag_resources.graph import links, people
 from rag_resources.graph.extractors import Extractor, build_extractor
+from rag_resources.graph.proposing import ProposingReport, propose_links
 from rag_resources.graph.reading import GraphReport, read_notes
 from rag_resources.providers.protocols import LanguageModel
 from rag_resources.settings import Settings
@@ -105,7 +108,7 @@ class Graph:
 
     def suggest_aliases(self, *, limit: int) -> list[people.Suggestion]:
         """Return pairs of names that may be one."""
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             return people.suggest_aliases(connection, self.settings.tenant, limit=limit)
 
     def decide_alias(
@@ -121,14 +124,40 @@ class Graph:
         with self.database.transaction() as connection:
             return people.withdraw_alias(connection, self.settings.tenant, alias, entity)
 
-    def link(
-        self, cause: str, effect: str, relation: Relation
-    ) -> tuple[people.Entity, people.Entity]:
-        """Say that an event is the cause of another; see `people.link_events`."""
-        with self.database.transaction() as connection:
-            return people.link_events(connection, self.settings.tenant, cause, effect, relation)
+    # --- Links between notes
 
-    def unlink(self, cause: str, effect: str) -> bool:
-        """Withdraw a link between events; False if there was none."""
+    def propose_links(self, *, limit: int, progress: Callable[[int], None]) -> ProposingReport:
+        """Ask the language model about pairs of events; see `proposing.propose_links`.
+
+        Raises:
+            InvalidParameterError: No language model is configured.
+        """
+        if self.language_model is None:
+            raise InvalidParameterError(Message.GRAPH_LINKS_NEED_LANGUAGE_MODEL)
+        return propose_links(
+            self.database,
+            self.settings.tenant,
+            self.language_model,
+            limit=limit,
+            progress=progress,
+        )
+
+    def proposals(self, *, limit: int) -> list[links.Proposal]:
+        """Return the links that a language model proposes and nobody has decided."""
         with self.database.transaction() as connection:
-            return people.unlink_events(connection, self.settings.tenant, cause, effect)
+            return links.proposals(connection, self.settings.tenant, limit=limit)
+
+    def decide_link(
+        self, cause: str, effect: str, relation: Relation, *, confirmed: bool = True
+    ) -> tuple[people.Entity, people.Entity]:
+        """Say that an event is the cause of another, or not; see `links.decide_link`."""
+        tenant = self.settings.tenant
+        with self.database.transaction() as connection:
+            return links.decide_link(
+                connection, tenant, cause, effect, relation, confirmed=confirmed
+            )
+
+    def withdraw_link(self, cause: str, effect: str) -> bool:
+        """Withdraw a decision about two events; False if there was none."""
+        with self.database.transaction() as connection:
+            return links.withdraw_link(connection, self.settings.tenant, cause, effect)

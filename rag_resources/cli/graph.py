@@ -6,23 +6,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rag_resources.cli.output import JsonOption, conclude, console, say, table, write_json
+from rag_resources.cli.output import (
+    JsonOption,
+    conclude,
+    console,
+    progress,
+    say,
+    table,
+    write_json,
+)
 from rag_resources.cli.session import application
 from rag_resources.cli.usage import command, group
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_resources.application.graph import Graph
+    from rag_resources.graph.links import Proposal
     from rag_resources.graph.people import Neighbourhood
 
 SUGGESTIONS = 20
 REVIEWED = 20
+ASKED = 100
 
 app = group("graph", Message.HELP_GRAPH)
 
 Name = Annotated[str, typer.Argument(metavar="ENTIDAD", help=Message.HELP_GRAPH_ENTITY)]
 Other = Annotated[str, typer.Argument(metavar="OTRA", help=Message.HELP_GRAPH_ENTITY)]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help=Message.HELP_GOLDEN_LIMIT)]
+No = Annotated[bool, typer.Option("--no", help=Message.HELP_GRAPH_NO)]
 Undo = Annotated[bool, typer.Option("--undo", help=Message.HELP_GRAPH_UNDO)]
 
 
@@ -91,31 +105,67 @@ def status(as_json: JsonOption = False) -> None:
 
 
 @command(app, "review", Message.HELP_GRAPH_REVIEW)
-def review(limit: Limit = REVIEWED, as_json: JsonOption = False) -> None:
-    """Have a person judge statements, one by one."""
+def review(
+    limit: Limit = REVIEWED,
+    links: Annotated[bool, typer.Option("--links", help=Message.HELP_GRAPH_REVIEW_LINKS)] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a person judge statements, or links that a language model proposes, one by one."""
     with application() as opened:
-        listed = opened.graph.to_review(limit=limit)
-        if as_json:
-            write_json(
-                [
-                    {**_fields(item), "id": str(item.id), "note_id": str(item.note_id)}
-                    for item in listed
-                ]
+        if links:
+            _review_links(opened.graph, limit, as_json=as_json)
+        else:
+            _review_statements(opened.graph, limit, as_json=as_json)
+
+
+def _review_statements(graph: "Graph", limit: int, *, as_json: bool) -> None:
+    listed = graph.to_review(limit=limit)
+    if as_json:
+        write_json(
+            [{**_fields(item), "id": str(item.id), "note_id": str(item.note_id)} for item in listed]
+        )
+        return
+    for item in listed:
+        say(f"\n{item.note}\n{item.content}\n")
+        say(
+            Message.GRAPH_STATEMENT.format(
+                cause=item.cause, relation=item.relation, effect=item.effect, marker=item.marker
             )
-            return
-        for item in listed:
-            say(f"\n{item.note}\n{item.content}\n")
-            say(
-                Message.GRAPH_STATEMENT.format(
-                    cause=item.cause, relation=item.relation, effect=item.effect, marker=item.marker
-                )
+        )
+        answer = _answer()
+        if answer is None:
+            break
+        if answer:
+            graph.record_review(item, is_right=answer in Message.WORDS_YES.split())
+    say(graph.precision().in_words)
+
+
+def _review_links(graph: "Graph", limit: int, *, as_json: bool) -> None:
+    from rag_resources.core.causal import Relation
+
+    listed = graph.proposals(limit=limit)
+    if as_json:
+        _write_proposals(listed)
+        return
+    confirmed = refused = 0
+    for item in listed:
+        say(f"\n{item.cause_note}\n{item.cause_content}")
+        say(f"\n{item.effect_note}\n{item.effect_content}\n")
+        say(
+            Message.GRAPH_STATEMENT.format(
+                cause=item.cause, relation=item.relation, effect=item.effect, marker=item.model
             )
-            answer = _answer()
-            if answer is None:
-                break
-            if answer:
-                opened.graph.record_review(item, is_right=answer in Message.WORDS_YES.split())
-        say(opened.graph.precision().in_words)
+        )
+        say(Message.GRAPH_PROPOSAL_REASON.format(reason=item.reason, confidence=item.confidence))
+        answer = _answer()
+        if answer is None:
+            break
+        if answer:
+            is_right = answer in Message.WORDS_YES.split()
+            ends = (str(item.cause_id), str(item.effect_id))
+            graph.decide_link(*ends, Relation(item.relation), confirmed=is_right)
+            confirmed, refused = confirmed + is_right, refused + (not is_right)
+    say(Message.GRAPH_LINKS_REVIEWED.format(confirmed=confirmed, refused=refused))
 
 
 @command(app, "aliases", Message.HELP_GRAPH_ALIASES)
@@ -160,7 +210,7 @@ def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
 def alias(
     name: Name,
     other: Other,
-    no: Annotated[bool, typer.Option("--no", help=Message.HELP_GRAPH_NO)] = False,
+    no: No = False,
     undo: Undo = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -176,6 +226,49 @@ def alias(
     conclude(told, fields, as_json=as_json)
 
 
+@command(app, "propose", Message.HELP_GRAPH_PROPOSE)
+def propose(limit: Limit = ASKED, as_json: JsonOption = False) -> None:
+    """Ask the language model which events of different notes are cause and effect."""
+    with (
+        application() as opened,
+        progress(Message.GRAPH_LINKS_PROGRESS, total=limit) as advance,
+    ):
+        report = opened.graph.propose_links(limit=limit, progress=advance)
+    fields = _fields(report)
+    conclude(Message.GRAPH_LINKS_ASKED.format(**fields), fields, as_json=as_json)
+
+
+@command(app, "links", Message.HELP_GRAPH_LINKS)
+def links(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
+    """List the links that a language model proposes; nothing is changed."""
+    with application() as opened:
+        found = opened.graph.proposals(limit=limit)
+    if as_json:
+        _write_proposals(found)
+        return
+    columns = (
+        Message.COLUMN_EVENT_CAUSE,
+        Message.COLUMN_NOTE,
+        Message.COLUMN_RELATION,
+        Message.COLUMN_EVENT_EFFECT,
+        Message.COLUMN_NOTE,
+        Message.COLUMN_CONFIDENCE,
+    )
+    rows = [
+        (
+            item.cause,
+            item.cause_note,
+            item.relation,
+            item.effect,
+            item.effect_note,
+            f"{item.confidence:.2f}",
+        )
+        for item in found
+    ]
+    console().print(table(columns, rows, prose=True))
+    say(Message.GRAPH_LINKS_HOW)
+
+
 @command(app, "link", Message.HELP_GRAPH_LINK)
 def link(
     cause: Name,
@@ -183,10 +276,11 @@ def link(
     relation: Annotated[
         str, typer.Option("--relation", metavar="TIPO", help=Message.HELP_GRAPH_RELATION)
     ] = "CAUSES",
+    no: No = False,
     undo: Undo = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that an event is the cause of an event of another note, or withdraw that."""
+    """Say that an event is the cause of an event of another note, that it is not, or undo that."""
     from rag_resources.core.causal import Relation
 
     if relation not in set(Relation):
@@ -194,11 +288,12 @@ def link(
         raise InvalidParameterError(Message.GRAPH_RELATION.format(value=relation, known=known))
     with application() as opened:
         if undo:
-            _conclude_undone(opened.graph.unlink(cause, effect), as_json=as_json)
+            _conclude_undone(opened.graph.withdraw_link(cause, effect), as_json=as_json)
             return
-        one, two = opened.graph.link(cause, effect, Relation(relation))
+        one, two = opened.graph.decide_link(cause, effect, Relation(relation), confirmed=not no)
     fields = {"cause": one.name, "effect": two.name, "relation": relation}
-    conclude(Message.GRAPH_LINKED.format(**fields), fields, as_json=as_json)
+    message = Message.GRAPH_LINK_REJECTED if no else Message.GRAPH_LINKED
+    conclude(message.format(**fields), fields | {"confirmed": not no}, as_json=as_json)
 
 
 def _conclude_undone(done: bool, *, as_json: bool) -> None:
@@ -218,6 +313,30 @@ def _answer() -> str | None:
     typer.echo(Message.GRAPH_ASK, nl=False)
     line = sys.stdin.readline()
     return line.strip().lower()[:1] if line else None
+
+
+def _write_proposals(found: "Sequence[Proposal]") -> None:
+    write_json(
+        [
+            {
+                "causeId": str(item.cause_id),
+                "cause": item.cause,
+                "causeNote": item.cause_note,
+                "causeChunkId": str(item.cause_chunk_id),
+                "relation": item.relation,
+                "effectId": str(item.effect_id),
+                "effect": item.effect,
+                "effectNote": item.effect_note,
+                "effectChunkId": str(item.effect_chunk_id),
+                "confidence": item.confidence,
+                "reason": item.reason,
+                "model": item.model,
+                "version": item.version,
+                "judgedAt": item.judged_at.isoformat(),
+            }
+            for item in found
+        ]
+    )
 
 
 def _show(found: "Neighbourhood") -> None:

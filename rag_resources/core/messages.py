@@ -829,6 +829,21 @@ class Message:
     CHECK_GRAPH_SHAPE: Template
     GRAPH_ODD_MONTHS: Template
     GRAPH_LONELY: Template
+    GRAPH_LINKS_NEED_LANGUAGE_MODEL: Template
+    GRAPH_LINKS_LATE: Template
+    GRAPH_LINKS_PROGRESS: Template
+    GRAPH_LINKS_ASKED: Template
+    GRAPH_LINKS_HOW: Template
+    GRAPH_LINK_REJECTED: Template
+    GRAPH_PROPOSAL_REASON: Template
+    GRAPH_LINKS_REVIEWED: Template
+    COLUMN_EVENT_CAUSE: Template
+    COLUMN_EVENT_EFFECT: Template
+    COLUMN_RELATION: Template
+    COLUMN_CONFIDENCE: Template
+    HELP_GRAPH_PROPOSE: Template
+    HELP_GRAPH_LINKS: Template
+    HELP_GRAPH_REVIEW_LINKS: Template
 
     # main_job.toml
     HELP_ASSETS: Template

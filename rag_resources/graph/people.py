@@ -1,16 +1,17 @@
-"""What people see of the graph and decide about it: neighbourhoods, aliases, links, reviews."""
+"""What people see of the graph and decide about it: neighbourhoods, aliases, reviews.
 
-from collections import defaultdict
+Links between notes are `graph.links`.
+"""
+
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from statistics import median
 from uuid import UUID
 
-from rag_resources.core.causal import Relation
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.gate import Interval, wilson_interval
-from rag_resources.core.mentions import EntityKind, lookup_keys
+from rag_resources.core.mentions import EntityKind, alike, lookup_keys
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 from rag_resources.core.texts import Text
@@ -115,6 +116,7 @@ class Shape:
     statements: int
     links: int
     aliases: int
+    proposals: int
 
     @property
     def orphan_share(self) -> float:
@@ -276,29 +278,20 @@ def suggest_aliases(connection: Connection, tenant: str, *, limit: int) -> list[
         (row.alias_id, row.entity_id) for row in queries().list_aliases(connection, tenant=tenant)
     }
     taken = {alias for alias, _ in decided}
-    longer = defaultdict(list)
-    for row in rows:
-        for word in set(row.key.split()):
-            longer[word].append(row)
-    found = []
-    for row in rows:
-        words = set(row.key.split())
-        others = [
-            other
-            for other in min((longer[word] for word in words), key=len)
-            if other.id != row.id and words < set(other.key.split())
-        ] or [o for o in longer[next(iter(words))] if o.key == row.key and o.id > row.id]
-        if len(others) == 1 and row.id not in taken:
-            other = others[0]
-            found.append(
-                Suggestion(
-                    Entity(row.id, EntityKind.NAME, row.name),
-                    Entity(other.id, EntityKind.NAME, other.name),
-                    row.notes,
-                    other.notes,
-                )
-            )
-    found.sort(key=lambda item: -min(item.alias_notes, item.entity_notes))
+    pairs = [(rows[one], rows[other]) for one, other in alike([row.key for row in rows])]
+    pairs = [(one, other) for one, other in pairs if one.id not in taken]
+    ids = list({end.id for pair in pairs for end in pair})
+    notes = dict(queries().count_notes_of(connection, tenant=tenant, ids=ids))
+    found = [
+        Suggestion(
+            Entity(one.id, EntityKind.NAME, one.name),
+            Entity(other.id, EntityKind.NAME, other.name),
+            notes[one.id],
+            notes[other.id],
+        )
+        for one, other in pairs
+    ]
+    found.sort(key=lambda item: (-min(item.alias_notes, item.entity_notes), -item.alias_notes))
     return found[:limit]
 
 
@@ -332,33 +325,4 @@ def withdraw_alias(connection: Connection, tenant: str, alias: str, entity: str)
     """Withdraw a decision about two names; False if there was none."""
     one, other = (find_entity(connection, tenant, name) for name in (alias, entity))
     found = queries().withdraw_alias(connection, tenant=tenant, alias_id=one.id, entity_id=other.id)
-    return found is not None
-
-
-def link_events(
-    connection: Connection, tenant: str, cause: str, effect: str, relation: Relation
-) -> tuple[Entity, Entity]:
-    """Say that an event is the cause of another, in whatever notes they are.
-
-    Raises:
-        InvalidParameterError: One is unknown or no event, or both are the same.
-    """
-    one, other = (find_entity(connection, tenant, name) for name in (cause, effect))
-    if one.id == other.id or {one.kind, other.kind} != {EntityKind.EVENT}:
-        raise InvalidParameterError(Message.GRAPH_LINK_REFUSED)
-    queries().decide_link(
-        connection,
-        tenant=tenant,
-        source_id=one.id,
-        target_id=other.id,
-        type=relation.value,
-        state="confirmed",
-    )
-    return one, other
-
-
-def unlink_events(connection: Connection, tenant: str, cause: str, effect: str) -> bool:
-    """Withdraw a link between events; False if there was none."""
-    one, other = (find_entity(connection, tenant, name) for name in (cause, effect))
-    found = queries().withdraw_link(connection, tenant=tenant, source_id=one.id, target_id=other.id)
     return found is not None

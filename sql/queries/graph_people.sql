@@ -120,7 +120,7 @@ WHERE v.tenant_id = :tenant;
 -- params:  tenant text, hub_cap int
 -- returns: names bigint, lonely bigint (names of one note), hubs bigint (named in more chunks than are followed),
 --          widest_name text or null, widest bigint (its notes), mentions bigint, events bigint, statements bigint,
---          links bigint, aliases bigint
+--          links bigint, aliases bigint, proposals bigint (links of a language model that nobody has decided)
 WITH named AS MATERIALIZED (
     SELECT e.name, count(DISTINCT m.note_id) AS notes, count(DISTINCT m.chunk_id) AS chunks, count(*) AS mentions
     FROM entities AS e
@@ -140,7 +140,22 @@ SELECT
     (SELECT count(*) FROM entities AS e WHERE e.tenant_id = :tenant AND e.kind = 'event') AS events,
     (SELECT count(*) FROM relationships AS r WHERE r.tenant_id = :tenant) AS statements,
     (SELECT count(*) FROM event_links AS l WHERE l.tenant_id = :tenant AND l.state = 'confirmed') AS links,
-    (SELECT count(*) FROM entity_aliases AS a WHERE a.tenant_id = :tenant AND a.state = 'confirmed') AS aliases;
+    (SELECT count(*) FROM entity_aliases AS a WHERE a.tenant_id = :tenant AND a.state = 'confirmed') AS aliases,
+    (
+        SELECT count(*) FROM link_proposals AS p
+        WHERE
+            p.tenant_id = :tenant AND p.cause_id IS NOT NULL
+            AND NOT EXISTS (
+                SELECT FROM event_links AS l
+                WHERE
+                    l.tenant_id = p.tenant_id
+                    AND (l.source_id, l.target_id) IN ((p.one_id, p.other_id), (p.other_id, p.one_id))
+            )
+            AND NOT EXISTS (
+                SELECT FROM chunks AS c INNER JOIN notes AS n ON n.id = c.note_id
+                WHERE c.id IN (p.one_chunk_id, p.other_chunk_id) AND n.expires_at <= now()
+            )
+    ) AS proposals;
 
 -- name: graph_growth
 -- How many mentions and statements a chunked note of each month has, oldest month first.
@@ -165,16 +180,32 @@ GROUP BY month_of(n.created_at)
 ORDER BY month;
 
 -- name: list_names
--- All names with how many notes name each, without expired ones.
+-- All names and tags that a note mentions which has not expired.
 -- params:  tenant text
--- returns: id uuid, key text, name text, notes bigint
-SELECT e.id, e.key, e.name, count(DISTINCT m.note_id) AS notes
-FROM entities AS e
-INNER JOIN mentions AS m ON m.tenant_id = e.tenant_id AND m.entity_id = e.id
-INNER JOIN notes AS n ON n.id = m.note_id
-WHERE e.tenant_id = :tenant AND e.kind IN ('name', 'tag') AND (n.expires_at IS NULL OR n.expires_at > now())
-GROUP BY e.id, e.key, e.name
-ORDER BY notes DESC, e.key, e.id;
+-- returns: id uuid, key text, name text
+-- index:   mentions_pkey, notes_expiry_idx
+SELECT e.id, e.key, e.name FROM entities AS e
+WHERE
+    e.tenant_id = :tenant AND e.kind IN ('name', 'tag')
+    AND EXISTS (
+        SELECT FROM mentions AS m
+        WHERE
+            m.tenant_id = e.tenant_id AND m.entity_id = e.id
+            AND NOT EXISTS (SELECT FROM notes AS n WHERE n.id = m.note_id AND n.expires_at <= now())
+    )
+ORDER BY e.key, e.id;
+
+-- name: count_notes_of
+-- How many notes mention each of some entities, without expired ones.
+-- params:  tenant text, ids uuid[]
+-- returns: id uuid, notes bigint
+-- index:   mentions_pkey, notes_expiry_idx
+SELECT m.entity_id AS id, count(DISTINCT m.note_id) AS notes
+FROM mentions AS m
+WHERE
+    m.tenant_id = :tenant AND m.entity_id = ANY(:ids)
+    AND NOT EXISTS (SELECT FROM notes AS n WHERE n.id = m.note_id AND n.expires_at <= now())
+GROUP BY m.entity_id;
 
 -- name: list_aliases
 -- params:  tenant text
@@ -197,17 +228,3 @@ ON CONFLICT (tenant_id, alias_id, entity_id) DO UPDATE SET state = excluded.stat
 DELETE FROM entity_aliases AS a
 WHERE a.tenant_id = :tenant AND a.alias_id = :alias_id AND a.entity_id = :entity_id
 RETURNING a.alias_id;
-
--- name: decide_link!
--- params:  tenant text, source_id uuid, target_id uuid, type text, state text
-INSERT INTO event_links (tenant_id, source_id, target_id, type, state, decided_by)
-VALUES (:tenant, :source_id, :target_id, :type, :state, 'person')
-ON CONFLICT (tenant_id, source_id, target_id) DO UPDATE
-    SET type = excluded.type, state = excluded.state, decided_by = excluded.decided_by, decided_at = now();
-
--- name: withdraw_link<!
--- params:  tenant text, source_id uuid, target_id uuid
--- returns: source_id uuid, or nothing
-DELETE FROM event_links AS l
-WHERE l.tenant_id = :tenant AND l.source_id = :source_id AND l.target_id = :target_id
-RETURNING l.source_id;

@@ -8,7 +8,7 @@ from rag_resources.core.causal import Relation
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.database.pool import Database
-from rag_resources.graph import people
+from rag_resources.graph import links, people
 from rag_resources.reporting.plots.neighbourhood import draw_neighbourhood
 from tests.corpus import Draft
 from tests.graph_corpus import GraphCorpus
@@ -73,13 +73,13 @@ def test_aliases_are_suggested_confirmed_and_withdrawn(corpus: GraphCorpus) -> N
 
 def test_links_join_events_and_only_events(corpus: GraphCorpus) -> None:
     ends = ("Cerró la tienda", "llamó Castelló")
-    corpus.run(lambda c: people.link_events(c, "ana", *ends, Relation.TRIGGERS))
+    corpus.run(lambda c: links.decide_link(c, "ana", *ends, Relation.TRIGGERS))
     found = corpus.run(lambda c: people.neighbourhood(c, "ana", ends[0]))
     assert ("", "TRIGGERS") in {(s.marker, s.relation) for s in found.statements}
     with pytest.raises(InvalidParameterError, match="dos hechos"):
-        corpus.run(lambda c: people.link_events(c, "ana", ends[0], "Bernat", Relation.CAUSES))
-    assert corpus.run(lambda c: people.unlink_events(c, "ana", *ends))
-    assert not corpus.run(lambda c: people.unlink_events(c, "ana", *ends))
+        corpus.run(lambda c: links.decide_link(c, "ana", ends[0], "Bernat", Relation.CAUSES))
+    assert corpus.run(lambda c: links.withdraw_link(c, "ana", *ends))
+    assert not corpus.run(lambda c: links.withdraw_link(c, "ana", *ends))
 
 
 def test_reviews_give_a_precision_with_its_interval(corpus: GraphCorpus) -> None:

@@ -27,6 +27,7 @@ SINCE = (
     "0060_word_changes",
     "0061_tenant_views",
     "0064_graph_indexes",
+    "0065_link_proposals",
 )
 KEPT = {
     "notes": "SELECT id, external_id, title, content, tags, metadata, created_at FROM notes",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rag_resources.core.configuration import ChunkingConfig
 from rag_resources.core.graph_config import GraphConfig, relevance
+from rag_resources.core.mentions import alike
 from rag_resources.core.retrievers import RankedList
 from rag_resources.core.types import Candidate
 from rag_resources.database.pool import Database
@@ -240,3 +241,16 @@ def test_property_24_what_is_not_relevant_enough_is_not_reached(depth: int, leas
     config = GraphConfig(enabled=True, max_depth=depth, min_relevance=least)
     kept = [hops for hops in range(1, depth + 1) if relevance(hops, depth) >= least]
     assert config.deepest == max(kept, default=0)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4).map(" ".join)))
+def test_names_that_may_be_one_are_those_of_the_definition(keys: list[str]) -> None:
+    """Compared with looking at every pair."""
+    words = [set(key.split()) for key in keys]
+    expected = []
+    for place, own in enumerate(words):
+        others = [other for other, longer in enumerate(words) if own < longer]
+        later = range(place + 1, len(keys))
+        others = others or [other for other in later if keys[other] == keys[place]]
+        expected += [(place, others[0])] if len(others) == 1 else []
+    assert list(alike(keys)) == expected

@@ -10,7 +10,7 @@ from rag_resources.graph.people import MonthGrowth, Overview, Precision, Shape
 def overview(*mentions: int, lonely: int = 0) -> Overview:
     """A graph of ten names, and of ten notes in each month."""
     months = [MonthGrowth(date(2025, n, 1), 10, own, 0) for n, own in enumerate(mentions, start=1)]
-    shape = Shape(10, lonely, 0, "Rosa", 3, sum(mentions), 0, 0, 0, 0)
+    shape = Shape(10, lonely, 0, "Rosa", 3, sum(mentions), 0, 0, 0, 0, 0)
     return Overview(shape, Precision(0, 0, None), months, None)
 
 
@@ -34,6 +34,6 @@ def test_reviews_are_told_with_their_interval() -> None:
 
 
 def test_an_empty_graph_is_told_apart() -> None:
-    empty = Overview(Shape(0, 0, 0, None, 0, 0, 0, 0, 0, 0), Precision(0, 0, None), [], None)
+    empty = Overview(Shape(0, 0, 0, None, 0, 0, 0, 0, 0, 0, 0), Precision(0, 0, None), [], None)
     assert empty.is_empty
     assert not overview(1).is_empty
