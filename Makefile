@@ -6,6 +6,8 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 DOCUMENT_PEERS := .venv-document-peers
 DOCUMENT_PEERS_READY := $(DOCUMENT_PEERS)/.ready
+API_CLIENT := .venv-api-client
+API_CLIENT_READY := $(API_CLIENT)/.ready
 CRASHES ?= 50
 KILLS ?= 100
 KILL_LOG ?= build/kills.jsonl
@@ -23,7 +25,7 @@ TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --di
 # Measurements disturb each other.
 .NOTPARALLEL:
 
-.PHONY: help setup run ui serve test coverage crash fuzz api-cases mutation check bench bench-data bench-quality bench-peers bench-documents down clean
+.PHONY: help setup run ui serve test coverage crash fuzz api-cases api-client mutation check bench bench-data bench-quality bench-peers bench-documents down clean
 
 help:  ## Show these commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -63,6 +65,16 @@ fuzz: $(READY)  ## Give every parser and query EXAMPLES hostile inputs (half an 
 
 api-cases: $(READY)  ## Ask the API that serves at API_URL thousands of times, as its schema allows and forbids
 	$(BIN)/schemathesis run $(API_URL)/openapi.json --phases coverage,fuzzing --max-examples $(CASES) --exclude-checks positive_data_acceptance
+
+$(API_CLIENT_READY): tests/api_client/requirements.txt
+	$(PYTHON) -m venv $(API_CLIENT)
+	$(API_CLIENT)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+api-client: $(API_CLIENT_READY)  ## Generate a client from the schema of the API that serves at API_URL, and call it (API_KEY: a writer's)
+	@mkdir -p build
+	PATH=$(CURDIR)/$(API_CLIENT)/bin:$$PATH openapi-python-client generate --url $(API_URL)/openapi.json --output-path build/api-client --overwrite
+	PYTHONPATH=build/api-client $(API_CLIENT)/bin/python tests/api_client $(API_URL) $(API_KEY)
 
 mutation: $(READY)  ## Change the core in thousands of places, and list what no test notices (half an hour)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mutation]'
@@ -144,4 +156,4 @@ down: $(READY)  ## Stop the embedded database of this RAG_HOME
 	@$(BIN)/rag down
 
 clean: down  ## Stop the database and delete all state of this RAG_HOME and the virtual environment
-	rm -rf $${RAG_HOME:-.rag} $(VENV) $(PEERS) $(DOCUMENT_PEERS)
+	rm -rf $${RAG_HOME:-.rag} $(VENV) $(PEERS) $(DOCUMENT_PEERS) $(API_CLIENT)

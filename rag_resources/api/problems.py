@@ -28,6 +28,7 @@ from rag_resources.core.errors import (
 )
 from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
+from rag_resources.core.texts import Text, joined
 from rag_resources.core.validation import describe_problem
 from rag_resources.languages.files import LANGUAGES
 from rag_resources.languages.messages import render
@@ -140,6 +141,9 @@ def _described(detail: Any, model: type[BaseModel] | None) -> str:
         return Message.API_JSON_INVALID
     if not path and detail["type"] in {"model_attributes_type", "model_type", "dict_type"}:
         return Message.API_BODY_TYPE
+    if detail["type"] == "value_error" and not isinstance(detail["ctx"]["error"].args[0], Text):
+        # Not ours, so it is FastAPI's, which checks nothing itself but that a file is one.
+        return joined(": ", (".".join(map(shown, path)), Message.API_NOT_A_FILE))
     kept = path or [place]
     located: Any = {**detail, "loc": tuple(kept)}
     return describe_problem(located, model if place == "body" else None)

@@ -1285,6 +1285,7 @@ class Message:
     API_INVALID_BODY: Template
     API_JSON_INVALID: Template
     API_BODY_TYPE: Template
+    API_NOT_A_FILE: Template
     API_BODY_TOO_LARGE: Template
     API_BUSY: Template
     API_LATE: Template

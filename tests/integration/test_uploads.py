@@ -225,6 +225,16 @@ def test_what_cannot_be_used_is_refused_at_once(
     assert answered.headers["content-type"] == "application/problem+json"
 
 
+def test_a_text_in_place_of_the_file_is_refused_in_words(
+    api: ApiServer, keys: dict[str, str]
+) -> None:
+    headers = {"authorization": f"Bearer {keys['writer']}"}
+    form = {"file": (None, "Plan.")}
+    answered = api.client.post("/v1/documents", files=form, headers=headers)
+    assert answered.status_code == HTTPStatus.BAD_REQUEST
+    assert answered.json()["details"] == [f"file: {Message.API_NOT_A_FILE}"]
+
+
 def test_names_of_files_lead_nowhere(api: ApiServer, keys: dict[str, str], folder: Path) -> None:
     row = post(api, keys["writer"], b"Fuera.\n", "../../../fuera.txt").json()
     assert row["address"].endswith("/fuera.txt")

@@ -38,7 +38,14 @@ ResultT = TypeVar("ResultT")
 async def upload(
     request: Request,
     caller: Writer,
-    file: Annotated[UploadFile, File(description="PDF, DOCX, XLSX, XLS, ODS, HTML, CSV, Markdown")],
+    file: Annotated[
+        UploadFile,
+        # Generators of clients know a file by `format` rather than by OpenAPI 3.1's media type.
+        File(
+            description="PDF, DOCX, XLSX, XLS, ODS, HTML, CSV, Markdown",
+            json_schema_extra={"format": "binary"},
+        ),
+    ],
     title: Annotated[str, Form(max_length=300)] = "",
     metadata: Annotated[str, Form(max_length=100_000, description="A JSON object")] = "",
     idempotency_key: Annotated[str, Header(max_length=200)] = "",
