@@ -209,9 +209,23 @@ def compose_search(
 
 
 def compose_search_with(
-    own: OwnParameters, lists: Sequence[ListRequest], scope: SearchScope, *, pool: int
+    own: OwnParameters,
+    lists: Sequence[ListRequest],
+    scope: SearchScope,
+    *,
+    pool: int,
+    dated: bool = True,
 ) -> sql.Composed:
-    """Return the statement that fetches the lists (at least one); `own` collects its parameters."""
+    """Return the statement that fetches the lists (at least one).
+
+    Args:
+        own: Collects its parameters.
+        lists: The lists.
+        scope: Which notes to search.
+        pool: Candidates per list, >= 1.
+        dated: Whether each candidate must come with its note's date: if every chunk is searched,
+            that would be all that notes are read for.
+    """
     reach = Reach(
         notes="unchunked_notes" if scope.unchunked_only else "visible_notes",
         partial=scope.any_hidden or scope.any_unchunked,
@@ -231,8 +245,10 @@ def compose_search_with(
     return statement(
         "search_lists",
         materialized=_materialized(scope),
-        any_unchunked=sql.Literal(scope.any_unchunked),
         visible_notes=_visible_notes(scope.filters),
+        searched_chunks=statement("every_chunk")
+        if reach.alone and not reach.partial and not dated
+        else statement("visible_chunks", any_unchunked=sql.Literal(scope.any_unchunked)),
         lists=sql.SQL("\nUNION ALL\n").join(parts),
     )
 

@@ -178,7 +178,7 @@ def _compose(
     versioned: bool,
 ) -> _Composition:
     own = OwnParameters()
-    searches = compose_search_with(own, lists, scope, pool=pool)
+    searches = compose_search_with(own, lists, scope, pool=pool, dated=False)
     looked_up = merging.scales is not None
     windows = next((item for item in lists if item.name == RankedList.WINDOWS), None)
     query = statement(

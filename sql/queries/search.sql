@@ -46,19 +46,25 @@ unchunked_notes AS {materialized} (
     WHERE n.chunked_at IS NOT NULL
 ),
 
-searched_chunks AS {materialized} (
-    SELECT c.id, c.note_id, n.created_at, c.tsv, c.weights
-    FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
-    WHERE
-        {any_unchunked} IS FALSE
-        OR (
-            n.chunked_at IS NOT NULL
-            AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
-            AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = :window_model AND p.note_id = n.id)
-        )
-)
+searched_chunks AS {materialized} ({searched_chunks})
 
 {lists};
+
+-- name: visible_chunks
+-- The chunks of visible notes that are searchable by chunk; part of search_lists.
+SELECT c.id, c.note_id, n.created_at, c.tsv, c.weights, c.lexeme_occurrences
+FROM visible_notes AS n INNER JOIN chunks AS c ON c.note_id = n.id
+WHERE
+    {any_unchunked} IS FALSE
+    OR (
+        n.chunked_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM pending_embeddings AS p WHERE p.model = :model AND p.note_id = n.id)
+        AND NOT EXISTS (SELECT FROM pending_windows AS p WHERE p.model = :window_model AND p.note_id = n.id)
+    );
+
+-- name: every_chunk
+-- The same if all notes are visible and searchable by chunk. Their dates are looked up for the few that are kept.
+SELECT c.id, c.note_id, NULL::timestamptz AS created_at, c.tsv, c.weights, c.lexeme_occurrences FROM chunks AS c;
 
 -- name: search_at_once
 -- A whole question in one statement: what decides how to search, the candidates of all lists with their scores, and
@@ -111,7 +117,9 @@ texts AS (
 SELECT
     CASE WHEN r.place IS NULL OR r.place = 1 THEN p.facts END AS facts,
     CASE WHEN r.place IS NULL OR r.place = 1 THEN p.version END AS version,
-    r.chunk_id AS id, r.note_id, r.created_at, r.lists, r.scores,
+    r.chunk_id AS id, r.note_id,
+    coalesce(r.created_at, (SELECT n.created_at FROM notes AS n WHERE n.id = r.note_id)) AS created_at,
+    r.lists, r.scores,
     CASE WHEN {looked_up} THEN r.known_lists END AS known_lists,
     CASE WHEN {looked_up} THEN r.known_scores END AS known_scores,
     t.chunk_id IS NOT NULL AS is_shown, t.title, t.note_content, t.chunk_index, t.start_char, t.end_char, t.content,
@@ -509,7 +517,7 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 
     -- Sorted before the notes are looked up, since only the best are needed.
     candidates AS MATERIALIZED (
-        SELECT s.id, s.note_id, s.created_at
+        SELECT s.id, s.note_id, s.created_at, s.tsv, s.lexeme_occurrences
         FROM (
             SELECT w.* FROM matched AS w
             UNION ALL
@@ -531,14 +539,13 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
         c.id AS chunk_id, c.note_id, c.created_at,
         least(1, sum(
             x.idf * cardinality(t.positions) * 2.2
-            / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * h.lexeme_occurrences / k.average_length))
+            / (cardinality(t.positions) + 1.2 * (0.25 + 0.75 * c.lexeme_occurrences / k.average_length))
             ORDER BY x.lexeme
         ) / (SELECT sum(a.idf ORDER BY a.lexeme) * 2.2 FROM lexemes AS a)) AS score
     FROM candidates AS c
     CROSS JOIN corpus AS k
-    INNER JOIN chunks AS h ON h.id = c.id -- noqa: ST09
     CROSS JOIN
-        LATERAL unnest(ts_filter(setweight(h.tsv, 'A', (SELECT q.all_lexemes FROM queries AS q)), '{{a}}')) AS t
+        LATERAL unnest(ts_filter(setweight(c.tsv, 'A', (SELECT q.all_lexemes FROM queries AS q)), '{{a}}')) AS t
     INNER JOIN lexemes AS x ON x.lexeme = t.lexeme
     GROUP BY c.id, c.note_id, c.created_at
 ) AS s
