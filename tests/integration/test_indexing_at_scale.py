@@ -173,6 +173,29 @@ def test_bad_notes_of_a_batch_are_recorded_each_and_the_others_are_chunked(
     assert (report.notes, len(chunked)) == (30 - len(bad), 30 - len(bad))
 
 
+def test_refused_vectors_of_several_batches_are_recorded_each_and_the_others_are_written(
+    database: Database,
+) -> None:
+    add_notes(database, 150, NOON)
+    with database.transaction() as connection:
+        register_model(connection, MODEL.info, embeds_chunks=True)
+    chunk_window(database, ALWAYS, ChunkingConfig())
+    with database.transaction() as connection:
+        bad = connection.execute(
+            "SELECT id, note_id FROM chunks WHERE content ~ '(7|13|99)'"
+        ).fetchall()
+        refused = ",".join(f"'{row.id}'" for row in bad)
+        connection.execute(
+            f"ALTER TABLE chunk_embeddings_hash_model ADD CHECK (chunk_id NOT IN ({refused}))"
+        )
+
+    report = embed_chunks(database, MODEL, ALWAYS)
+
+    assert {failure.note_id for failure in report.failed} == {row.note_id for row in bad}
+    assert len(report.failed) == len(bad) > 10
+    assert report.notes == 150 - len(bad)
+
+
 # How often a text has each of its words; where they stand does not matter.
 OFTEN = (
     "SELECT array_agg((l.lexeme, cardinality(l.positions)) ORDER BY l.lexeme) FROM unnest({}) AS l"

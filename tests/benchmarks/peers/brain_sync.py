@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from inspect import signature
 from uuid import UUID
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
@@ -86,8 +87,10 @@ class BrainSync:
         embed_chunks(self._database, self._embedder, EVERYTHING)
         info, min_rows = self._embedder.info, self._settings.hnsw_min_rows
         # As a peer, who has one vector and one index: CONTEXTUAL_INDEX leaves the second one out.
-        searched = self._config.contextual
-        ensure_vector_indexes(self._database, info, min_rows=min_rows, contextual=searched)
+        options = {"contextual": self._config.contextual}
+        if "contextual" not in signature(ensure_vector_indexes).parameters:
+            options = {}  # An earlier commit, which takes part as `before`.
+        ensure_vector_indexes(self._database, info, min_rows=min_rows, **options)
         if self._config.searches_windows:
             embed_windows(self._database, self._embedder, WINDOWS, EVERYTHING)
             ensure_window_indexes(self._database, info, min_rows=min_rows)

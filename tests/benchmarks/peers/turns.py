@@ -8,7 +8,8 @@ The corpus is that of `shuffled`, the questions are those of FILE, in the format
 contenders run at once, each in a process and a database of its own, and are asked one after
 another, each question in another order: a busy moment hits all of them. Processor time is counted
 on both sides. A home keeps the databases, so that the next run begins with the questions. FOLDER
-holds `rag_resources` and `sql` of another commit of the product, which takes part as `before`.
+holds `rag_resources` and `sql` of another commit of the product, which takes part as `before`; of a
+whole checkout nothing else is used.
 """
 
 import argparse
@@ -217,6 +218,17 @@ def same_results(players: Sequence[Player]) -> str | None:
     )
 
 
+def _only_the_product(checkout: Path, folder: Path) -> Path:
+    """Return a folder with links to the product in a checkout, whose benchmark is not ours."""
+    linked = folder / "product"
+    linked.mkdir(exist_ok=True)
+    for name in ("rag_resources", "sql"):
+        link = linked / name
+        link.unlink(missing_ok=True)
+        link.symlink_to((checkout / name).absolute())
+    return linked
+
+
 @contextmanager
 def playing(
     asked: argparse.Namespace, server: EmbeddedServer, home: Path, workload: Path
@@ -232,7 +244,8 @@ def playing(
             played = asked.ours[0] if name == BEFORE else name
             request = Request(played, "serve", server.dsn(database), str(workload), str(folder))
             python = Path(sys.executable) if played in OUR_OWN else asked.python.absolute()
-            player = Player(name, request, python, asked.before if name == BEFORE else None)
+            before = _only_the_product(asked.before, folder) if name == BEFORE else None
+            player = Player(name, request, python, before)
             stack.callback(player.end)
             done = folder / "indexed"
             if not done.exists():
@@ -255,7 +268,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", choices=CAREFUL, default=CAREFUL)
     parser.add_argument("--ours", nargs="+", choices=OUR_OWN, default=[ALIKE, WINDOWED])
     parser.add_argument(
-        "--before", type=Path, help="rag_resources and sql of another commit, as the first of ours"
+        "--before",
+        type=Path,
+        help="a folder with rag_resources and sql of another commit, which plays the first of ours",
     )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="besides the warm-up")
     parser.add_argument("--rounds", type=int, default=2, help="of the eight clients")
@@ -265,6 +280,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     asked = parser.parse_args(argv)
     if asked.peers and not asked.python.exists():
         parser.error(f"{asked.python} does not exist: make bench-peers makes it")
+    if asked.before and not all(
+        (asked.before / name).is_dir() for name in ("rag_resources", "sql")
+    ):
+        parser.error(f"{asked.before} has no rag_resources or sql")
     asked.contenders = [*asked.ours, *([BEFORE] if asked.before else []), *asked.peers]
     return asked
 
