@@ -29,7 +29,7 @@ DEFAULT_CONFIGURATION = "hybrid_windows"
 """The configuration that serves before the first promotion."""
 
 BASELINE_CONFIGURATION = "baseline"
-"""Searches whole notes: where a migration starts, and the target of a rollback to notes."""
+"""It searches whole notes: the start of a migration, and the target of a rollback to notes."""
 
 SUFFIXES = frozenset({".yaml", ".yml"})
 
@@ -124,7 +124,7 @@ def write_configuration(
 
     Args:
         path: The file; its name is the configuration's name.
-        config: What to write.
+        config: The configuration to write.
         description: One sentence for people.
 
     Raises:

@@ -19,7 +19,7 @@ from rag_resources.core.messages import Message
 PRIVATE = 0o600
 PRIVATE_FOLDER = 0o700
 OTHERS = 0o077
-"""The rights of everybody but the owner: as a umask, they keep new files private."""
+"""The access rights of everybody but the owner; as a umask, they keep new files private."""
 RETRIES = 3
 RETRY_TIMEOUT = timedelta(seconds=60)
 
@@ -199,9 +199,9 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
     """Write a file completely or leave the old one; it belongs to the owner of its folder.
 
     Args:
-        path: Of the file, in an existing folder.
+        path: The file, in an existing folder.
         data: The content; text is encoded as UTF-8.
-        mode: Of the file, regardless of the umask.
+        mode: The file's mode, regardless of the umask.
 
     Raises:
         OSError: The file cannot be written.
@@ -225,7 +225,7 @@ def write_atomically(path: Path, data: str | bytes, *, mode: int) -> None:
 
 
 def make_private(root: Path) -> None:
-    """Take all rights on a file, or a folder with all that it holds, from everybody but the owner.
+    """Make a file, or a folder with everything in it, accessible to its owner only.
 
     Links are not followed. Files that vanish meanwhile or belong to somebody else are left out.
     """

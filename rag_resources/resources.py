@@ -24,7 +24,7 @@ from rag_resources.logs import log_to_stderr
 from rag_resources.settings import Settings
 
 TENANT_TAG = ".dagster/rag_tenant"
-"""The hidden tag of a run with the tenant that it works for, whose notes its log may quote."""
+"""The hidden tag that names the tenant of a run; the run's log may quote that tenant's notes."""
 
 
 class RagResource(ConfigurableResource["RagResource"]):

@@ -53,14 +53,14 @@ def _listed(value: Any) -> Any:
 
 
 EARLIEST_MONTH = "1900-01"
-"""A partition for each month since then still loads; a date before it is most likely a mistake."""
+"""Dagster can still load a partition for each month since then; an earlier date is an error."""
 
 
 def checked_month(value: str) -> str:
-    """Return a month that can be the first partition.
+    """Return a month if it can be the first partition.
 
     Raises:
-        ValueError: It is none; the message says which are.
+        ValueError: It cannot; the message says which months can.
     """
     if not re.fullmatch(r"(?!0000)[0-9]{4}-(0[1-9]|1[0-2])", value):
         raise ValueError(Message.SETTINGS_MONTH)
@@ -106,7 +106,7 @@ OptionalRate = Annotated[
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: value or None)]
 Urls = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_listed)]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-# With a public key; with a shared secret anybody who checks tokens could make them.
+# Only algorithms with a public key: with a shared secret, whoever verifies tokens could forge them.
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 Algorithms = Annotated[
     tuple[Algorithm, ...], NoDecode, BeforeValidator(_listed), Field(min_length=1)
@@ -119,17 +119,17 @@ class Settings(BaseSettings):
     Attributes:
         rag_home: The folder of all state.
         database_url: The user's own PostgreSQL; None starts the embedded one.
-        database_direct_url: The same database, past the pooler that `database_url` leads to;
-            None: that leads to PostgreSQL itself.
+        database_direct_url: The same database without the pooler that `database_url` goes through;
+            None: there is no pooler.
         database_read_url: Standbys of that server, from which questions are answered.
-        database_read_staleness_s: How much older than the primary a standby may be.
+        database_read_staleness_s: How far, in seconds, a standby may lag behind the primary.
         dagster_home: The folder of Dagster's instance; None uses one in `rag_home`.
         dagster_pg_url: Dagster's own database; None uses one on the same server.
         rag_postgres_bin: A folder with PostgreSQL binaries for the embedded server.
         rag_postgres_port: Port of the embedded server; None uses a free one.
         notes_source: Folder or file of notes. None: the notes table is filled by others; or the
             sample is read, if `sample_by_default` and the database holds nothing else.
-        notes_follow_links: Whether links that lead out of that folder are followed.
+        notes_follow_links: Whether links to files outside that folder are followed.
         notes_source_name: Value of `notes.source`; part of a note's identity.
         documents_source: Folder of documents, a `.txt` or `.csv` file of URLs, or the URL of a page
             or sitemap that lists them. None: there are none.
@@ -152,20 +152,20 @@ class Settings(BaseSettings):
         openai_api_key: Key of that server.
         llm_model: Language model, such as `ollama:llama3.2` or `openai:<model>`; if empty,
             extractive stand-ins.
-        graph_extractor: What reads notes for the causal graph, `rules` or `llm`.
+        graph_extractor: The extractor that reads notes for the causal graph, `rules` or `llm`.
         judge: The judge of evaluations' answers, `embedded` or `llm`; if empty, none.
         judge_samples: How often the judge `llm` judges each answer.
         answer_language: The language in which readers are answered, unless they ask for another.
         rag_lang: The language of everything that operators read; `languages.messages` reads it
             itself.
-        answer_context_tokens: Tokens of the passages that a language model answers from, at most.
-        answer_allowed_misses: Share of questions that the notes answer which may be left
-            unanswered, so that fewer are answered that they do not.
+        answer_context_tokens: Most tokens of passages that a language model answers from.
+        answer_allowed_misses: Share of the answerable questions that may be left unanswered, so
+            that fewer unanswerable ones get an answer.
         answer_log_text: Which texts the log of answers keeps: `none`, `question`, or `all`, which
-            are those of the answer too.
-        answer_log_days: How long it keeps an answer.
-        answer_unsupported: What becomes of a sentence of a language model that its sources do not
-            say: `drop` or `mark`.
+            includes the answer's sentences.
+        answer_log_days: How many days it keeps an answer.
+        answer_unsupported: What happens to a sentence of a language model that its sources do not
+            support: `drop` or `mark`.
         redis_url: Shared cache of answers and vectors; None caches in this process.
         celery_broker_url: Redis of a fleet's Celery, which the instance file names by this setting.
         chunking: How notes are cut; set its fields as `CHUNKING__MAX_TOKENS` and so on.
@@ -177,7 +177,7 @@ class Settings(BaseSettings):
         deleted_grace_days: How long a note that a person deleted can be restored.
         retrieval_log_share: Share of the questions that the table `retrieval_log` keeps, without
             their text.
-        retrieval_log_days: How long it keeps them.
+        retrieval_log_days: How many days it keeps them.
         evaluation_detail_days: How long an evaluation keeps its questions in the database.
         hnsw_min_rows: With fewer vectors, search is exact and there is no index.
         contextual_index: Whether the contextual vectors of chunks have an index. Without one they
@@ -189,20 +189,20 @@ class Settings(BaseSettings):
         api_port: Its port; None uses a free one.
         api_workers: Its processes; each has the models in memory.
         api_threads: Questions that each of them works on at once.
-        api_queue: Questions that may wait for that in each; further ones are refused.
+        api_queue: Questions that may wait in each; further ones are refused.
         api_max_body_kb: Longest body of a request.
         api_rate_limit: Requests of each key, as `600/minute`; None sets no limit.
         jwt_jwks_url: Where a login service publishes the keys of its tokens; None takes no tokens.
-        jwt_issuer: Who must have issued a token.
-        jwt_audience: Whom it must be meant for.
-        jwt_algorithms: How it may be signed.
+        jwt_issuer: The issuer that a token must name.
+        jwt_audience: The audience that a token must name.
+        jwt_algorithms: The allowed signature algorithms.
         jwt_tenant_claim: The claim that names the tenant.
         jwt_role_claim: The claim that names the role, or a list of roles.
         api_tenants: Tenants that each process has open at once.
-        query_topk_default: Passages of `/api/v1/query`, if a request does not say.
-        query_topk_max: Most passages of it.
-        query_similarity_threshold: Lowest cosine there; None uses the model's own.
-        query_mode: How it searches.
+        query_topk_default: Passages that `/api/v1/query` returns, unless a request says how many.
+        query_topk_max: Most passages that it returns.
+        query_similarity_threshold: Its lowest cosine; None uses the model's own threshold.
+        query_mode: Its retrieval strategy.
         log_level: The least severe records that the API and runs write. Those of `debug` have
             filters, scores and questions.
     """
@@ -365,7 +365,8 @@ class Settings(BaseSettings):
     def keeps_files(self) -> bool:
         """Whether files written there are kept as reliably as the database.
 
-        `rag_home` holds the embedded database. With another it may be a worker's local folder.
+        `rag_home` holds the embedded database. With another database, it may be a worker's local
+        folder.
         """
         return self.files_url is not None or self.database_url is None
 
@@ -456,7 +457,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def misspelt_names(file: Path = Path(".env")) -> dict[str, str]:
-    """Return the names in a `.env` file that are nearly those of a setting, and which they meant.
+    """Return the names in a `.env` file that nearly match a setting, each with that setting.
 
     Other unknown names may belong to other programs; an unknown field of a group is an error
     anyway.
@@ -466,7 +467,7 @@ def misspelt_names(file: Path = Path(".env")) -> dict[str, str]:
     known = [name.upper() for name in Settings.model_fields]
     try:
         names = dotenv_values(file)
-    except UnicodeDecodeError:  # `load_settings` tells.
+    except UnicodeDecodeError:  # `load_settings` reports it.
         return {}
     unknown = [name for name in names if name.upper().partition("__")[0] not in known]
     return {name: meant for name in unknown if (meant := nearest(name, known))}

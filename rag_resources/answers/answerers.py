@@ -53,7 +53,7 @@ EXTRACTIVE_VERSION = version_of(
     ],
     first="211dd98bf91f5d49",
 )
-"""Changes whenever the same passages might give another answer."""
+"""Change this whenever the same passages might give another answer."""
 
 
 class Answerer(Protocol):
@@ -71,7 +71,7 @@ class Answerer(Protocol):
         *,
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
-        """Answer sentence by sentence, in reading order. Same errors as `answer`, also on the way.
+        """Answer sentence by sentence, in reading order. It may fail as `answer` does, at any time.
 
         Closing the generator early ends the work.
 
@@ -122,7 +122,7 @@ class ExtractiveAnswerer(Answerer):
         *,
         on_end: Callable[[Writing], None] = lambda _: None,
     ) -> Generator[CitedSentence, None, None]:
-        """Give the sentences of `answer` in reading order. Never fails."""
+        """Yield the sentences of `answer` in reading order. Never fails."""
         yield from self.answer(question, passages).sentences
         on_end(Writing())
 
@@ -143,7 +143,7 @@ def build_answerer(
     language: str = "es",
     stored: Cache[StoredAnswer] | None = None,
 ) -> Answerer:
-    """Return what answers: the language model, if there is one, or sentences of the passages.
+    """Return the answerer: the language model if one is configured, else the extractive one.
 
     Args:
         language_model: None if none is configured.
@@ -168,7 +168,7 @@ class Telling:
     """What is found out about an answer while it is written.
 
     Attributes:
-        answerer: Name and version of what wrote it.
+        answerer: Name and version of the answerer that wrote it.
         writing: Known at the end.
         failure: Why the language model did not write it, for people; None if it did, or if none is
             configured.
@@ -184,17 +184,17 @@ class Telling:
 def write_answer(
     question: str, passages: Sequence[ScoredPassage], answerer: Answerer, *, language: str = "es"
 ) -> tuple[Generator[CitedSentence, None, None], Telling]:
-    """Answer with an answerer; with sentences of the passages if it fails before its first.
+    """Answer with an answerer; if it fails before its first sentence, quote the passages.
 
     Args:
         question: The question.
         passages: Best first; without any, nothing is asked.
-        answerer: What answers.
+        answerer: Writes the answer.
         language: Of the question and of the answer.
 
     Returns:
-        The sentences, in reading order, and what is found out while they are taken. An answerer
-        that fails later ends them, and its `interruption` says how many were kept.
+        The sentences, in reading order, and a `Telling` that is filled while they are consumed. If
+        the answerer fails later, the sentences end, and `interruption` says how many were kept.
     """
     telling = Telling(answerer.name)
     return _written(question, passages, answerer, language, telling), telling

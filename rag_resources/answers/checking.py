@@ -22,7 +22,9 @@ _NOTES_LANGUAGE = "es"
 
 
 class SupportChecker:
-    """Finds what of the cited passages says a sentence, by the rules of the embedded judge.
+    """Finds the ranges of the cited passages that support a sentence.
+
+    It applies the rules of the embedded judge.
 
     Numbers and names must be there, negation must agree, most words must be the same, and the
     cosine must be high enough. An answer in another language than the notes shares few words with
@@ -42,7 +44,7 @@ class SupportChecker:
     def support(
         self, question: str, sentence: str, passages: Sequence[tuple[int, str]]
     ) -> tuple[Source, ...]:
-        """Return the ranges that support a sentence best, one a claim and passage.
+        """Return the ranges that support a sentence best, one for each claim and passage.
 
         Args:
             question: The question.

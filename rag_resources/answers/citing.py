@@ -23,11 +23,11 @@ _log = structlog.get_logger()
 
 
 def passages_of(results: Sequence[RetrievalResult], language: str = "es") -> list[ScoredPassage]:
-    """Return what an answerer gets of each result: the passage with the sentences around it.
+    """Return the passages that an answerer gets: each result with the sentences around it.
 
     Args:
         results: Best first.
-        language: In which a language model is told where they are from.
+        language: The language in which a language model is told where passages are from.
     """
     return [
         ScoredPassage(

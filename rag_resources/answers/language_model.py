@@ -31,7 +31,7 @@ from rag_resources.providers.protocols import Ending, LanguageModel, Sampling
 from rag_resources.providers.structured import parsed
 
 CALL_MS = 60_000.0
-"""Longest wait for a language model; long, because nobody waits in front of an evaluation."""
+"""Longest wait for a language model; long, because no user waits for an evaluation."""
 MAX_ANSWER_CHARS = 2_000
 MAX_ANSWER_TOKENS = 500
 PEOPLE_TEMPERATURE = 0.3
@@ -44,8 +44,8 @@ class AnswerOptions:
     """How a language model's answers are made.
 
     Attributes:
-        context_tokens: Tokens of the passages that it gets, at most.
-        keep_unsupported: Whether a sentence that its sources do not say is marked, not dropped.
+        context_tokens: Most tokens of passages that the model gets.
+        keep_unsupported: Whether a sentence without support is marked, not dropped.
         temperature: 0 for evaluations.
     """
 
@@ -56,12 +56,12 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What is known of an answer once it is written.
+    """How an answer was written; known at its end.
 
     Attributes:
-        ending: What the server says; None if no language model wrote it.
-        dropped: Sentences that were left out, because their sources do not say them.
-        is_cached: Whether it was written before.
+        ending: The server's final report; None if no language model wrote the answer.
+        dropped: Sentences that were left out, because their sources do not support them.
+        is_cached: Whether it came from the cache.
     """
 
     ending: Ending | None = None
@@ -113,15 +113,15 @@ def today() -> date:
 
 
 class LanguageModelAnswerer:
-    """Answers in a language model's words; each sentence cites the ranges that say it.
+    """Answers in a language model's words; each sentence cites the ranges that support it.
 
     Args:
         language_model: Safe to use from several threads.
-        checker: Finds what of the cited passages says a sentence.
+        checker: Finds the ranges of the cited passages that support a sentence.
         options: How answers are made.
         timeout_ms: Longest wait for an answer.
         language: Of the questions and of the answers.
-        stored: Complete answers by what they were made from; None asks the model every time.
+        stored: Cache of complete answers by what they were made from; None: no cache.
         current_day: The date that the model is told.
     """
 
@@ -155,7 +155,7 @@ class LanguageModelAnswerer:
         """Answer a question. Same errors as `stream`.
 
         Returns:
-            `NOT_FOUND` if the model finds no answer, or none that its sources say.
+            `NOT_FOUND` if the model finds no answer, or none that its sources support.
         """
         return written_answer(list(self.stream(question, passages)))
 
@@ -254,7 +254,7 @@ class LanguageModelAnswerer:
         try:
             return shape.model_validate(item)
         except ValidationError:
-            # The cause is dropped: it holds the answer, which may quote the question.
+            # Raised without its cause, which holds the answer, which may quote the question.
             message = Message.OLLAMA_INVALID_ANSWER.format(model=self._model.name)
             raise InvalidAnswerError(message, model=self._model.name) from None
 

@@ -1,4 +1,4 @@
-"""Writes answers into the log, beside the questions and never in their way.
+"""Writes answers into the log in the background, so that no question waits or fails.
 
 The rows are in `store.answers`, their types in `core.answer_log`.
 """

@@ -15,10 +15,10 @@ from rag_resources.languages.prompts import Prompt
 from rag_resources.providers.inputs import as_data, clean
 
 PROMPT_FORM = "form-2"
-"""Changes when the same question and passages become another prompt."""
+"""Change this whenever the same question and passages give another prompt."""
 
 _BRACKETS = str.maketrans("[]", "()")
-# A line of a note that begins as the one that says where the passage is from.
+# A line of a note that begins like the line that says where the passage is from.
 _FORGED = re.compile(r"^(\s*)\[", re.MULTILINE)
 
 

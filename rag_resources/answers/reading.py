@@ -44,7 +44,7 @@ from rag_resources.store.questions import (
 READ_MS = 500.0
 """Longest time for looking up what a question names."""
 REWRITE_MS = 5_000.0
-"""Longest time of a language model that makes a question stand alone."""
+"""Longest time of a language model that rewrites a question to stand alone."""
 _TURN_CHARS = 500
 
 _log = structlog.get_logger()
@@ -62,7 +62,7 @@ class QuestionReader:
     Args:
         database: Where files, names and abbreviations are looked up. If it cannot be read, nothing
             is implied.
-        language_model: Makes a question of a conversation stand alone; None uses rules.
+        language_model: Rewrites a question of a conversation to stand alone; None uses rules.
     """
 
     def __init__(self, database: Database, language_model: LanguageModel | None) -> None:
@@ -146,7 +146,7 @@ def _conversation(question: str, turns: Sequence[str], language: str) -> str:
 def _looked_up(
     connection: Connection, reading: Reading, signs: QuestionSigns, revoked: Collection[str]
 ) -> Reading:
-    """Return a reading with what exists of what its question names."""
+    """Return a reading with those named files, people and values that exist."""
     found = expand_abbreviations(connection, signs.abbreviations)
     expansions = {own.abbreviation: own.expansion for own in found}
     files = _files(connection, signs, revoked)
@@ -161,7 +161,7 @@ def _looked_up(
     kept: list[Implied] = []
     for own in implied:
         both = narrowed(filters, own.filters)
-        if both is not None:  # Otherwise no note could meet it: the caller's condition stands.
+        if both is not None:  # None: no note could meet both; the caller's counts.
             filters = both
             kept.append(own)
     several = [own.note_ids for own in files] if len(files) > 1 else []
@@ -176,9 +176,9 @@ def _looked_up(
 def _files(
     connection: Connection, signs: QuestionSigns, revoked: Collection[str]
 ) -> list[NamedFile]:
-    """Return the files that a question names, but those that were revoked.
+    """Return the files that a question names, without those that were revoked.
 
-    Of names that end alike, as "final report.pdf" and "report.pdf", the question means the longest.
+    If names end alike, as "final report.pdf" and "report.pdf", the question means the longest.
     """
     found = find_named_files(connection, (*signs.file_names, *signs.phrases))
     texts = [fold(own.text) for own in found]
@@ -192,7 +192,7 @@ def _files(
 
 
 def _ends_one(name: str, names: Collection[str]) -> bool:
-    """Whether another of some names ends with the words of a name."""
+    """Whether another of the names ends with the words of this one."""
     return any(other.endswith(f" {name}") for other in names)
 
 
@@ -236,7 +236,7 @@ def _named(connection: Connection, signs: QuestionSigns) -> Iterator[Implied]:
 def _missing(
     signs: QuestionSigns, files: Sequence[NamedFile], revoked: Collection[str]
 ) -> list[str]:
-    """Say which files a question names that are not there."""
+    """Say which files a question names that do not exist."""
     there = {fold(text) for own in files for text in (own.text, own.name)} | set(revoked)
     stems = {text.rpartition(".")[0] or text for text in there}
     return [
@@ -249,7 +249,7 @@ def _missing(
 
 
 def _expanded(question: str, expansions: dict[str, str]) -> str:
-    """Return a question with what its abbreviations stand for behind it."""
+    """Return a question followed by the expansions of its abbreviations."""
     said = fold(question)
     added = [own for own in expansions.values() if fold(own) not in said]
     return f"{question.rstrip()} ({', '.join(added)})"[:MAX_QUERY_CHARS] if added else question

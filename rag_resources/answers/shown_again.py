@@ -1,4 +1,4 @@
-"""Shows the citations of an answer that was given before, as their notes are now. Property 47."""
+"""Shows the citations of an earlier answer as their notes are now. Property 47."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rag_resources.store.notes import fetch_cited, fetch_notes
 
 
 class CitationState(StrEnum):
-    """Whether a cited note is what it was."""
+    """Whether a cited note was edited or deleted since."""
 
     AS_CITED = "as_cited"
     EDITED = "edited"
@@ -26,8 +26,8 @@ class CitationNow:
     """A citation as its note is now.
 
     Attributes:
-        text: What is cited; None if the note was edited or is gone.
-        title: Of the note as it is now; empty if it is gone.
+        text: The cited text; None if the note was edited or is gone.
+        title: The note's present title; empty if it is gone.
         places: Where the range is in its document; none if the note is not a section of one, was
             edited, or is gone.
     """

@@ -1,4 +1,4 @@
-"""A bounded queue in front of the models: who cannot be answered in time is refused at once."""
+"""A bounded queue in front of the models; requests that would be late are refused at once."""
 
 import asyncio
 import time
@@ -15,10 +15,10 @@ from rag_resources.core.messages import Message
 from rag_resources.retrieval.pipeline import DEADLINE_MS
 
 PATIENCE = 0.5
-"""The share of its time that a request may be expected to wait: it has to be searched, too."""
+"""Largest share of its deadline that a request may be expected to wait, as searching takes time."""
 
 _WEIGHT = 0.1
-"""Of the latest request in the moving average of what one takes."""
+"""Weight of the latest request in the moving average of the time that a request takes."""
 
 ResultT = TypeVar("ResultT")
 
@@ -27,7 +27,7 @@ class Admission:
     """The threads that search, and the requests that wait for one.
 
     A request that would probably be late is refused at once: work on it would only make others
-    late. How long it would wait follows from how many wait and how long the last ones took.
+    late. The expected wait follows from the length of the queue and the time that requests take.
 
     Args:
         threads: Requests worked on at once.
@@ -83,5 +83,5 @@ class Admission:
         QUEUED.set(max(0, self._admitted - self._threads))
 
     def close(self) -> None:
-        """Wait for what runs, and refuse further work."""
+        """Wait for running work, and refuse further work."""
         self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What agents ask for, and the text they read: the tools of `api.routes.mcp`."""
+"""The tools of `api.routes.mcp`: the arguments that agents give, and the text they read."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from rag_resources.core.messages import Message
 from rag_resources.store.open_notes import OpenNote
 
 MOST_CHARS = 20_000
-"""Longest part of a note that is given at once: an agent's context is small."""
+"""Most characters of a note that are returned at once, because an agent's context is small."""
 
 
 class Restricted(Body):
@@ -37,7 +37,7 @@ class Restricted(Body):
     created_until: Moment | None = None
 
     def as_search(self, top_k: int | None = None) -> Search:
-        """Return the search that is meant."""
+        """Return these arguments as a search of the API."""
         given = {
             "tags": self.tags,
             "created_from": self.created_from,

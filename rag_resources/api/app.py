@@ -39,9 +39,9 @@ from rag_resources.settings import Settings, load_settings
 _log = structlog.get_logger()
 UPLOADS_AT_ONCE = 2
 WARM_UP = "notas"
-"""A question with a word to search for; one without is refused before any model is loaded."""
+"""A question with a searchable word; without one it is refused before any model is loaded."""
 FORM_KB = 256
-"""What a form holds besides the file."""
+"""Room for the other fields of an upload's form, besides the file."""
 _PROBLEM = {"content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 _STATUSES = {
     "400": "Invalid request",
@@ -130,12 +130,12 @@ def build_app(settings: Settings) -> FastAPI:
 
 
 def _start_warming(application: Application, warm: Event) -> None:
-    """Load the models of what serves before the first question."""
+    """Load the models of the serving configuration before the first question."""
 
     def load() -> None:
         try:
             application.retrieve(WARM_UP)
-        except RagError as error:  # The first question that needs it says so.
+        except RagError as error:  # The first question that needs it reports the error.
             _log.warning("not_warm", error=type(error).__name__)
         warm.set()
 

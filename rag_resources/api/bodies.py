@@ -1,4 +1,4 @@
-"""What requests bring and answers hold, in camelCase; the schema of OpenAPI is made from it."""
+"""The bodies of requests and answers, in camelCase; the OpenAPI schema is made from them."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -17,7 +17,7 @@ class Body(BaseModel):
 
 
 MOST_TURNS = 20
-"""Turns before a question that are looked at."""
+"""Most earlier turns of a conversation that are used."""
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 
 
@@ -33,7 +33,7 @@ class FiltersInCamelCase(RetrievalFilters):
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
     def as_filters(self) -> RetrievalFilters:
-        """Return them as the core knows them."""
+        """Return them as the core's filters."""
         return RetrievalFilters.model_validate(self.model_dump())
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads of the database and of this process, each time it asks.
+"""Gauges of the database and of this process, computed each time Prometheus reads them.
 
 Counts of requests are in `api.metrics`.
 """
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 def read_gauges(application: Application) -> bytes:
-    """Return what is true now, in Prometheus' text format."""
+    """Return the present values in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_Now(application))
     return generate_latest(registry)
@@ -97,7 +97,7 @@ class _Now(Collector):
             families["rag_hit_rate_at_10"].add_metric(label, evaluation.hit_rate_at_10)
             if evaluation.served_hit_rate is not None:
                 families["rag_served_hit_rate"].add_metric(label, evaluation.served_hit_rate)
-            if evaluation.gate in _GATES:  # A disturbed evaluation says nothing.
+            if evaluation.gate in _GATES:  # A disturbed evaluation has no verdict.
                 families["rag_gate"].add_metric(label, _GATES[evaluation.gate])
             p95 = evaluation.latency_p95_ms / 1_000
             families["rag_evaluation_p95_seconds"].add_metric(label, p95)

@@ -1,4 +1,4 @@
-"""Who asks: the key of a request, the tenant and role it stands for, and how often it may ask."""
+"""Identifies the caller by the request's key: its tenant, role, filters and rate limit."""
 
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from rag_resources.store.api_keys import StoredKey
 
 _CACHED_KEYS = 10_000
 _OUTAGE_S = 3_600
-"""How long keys count as last seen while the database does not answer."""
+"""How long the last known keys are valid while the database does not answer."""
 
 FoundT = TypeVar("FoundT")
 
@@ -43,10 +43,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The caller of a request.
 
     Attributes:
-        key_id: Of its key; empty for this machine while there are no keys.
+        key_id: Its key's id; empty for this machine while there are no keys.
         filters: What a scoped key restricts every search to; None for a whole key.
     """
 
@@ -59,7 +59,7 @@ class Caller:
         """Return the filters of a search of this caller.
 
         Raises:
-            ProblemError: 403: the request names what the key does not show.
+            ProblemError: 403: the request names notes outside the key's filters.
         """
         if self.filters is None:
             return asked
@@ -78,7 +78,7 @@ class Door:
 
     Args:
         settings: The environment.
-        application: To look keys up.
+        application: Used to look keys up.
     """
 
     def __init__(self, settings: Settings, application: Application) -> None:
@@ -132,7 +132,7 @@ class Door:
 
         Raises:
             ProblemError: 429: the tenant may not ask more this minute.
-            DatabaseError: The database does not say how many it may ask.
+            DatabaseError: The tenant's quota cannot be read.
         """
         most = self._looked_up(
             caller.tenant,
@@ -182,8 +182,8 @@ class Door:
     def _is_open(self, request: Request, *, asks: bool) -> bool:
         """Whether a request needs no key: there are none, and it comes from this machine.
 
-        The name that it was sent to is checked too, or any web page could reach the API by a name
-        of its own that leads here.
+        The Host header is checked too. Otherwise any web page could reach the API by a DNS name of
+        its own that points here (DNS rebinding).
         """
         if self._tokens is not None:
             return False
@@ -203,8 +203,8 @@ class Door:
         *,
         asks: bool = True,
     ) -> FoundT:
-        """Return what the database says, or said last if it does not answer: uploads go on."""
-        # Each cache is asked once: an entry may expire between two questions.
+        """Return the value of the database, or the last known one if it does not answer."""
+        # Each cache is read only once, because an entry may expire between two reads.
         with self._lock, suppress(KeyError):
             return cached[name]
         if not asks:
@@ -230,7 +230,7 @@ class Door:
         try:
             if self._limiter.hit(limit, who):
                 return
-        except StorageError as error:  # Without Redis nobody is counted rather than refused.
+        except StorageError as error:  # Without Redis, nothing is counted and nobody refused.
             _log.warning("rate_limit_off", error=type(error).__name__)
             return
         reset_at = self._limiter.get_window_stats(limit, who).reset_time

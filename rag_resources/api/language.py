@@ -1,4 +1,4 @@
-"""The language of a reader, as the browser says it in `Accept-Language` (RFC 9110, 12.5.4)."""
+"""The language of a reader, from the browser's `Accept-Language` (RFC 9110, 12.5.4)."""
 
 from rag_resources.languages.files import LANGUAGES
 
@@ -8,7 +8,7 @@ def preferred_language(header: str, *, default: str = LANGUAGES[0]) -> str:
 
     Args:
         header: `Accept-Language`; empty if the client sent none.
-        default: For a reader who names none that there is.
+        default: The language for a reader who names none that the catalogue has.
     """
     ranked: list[tuple[float, int, str]] = []
     for position, part in enumerate(header.split(",")[:_MOST_NAMED]):

@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests, stages, the queue and the database's pool."""
+"""Metrics for Prometheus: requests, stages, the queue and the database's pool."""
 
 import os
 
@@ -16,7 +16,7 @@ from rag_resources.core.types import RetrievalResponse
 from rag_resources.database.pool import PoolStatistics
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
-"""Names the folder in which several workers add up their numbers; read on import."""
+"""The variable that names the folder in which workers add up their numbers; read on import."""
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0)
 

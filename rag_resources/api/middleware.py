@@ -1,4 +1,4 @@
-"""What every request gets: an id, a limit of its body, a log record, counts."""
+"""Gives every request an id, a limit of its body's size, a log record and counts."""
 
 import re
 import time
@@ -73,7 +73,7 @@ class _Exchange:
             except Exception as error:
                 self._log_failure(error)
                 if self._status:
-                    raise  # The answer has begun: the connection is cut, so that it is not whole.
+                    raise  # The answer has begun: a cut connection shows that it is not whole.
                 await self._refuse(
                     ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, Said.API_INTERNAL)
                 )
@@ -101,7 +101,7 @@ class _Exchange:
         return message
 
     async def _sent_by_app(self, message: Message) -> None:
-        # FastAPI takes the interrupted body for a wrong one and answers 400, which is dropped.
+        # FastAPI takes the interrupted body for an invalid one and answers 400, which is dropped.
         if not self._is_too_large or self._status:
             await self._noted(message)
 

@@ -1,6 +1,6 @@
 """Errors as `application/problem+json` (RFC 9457), with `error` and `details`.
 
-They are in Spanish, or in the language that `Accept-Language` prefers, where the catalogue has it.
+They are in Spanish, or in the language that `Accept-Language` prefers if the catalogue has it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,9 +59,9 @@ class ProblemError(Exception):
 
     Args:
         status: The HTTP status.
-        message: What the caller is told.
+        message: The text for the caller.
         details: One line per problem.
-        headers: Of the answer.
+        headers: The answer's headers.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class ProblemError(Exception):
 
 
 def later(message: Any, *, seconds: int = RETRY_AFTER_S, status: HTTPStatus) -> ProblemError:
-    """Return the problem that tells a caller to come again; the message may name `{seconds}`."""
+    """Return the problem that tells a caller to retry later; the message may name `{seconds}`."""
     return ProblemError(
         status, message.format(seconds=seconds), headers={"Retry-After": str(seconds)}
     )
 
 
 def problem_of(error: RagError) -> ProblemError:
-    """Return what a caller is told of an error of the product.
+    """Return the problem that a caller gets for an error of the product.
 
-    Messages about the database name its address, which is for the operator alone.
+    Messages about the database name its address, which only the operator may see.
     """
     if isinstance(error, ProblemsError):
         return ProblemError(HTTPStatus.BAD_REQUEST, error.headline, error.problems)
@@ -125,11 +125,11 @@ def problem_response(
 
 
 def invalid_request(details: Sequence[Any], model: type[BaseModel] | None = None) -> ProblemError:
-    """Return the problem of a body or parameters that do not fit, each field named.
+    """Return the problem of an invalid body or parameters; names each field.
 
     Args:
-        details: What pydantic found.
-        model: Of the body; with it, the known name nearest to an unknown one is told.
+        details: The errors that pydantic found.
+        model: The body's model; with it, the nearest known name is suggested for an unknown one.
     """
     described = [_described(each, model) for each in details]
     return ProblemError(HTTPStatus.BAD_REQUEST, Message.API_INVALID_BODY, described)
@@ -150,14 +150,14 @@ def _described(detail: Any, model: type[BaseModel] | None) -> str:
 
 
 def _body_model(request: Request) -> type[BaseModel] | None:
-    """Return what the route of a request takes as its body."""
+    """Return the model of the body that the request's route takes."""
     annotation = get_type_hints(request.scope.get("endpoint", object)).get("body")
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     return annotation if is_model else None
 
 
 def _http_problem(request: Request, error: HTTPException) -> ProblemError:
-    """Return the problem of what FastAPI itself refuses."""
+    """Return the problem for a request that FastAPI itself refuses."""
     path, status = shown(request.url.path), HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
         return ProblemError(status, Message.API_NOT_FOUND.format(path=path))

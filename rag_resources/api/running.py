@@ -15,7 +15,7 @@ from rag_resources.core.messages import Message
 from rag_resources.settings import Settings
 
 KEEP_ALIVE_S = 75
-"""Longer than clients and proxies keep an idle connection, which else is cut under a request."""
+"""Longer than clients and proxies keep an idle connection; else we might close one in use."""
 
 DRAIN_S = 30
 """How long requests in flight may take after SIGTERM."""
@@ -25,7 +25,7 @@ def check_exposure(settings: Settings, application: Application) -> bool:
     """Return whether the API answers without keys, as it does on loopback while there are none.
 
     Raises:
-        InvalidParameterError: It would be reachable from elsewhere, and nobody has a key.
+        InvalidParameterError: It would be reachable from other machines, and there is no key.
     """
     from rag_resources.api.identity import is_loopback
 
@@ -54,7 +54,7 @@ def free_port(settings: Settings) -> int:
 
 def serve(settings: Settings, port: int) -> None:
     """Serve until SIGTERM or SIGINT; then answer what is in flight, and return."""
-    # uvicorn sends itself the signal again once it is done: that is a regular end, with code 0.
+    # uvicorn sends itself the signal again at its end: this is a regular end, with exit code 0.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as stack:
         if settings.api_workers > 1:  # read by prometheus_client when it is imported, in a worker

@@ -31,7 +31,7 @@ from rag_resources.telemetry import continued
 ResultT = TypeVar("ResultT")
 
 _LOOK_EVERY_S = 0.25
-"""How often it is looked whether the caller still waits."""
+"""Interval of the checks whether the caller is still connected."""
 
 
 async def searched(
@@ -40,7 +40,7 @@ async def searched(
     body: Search,
     work: Callable[[Application, dict[str, Any]], ResultT],
 ) -> ResultT:
-    """Run a search in the caller's application, behind the queue, within what is left of its time.
+    """Run a search in the caller's application, after the queue, within the rest of its deadline.
 
     Args:
         request: Gives the time of arrival and the trace to continue.
@@ -49,7 +49,7 @@ async def searched(
         work: Called with the application and the arguments of `Application.retrieve`.
 
     Raises:
-        ProblemError: The queue is full, the request is not allowed, or its tenant has asked enough.
+        ProblemError: The queue is full, the request is not allowed, or the tenant's quota is used.
         DatabaseError: The database cannot be reached.
     """
     tenants: Tenants = request.app.state.tenants
@@ -117,7 +117,7 @@ def asked_as_json(asked: Asked, language: str) -> dict[str, Any]:
 
 
 def _explanations(asked: Asked, language: str) -> list[str]:
-    """Say what is missing from an answer and why, and how sure it is."""
+    """Say what is missing from an answer and why, and with which confidence it is right."""
     response = asked.retrieval.response
     told: list[str] = [*response.messages]
     if asked.interruption:
@@ -138,12 +138,12 @@ async def streamed(
 
     `reading` says how the question is read; see `Answers.stream`.
 
-    The first of them is there when this returns, so that what goes wrong before can still be told
-    by a status. When the caller leaves, the work ends at once, also that of a language model.
+    This returns when the first sentence is ready, so that an earlier failure can still become an
+    HTTP status. When the caller disconnects, the work ends at once, also that of a language model.
 
     Raises:
-        ProblemError: As `searched`.
-        RagError: As `Answers.stream`.
+        ProblemError: As for `searched`.
+        RagError: As for `Answers.stream`.
     """
     loop, left = asyncio.get_running_loop(), Event()
     ready: asyncio.Queue[AnswerSentence | Asked | Exception] = asyncio.Queue()
@@ -184,7 +184,7 @@ async def streamed(
 async def _first(
     request: Request, ready: "asyncio.Queue[AnswerSentence | Asked | Exception]", left: Event
 ) -> AnswerSentence | Asked:
-    """Wait for the first, and end the work if the caller leaves meanwhile."""
+    """Wait for the first sentence, and end the work if the caller disconnects meanwhile."""
     waiting = asyncio.ensure_future(_next(ready))
     try:
         while not (await asyncio.wait({waiting}, timeout=_LOOK_EVERY_S))[0]:
@@ -214,5 +214,5 @@ def _require_searched(response: RetrievalResponse) -> None:
 
 
 def now() -> int:
-    """Return the seconds since 1970, as OpenAI's form writes times."""
+    """Return the seconds since 1970, as OpenAI's API writes times."""
     return int(time.time())

@@ -1,4 +1,4 @@
-"""The open applications, one per tenant, at most so many at once."""
+"""The open applications, one per tenant, up to a limit."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Tenants:
         """Use a tenant's application.
 
         Raises:
-            ProblemError: 503: as many tenants as there may be are in use.
+            ProblemError: 503: the largest number of tenants is in use.
             DatabaseError: The database cannot be reached.
         """
         with self._lock:

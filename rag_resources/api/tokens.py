@@ -1,4 +1,4 @@
-"""JSON Web Tokens of somebody else's login service, verified with the keys that it publishes."""
+"""Verifies JSON Web Tokens of an external login service with the keys that it publishes."""
 
 import hashlib
 import time
@@ -17,12 +17,12 @@ from rag_resources.settings import Settings
 FRESH_S = 600
 """How long published keys are used without asking again."""
 RETRY_S = 30
-"""How long a key that is not among them is not asked for again: anybody can name one."""
+"""Seconds until the keys are fetched again for an unknown key id, since anybody can invent one."""
 OUTAGE_S = 86_400
-"""How long they are used while the service does not answer."""
+"""How long published keys are used while the service does not answer."""
 TIMEOUT_S = 5.0
 LEEWAY_S = 30
-"""How far clocks may differ."""
+"""Tolerated difference of the clocks."""
 _MOST_TENANT_CHARS = 100
 
 _log = structlog.get_logger()
@@ -60,7 +60,7 @@ class Tokens:
         self._fetched_at = self._asked_at = float("-inf")
 
     def bearer(self, token: str) -> Bearer | None:
-        """Return who a token is for; None if it is not valid, or names no tenant or role."""
+        """Return the bearer of a token; None if it is not valid, or names no tenant or role."""
         settings = self._settings
         try:
             key = self._key(str(jwt.get_unverified_header(token).get("kid", "")))

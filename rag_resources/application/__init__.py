@@ -1,4 +1,4 @@
-"""Connects settings, database, models and pipeline, and offers what they can do, by domain.
+"""Connects settings, database, models and pipeline, and offers the use cases of each domain.
 
 `wiring` builds an `Application`, which answers questions itself. Everything else is in its domains,
 each a module here: `golden`, `evaluations`, `serving`, `migration`, `indexing`, `notes`. Assets and

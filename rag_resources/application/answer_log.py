@@ -1,4 +1,4 @@
-"""Use cases of the log of answers: what was given, and what its readers said of it."""
+"""Use cases of the log of answers: recording them, feedback of readers, figures and drift."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ MAX_COMMENT_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer that was given before, as its notes are now.
+    """An earlier answer, with its citations as the notes are now.
 
     Attributes:
         citations: In the order of their numbers.
@@ -91,7 +91,7 @@ class AnswerLog:
     """The answers that were given to the readers of one tenant.
 
     Attributes:
-        writer: Writes them, beside the questions.
+        writer: Writes them in the background.
     """
 
     database: Database
@@ -99,7 +99,7 @@ class AnswerLog:
     writer: BackgroundWriter[LoggedAnswer]
 
     def record(self, asked: Asked, language: str) -> None:
-        """Have an answer written; costs no input or output, and fails at nothing."""
+        """Queue an answer to be written; does no input or output, and never fails."""
         self.writer.put(
             logged(asked, language, datetime.now(UTC), KeptText(self.settings.answer_log_text))
         )
@@ -112,10 +112,10 @@ class AnswerLog:
         citation: int | None = None,
         comment: str = "",
     ) -> Feedback:
-        """Store what a reader says of an answer; it replaces what they said before.
+        """Store a reader's verdict on an answer; it replaces an earlier verdict.
 
         Args:
-            answer_id: Of the answer, or the beginning of its id.
+            answer_id: The answer's id, or its beginning.
             verdict: `up` or `down`.
             citation: The number of one of its citations; None for the answer as a whole.
             comment: In the reader's words; may be empty.
@@ -142,10 +142,10 @@ class AnswerLog:
         return next(own for own in stored if own.citation == citation)
 
     def show(self, answer_id: UUID | str) -> ShownAnswer:
-        """Return an answer that was given before, with its citations as the notes are now.
+        """Return an earlier answer, with its citations as the notes are now.
 
         Args:
-            answer_id: Of the answer, or the beginning of its id.
+            answer_id: The answer's id, or its beginning.
 
         Raises:
             InvalidParameterError: There is no such answer, or there are several.
@@ -165,7 +165,7 @@ class AnswerLog:
             return list_answers(connection, limit=limit)
 
     def dismiss(self, answer_id: UUID | str) -> LoggedAnswer:
-        """Note that the question of an answer is no golden one; it is not suggested again.
+        """Record that an answer's question is no golden one, so that it is not suggested again.
 
         Raises:
             InvalidParameterError: There is no such answer, or there are several.
@@ -186,7 +186,7 @@ class AnswerLog:
             asked = asked_between(connection, window)
             lexemes = question_lexemes(connection)
             entries = list_golden(connection)
-        # As the questions were told: an intent of a language model is not compared.
+        # By the rules for both, because a language model's intent cannot be compared.
         intents = Counter(
             classify(entry.query, self.settings.answer_language).value for entry in entries
         )
@@ -203,7 +203,7 @@ class AnswerLog:
 
 
 def logged(asked: Asked, language: str, at: datetime, kept: KeptText) -> LoggedAnswer:
-    """Return what is kept of an answer."""
+    """Return the row of an answer for the log, with only the texts that may be kept."""
     retrieved, metadata, answer = asked.retrieval, asked.metadata, asked.answer
     response = retrieved.response
     numbers = numbered(answer.sentences)

@@ -50,11 +50,11 @@ class Answers:
     """Answers from the notes of one tenant.
 
     Attributes:
-        retrieve: As `Application.retrieve`.
+        retrieve: `Application.retrieve`.
         language_model: Writes the answers; None for sentences of the notes.
         embedder: Returns the embedder of a model, by name.
-        stored: What the language model wrote before.
-        judge: As `Confidences.judge_answer`.
+        stored: Cache of the language model's answers.
+        judge: `Confidences.judge_answer`.
         log: Called with each whole answer and its language; neither waits nor fails.
     """
 
@@ -68,7 +68,7 @@ class Answers:
     log: Callable[[Asked, str], None]
 
     def ask(self, question: str, *, language: str | None = None, **options: Any) -> Asked:
-        """Answer a question with sentences that cite the notes. As `stream`, without the way."""
+        """Answer a question with sentences that cite the notes; as `stream`, but all at once."""
         *_, asked = self.stream(question, language=language, **options)
         assert isinstance(asked, Asked)
         return asked
@@ -90,10 +90,10 @@ class Answers:
         Args:
             question: See `retrieve`.
             language: Of the question and of the answer; None uses the settings'.
-            conversation: The questions before, as they were searched, oldest first.
+            conversation: The earlier questions, as they were searched, oldest first.
             ignored: Conditions that the question implies and that were revoked, by their text.
-            literal: Whether the question is searched as it is: nothing is implied, expanded,
-                carried over or asked back.
+            literal: Whether the question is searched exactly as written: without implied
+                conditions, expansions or the conversation, and without asking back.
             search: The other arguments of `retrieve`; its filters always hold.
 
         Yields:
@@ -101,7 +101,7 @@ class Answers:
 
         Raises:
             InvalidInputError: An argument is invalid; the message names it.
-            DatabaseError: The notes cannot be read again, to check what is cited.
+            DatabaseError: The notes cannot be read again to check the citations.
         """
         check_query(question)
         told_in = self.settings.answer_language if language is None else language
@@ -128,7 +128,7 @@ class Answers:
     def _answered(
         self, question: str, searched: Searched, language: str
     ) -> Generator[AnswerSentence | Asked, None, None]:
-        """Answer from what was found; yields as `stream`."""
+        """Answer from the retrieved passages; yields as `stream` does."""
         response = searched.retrieved.response
         asks = searched.reading.searched if searched.reading else question
         started = time.monotonic()
@@ -175,7 +175,7 @@ class Answers:
         searched: Searched,
         language: str,
     ) -> Generator[AnswerSentence, None, None]:
-        """Return what is said with its citations; of several files named, something from each."""
+        """Yield the sentences with citations; if the question names several files, from each."""
         response, notes = searched.retrieved.response, set[UUID]()
         with closing(written):
             for sentence in written:
@@ -192,7 +192,7 @@ class Answers:
                 yield from self._cited(sentence, file.results)
 
     def _asked_back(self, reading: Reading, language: str) -> Asked:
-        """Return the question back: nothing says what it is about, so nothing is searched."""
+        """Return a clarifying question instead of an answer; nothing is searched."""
         response = RetrievalResponse((), reading.question, "", "", 0.0, {})
         answerer = ExtractiveAnswerer(language).name
         return Asked(
@@ -204,7 +204,7 @@ class Answers:
     def _judged(
         self, question: str, retrieved: Answered, language: str, search: dict[str, Any]
     ) -> AnswerJudgement | None:
-        """Return whether to answer, and how sure that is; None if there is nothing to judge."""
+        """Return whether to answer, and with which confidence; None if nothing was found."""
         response, filters = retrieved.response, search.get("filters")
         if response.error or not response.results or retrieved.config is None:
             return None
@@ -218,7 +218,7 @@ class Answers:
         )
 
     def _answerer(self, language: str) -> Answerer:
-        """Return what answers people."""
+        """Return the answerer for readers."""
         return build_answerer(
             self.language_model,
             lambda: self.embedder(CHECK_MODEL),
@@ -235,7 +235,7 @@ class Answers:
         self, sentence: CitedSentence, results: Sequence[RetrievalResult]
     ) -> list[AnswerSentence]:
         """Return the sentence with its citations; nothing if the notes no longer say it."""
-        # It has its own time, since a language model may have taken a minute.
+        # With its own deadline, since a language model may have taken a minute.
         deadline = Deadline.after(DEADLINE_MS, time.monotonic)
         with self.database.snapshot(deadline) as connection:
             return cite(connection, [sentence], results)
@@ -248,7 +248,7 @@ class Answers:
         telling: Telling,
         stages: dict[str, float],
     ) -> Asked:
-        """Return the whole answer, with what is told of it."""
+        """Return the whole answer, with its metadata and messages."""
         response = retrieved.response
         notice = "" if sentences else NOT_FOUND.text
         if telling.failure:
@@ -280,7 +280,7 @@ def _confidence(
     *,
     is_answered: bool,
 ) -> Confidence | None:
-    """Return how sure an answer and the passages are that it was made from."""
+    """Return the confidence of an answer and of the passages that it was made from."""
     found = response.confidence
     own = judged.confidence if is_answered else Confidence({})
     if own.bands and telling.answerer != ExtractiveAnswerer(language).name:

@@ -1,4 +1,4 @@
-"""An answer as it is given: sentences with citations, and what it was made from."""
+"""An answer for a reader: sentences with citations, and the retrieval it was made from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMetadata:
-    """What an answer took.
+    """The model, time and tokens that an answer took.
 
     Attributes:
         model: The language model that was asked; None if none is configured.
@@ -25,7 +25,7 @@ class AnswerMetadata:
         mean_similarity: Mean score of the passages, in [0, 1]; None without passages.
         stages: Milliseconds by stage, of the retrieval and of the answer: `first_sentence` and
             `answer`, both since the retrieval ended.
-        dropped: Sentences that were left out, because their sources do not say them.
+        dropped: Sentences that were left out, because their sources do not support them.
         is_cached: Whether the model had written the same answer before.
     """
 
@@ -59,10 +59,10 @@ class Asked:
 
     Attributes:
         interruption: Why the answer ends early, and what was kept; None if it is complete.
-        confidence: How sure it is; None if nothing was found to answer from.
-        silence: Whether an answer was withheld; None likewise.
+        confidence: The confidence that it is right; None if nothing was found.
+        silence: Whether the answer was withheld; None if nothing was found.
         reading: How the question was read; None if it was searched as it is.
-        answer_id: Names it in the log, and in what readers say of it.
+        answer_id: Its id in the log, to which feedback refers.
     """
 
     answer: CitedAnswer
@@ -76,7 +76,7 @@ class Asked:
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the question."""
+        """Whether the question was answered, and if not, why."""
         if self.error:
             return Outcome.FAILED
         if self.reading and self.reading.asks_back:
@@ -92,7 +92,7 @@ class Asked:
         return self.retrieval.response.error or self.interruption
 
     def reworded(self, render: Callable[[str], str]) -> "Asked":
-        """Return it with everything that is told of it in other words."""
+        """Return it with all messages about it rendered, for instance in another language."""
         answer, retrieval = self.answer, self.retrieval
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""How sure responses are: measures it, and judges each response by what was measured."""
+"""The confidence of responses: calibrates it, and applies the calibration to each response."""
 
 import time
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.settings import Settings
 
 CALIBRATIONS = Limits(entries=100, lifetime_s=60)
-"""A new calibration, or that one is stale, is seen within a minute."""
+"""How long a calibration is cached: a new or stale one is noticed within a minute."""
 
 _log = structlog.get_logger()
 
@@ -49,11 +49,11 @@ def _cache() -> Cache[PresentCalibration]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudgement:
-    """What is known of an answer before it is written.
+    """The judgement of an answer before it is written.
 
     Attributes:
-        confidence: Of its first citation, if sentences of the passages answer.
-        silence: Whether nothing is said instead.
+        confidence: The confidence of its first citation, for extractive answers.
+        silence: Whether the answer is withheld.
     """
 
     confidence: Confidence
@@ -66,7 +66,7 @@ def _unjudged(missing: str | None) -> AnswerJudgement:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """How sure the responses of a database are; thread-safe.
+    """Calibrates and judges the responses of a database; thread-safe.
 
     Attributes:
         pipeline: Makes or returns the pipeline that is measured.
@@ -85,7 +85,7 @@ class Confidences:
         tag: str | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Calibrated:
-        """Measure and store how sure a configuration's responses are.
+        """Measure and store how often a configuration's responses are right.
 
         Raises:
             RagError: See `train_calibration`.
@@ -111,17 +111,17 @@ class Confidences:
         top_k: int | None,
         deadline: Deadline,
     ) -> Confidence | None:
-        """Return how sure a response is; None if it has no results.
+        """Return the confidence of a response; None if it has no results.
 
-        A response that is not made as those that were measured has no confidence: with filters,
+        A response that was not made like the measured ones has no confidence: with filters,
         without a stage, or with fewer results than the configuration gives.
 
         Args:
             query: The question.
             config: How it was searched.
-            response: What was found.
-            is_filtered: Whether filters restricted what was searched.
-            top_k: The number of results asked for; None if that of the configuration.
+            response: The retrieval's response.
+            is_filtered: Whether filters restricted the search.
+            top_k: The requested number of results; None is the configuration's.
             deadline: For reading the calibration. If it cannot be read, the confidence says so.
         """
         final = config.top_k.final
@@ -132,7 +132,7 @@ class Confidences:
             return Confidence({}, found.missing)
         if is_filtered or response.degraded or (top_k is not None and top_k < final):
             return Confidence({}, Message.CONFIDENCE_OTHER.format())
-        # As they were measured, whatever the language of this question.
+        # In the language of the measurement, whatever the language of this question.
         language = self.settings.answer_language
         signals = signals_of(query, response.results, final=final, language=language)
         return confidence_of(found.calibration, signals)
@@ -147,19 +147,19 @@ class Confidences:
         top_k: int | None,
         language: str,
     ) -> AnswerJudgement:
-        """Return whether a question is answered, and how sure its answer is.
+        """Return whether a question is answered, and the confidence of its answer.
 
-        An answer from a response that is not made as those that were measured is neither withheld
-        nor told a confidence: with filters, without a stage, with another number of results, or in
-        a language whose words are told in another way.
+        An answer is neither withheld nor given a confidence if its response was not made like the
+        measured ones: with filters, without a stage, with another number of results, or in a
+        language whose signals are computed differently.
 
         Args:
             query: The question.
             config: How it was searched.
-            response: What was found, not nothing.
-            is_filtered: Whether filters restricted what was searched.
-            top_k: The number of results asked for; None if that of the configuration.
-            language: Of the question.
+            response: The retrieval's response; it has results.
+            is_filtered: Whether filters restricted the search.
+            top_k: The requested number of results; None is the configuration's.
+            language: The question's language.
         """
         found = self._present(config, Deadline.after(DEADLINE_MS, time.monotonic))
         if found.calibration is None:

@@ -88,7 +88,7 @@ class Documents:
         """Where copies of the files are kept.
 
         Raises:
-            InvalidParameterError: Nothing says where they are kept as reliably as the database.
+            InvalidParameterError: The settings name no place that is as durable as the database.
         """
         if not self.settings.keeps_files:
             raise InvalidParameterError(Message.DOCUMENTS_NEED_FILES)
@@ -220,7 +220,7 @@ class Documents:
             )
 
     def quality(self, window: TimeWindow) -> PageQuality | None:
-        """Return how good the pages of a window are; None if none was assessed."""
+        """Return the quality of a window's pages; None if none was assessed."""
         with self.database.transaction() as connection:
             return page_quality(connection, window, tenant=self.settings.tenant)
 
@@ -241,7 +241,7 @@ class Documents:
         return register_kept(self.database, self.files)
 
     def waiting_uploads(self) -> Mapping[UUID, datetime]:
-        """Return when the uploads of all tenants arrived that nobody has read yet."""
+        """Return the arrival times of the uploads, of all tenants, that are not read yet."""
         with self.database.transaction() as connection:
             return list_waiting_uploads(connection, UPLOADS)
 
@@ -304,7 +304,7 @@ class Documents:
         return restore_document(self.database, address, tenant=self.settings.tenant)
 
     def reviews(self) -> Sequence[ToReview]:
-        """Return what a person should look at: poor pages, pages without text, held readings."""
+        """Return what a person should review: poor pages, pages without text, held readings."""
         return list_reviews(self.database, tenant=self.settings.tenant)
 
     def review(
@@ -324,9 +324,9 @@ class Documents:
         )
 
     def recognise(self, document: DocumentSummary) -> ExtractReport:
-        """Read a document again with the text of its pages without text recognised.
+        """Read a document again, with OCR for its pages without text.
 
-        A later run without `EXTRACTION__OCR` keeps what was recognised, until a reader changes.
+        A later run without `EXTRACTION__OCR` keeps the recognised text, until a reader changes.
 
         Raises:
             InvalidParameterError: `tesseract` is not installed, or another run reads the document.
@@ -342,7 +342,7 @@ class Documents:
         return read
 
     def verify(self, document: DocumentSummary) -> Verified:
-        """Read every passage of a document in its file again."""
+        """Look up every passage of a document in its file again."""
         return verify_document(self.database, self.files, document.document_id, self.config)
 
     def picture(
@@ -359,7 +359,7 @@ class Documents:
         )
 
     def verify_window(self, window: TimeWindow) -> Verified:
-        """Read every passage of the documents of a window again."""
+        """Look up every passage of the documents of a window in its file again."""
         return verify_window(
             self.database, self.files, window, self.config, tenant=self.settings.tenant
         )

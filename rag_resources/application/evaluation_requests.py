@@ -1,4 +1,4 @@
-"""Use cases of requested evaluations: asking for one, looking at it, working them off."""
+"""Use cases of requested evaluations: requesting one, its state, and running them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from rag_resources.application.wiring import Application
 
 MOST_ATTEMPTS = 3
-"""After so many runs that were killed a request fails: it may be what kills them."""
+"""A request fails after this many killed runs, because it may be what kills them."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequests:
-    """The requested evaluations of one tenant; working them off is for all tenants."""
+    """The requested evaluations of one tenant; those waiting to be run are of all tenants."""
 
     database: Database
     settings: Settings
 
     def ask(self, configuration: str, *, requested_by: str = "") -> EvaluationRequest:
-        """Ask for an evaluation; if the same waits already, return that."""
+        """Request an evaluation; if the same request waits already, return that one."""
         with self.database.transaction() as connection:
             return insert_request(
                 connection,
@@ -71,16 +71,16 @@ class EvaluationRequests:
         run_id: str | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> UUID | None:
-        """Measure what a request asks for, once; only one run at a time may do so.
+        """Run the requested evaluation, once; only one run at a time may do so.
 
         Args:
             request: One that is not finished. If it was begun before, that run is gone.
-            application: Of the request's tenant.
+            application: The application of the request's tenant.
             run_id: Dagster's run.
-            progress: As of `Evaluations.run`.
+            progress: As for `Evaluations.run`.
 
         Returns:
-            The evaluation; None if it failed, which the request tells, or was finished already.
+            The evaluation; None if it failed (the request then says why) or was finished already.
         """
         with self.database.transaction() as connection:
             attempts = begin_request(connection, request)

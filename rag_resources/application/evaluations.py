@@ -60,7 +60,7 @@ class Evaluations:
     Attributes:
         pipeline: Makes or returns the pipeline that is measured.
         measuring_pipeline: The same, but each question is embedded once for all configurations.
-        judging: Makes what answers and judges questions: by a judge's name, or the settings' own.
+        judging: Builds the `Judging` for a judge's name, or for the settings' judge.
     """
 
     database: Database
@@ -71,7 +71,7 @@ class Evaluations:
 
     @property
     def gate(self) -> GateConfig:
-        """What an evaluation must reach."""
+        """The thresholds that an evaluation must reach."""
         return self.settings.gate
 
     def run(
@@ -86,8 +86,8 @@ class Evaluations:
         """Ask every golden question, and store the evaluation.
 
         Args:
-            configuration: What to measure.
-            judge: As `Application.judging`.
+            configuration: The configuration to measure.
+            judge: As for `Application.judging`.
             run_id: Dagster's run, if there is one.
             store: Whether the evaluation is stored.
             progress: Called with 1 after each of the `steps`.
@@ -201,7 +201,7 @@ class Evaluations:
         evaluations: Sequence[StoredEvaluation],
         configurations: Mapping[str, NamedConfiguration] | None = None,
     ) -> dict[UUID, Evidence]:
-        """Return whether evaluations still stand for what they measured, by id.
+        """Return whether evaluations are current, aged or stale, by id.
 
         Args:
             evaluations: To judge.
@@ -231,7 +231,7 @@ class Evaluations:
         return found, found.comparison.inferiority(self.settings.gate.margin)
 
     def power(self, *, difference: float | None) -> GoldenPower:
-        """Return what the golden dataset can show about the evaluated configurations.
+        """Return the power of the golden dataset to tell the evaluated configurations apart.
 
         Raises:
             RagError: See `read_power`.
@@ -247,12 +247,12 @@ class Evaluations:
         worked: Collection[str] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> Attribution:
-        """Find out what the questions are due to that the second evaluation lost.
+        """Find the causes of the questions that the second evaluation lost.
 
         Args:
             before: An evaluation.
             after: Another one.
-            worked: As of `attribute_losses`.
+            worked: As for `attribute_losses`.
             say: Called with a sentence before the questions are asked again.
         """
         return attribute_losses(
@@ -273,8 +273,8 @@ class Evaluations:
         Args:
             before: An evaluation.
             after: Another one.
-            question: As of `attribute_answers`.
-            worked: Likewise.
+            question: As for `attribution.attribute_answers`.
+            worked: As for `attribution.attribute_answers`.
             say: Called with a sentence before the questions are asked again.
         """
         return attribute_answers(
@@ -316,7 +316,7 @@ class Evaluations:
             )
 
     def serving(self) -> ServingVerdict:
-        """Return whether what serves still passes, and what keeps that from being judged."""
+        """Return whether the serving configuration still passes, or why that cannot be judged."""
         with self.database.transaction() as connection:
             count_contents(connection)
             return judge_serving(connection, self.settings.gate, self.settings.search)
@@ -327,7 +327,7 @@ class Evaluations:
             return compare_with_serving(connection, evaluation)
 
     def report(self) -> EvaluationReport:
-        """Read what the evaluations of the configurations say."""
+        """Read the data of the evaluation report."""
         from rag_resources.reporting.reading import read_report
 
         configurations = load_configurations(self.settings.configuration_folders)
@@ -344,7 +344,7 @@ class Evaluations:
 
         Args:
             report: As read.
-            output: A file; None takes the settings' place of files.
+            output: A file; None writes below `FILES_URL`.
 
         Raises:
             InvalidParameterError: It cannot be written.
@@ -362,7 +362,7 @@ class Evaluations:
         """Move the questions of old evaluations to files.
 
         Returns:
-            What was moved, and where to; None if no place of files is kept.
+            What was moved, and where to; None if the place for files is not durable.
 
         Raises:
             RagError: See `archive_questions`.
@@ -375,5 +375,5 @@ class Evaluations:
         return moved, files.where()
 
     def connections(self) -> PoolStatistics:
-        """Return what is known of the connections to the database."""
+        """Return the statistics of the database's connection pool."""
         return self.database.statistics()

@@ -1,4 +1,4 @@
-"""Use cases of the glossary: what the abbreviations of a tenant's questions stand for."""
+"""Use cases of the glossary: the abbreviations in a tenant's questions, with their expansions."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Glossary:
             return list_glossary(connection)
 
     def add(self, abbreviation: str, expansion: str) -> Abbreviation:
-        """Say what an abbreviation stands for; it replaces what it stood for before.
+        """Store the expansion of an abbreviation, in place of an earlier one.
 
         Raises:
             InvalidParameterError: One of them is blank or too long, or the first is several words.

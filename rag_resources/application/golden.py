@@ -47,7 +47,7 @@ class Golden:
 
         Args:
             path: A JSON file of questions.
-            replace: Whether questions that a person entered give way to the file.
+            replace: Whether the file also replaces questions that a person entered.
             run_id: Dagster's run, if there is one.
 
         Raises:
@@ -58,13 +58,13 @@ class Golden:
         )
 
     def import_rows(self, raw: Any, *, name: str, origin: str, replace: bool) -> GoldenImport:
-        """Import what a file would hold, all of it or nothing.
+        """Import questions as a file holds them, all or none.
 
         Args:
             raw: A list of entries, or a mapping with one under `entries`.
-            name: What errors call it; the source of its entries too.
-            origin: What the history names as the cause.
-            replace: As `import_file`.
+            name: The name in errors, and the source that is stored with the entries.
+            origin: The cause that the history records.
+            replace: As for `import_file`.
 
         Raises:
             InvalidGoldenDatasetError: An entry is not valid; nothing changed.
@@ -88,7 +88,7 @@ class Golden:
             dataset: Read from the file; if it has no questions, nothing changes.
             path: The file.
             source: The source of its notes.
-            replace: As `import_file`.
+            replace: As for `import_file`.
         """
         return import_squad(
             self.database,
@@ -100,7 +100,7 @@ class Golden:
         )
 
     def restore(self, moment: str) -> Sequence[GoldenChange]:
-        """Make the questions what they were at a version, golden hash or date.
+        """Restore the questions as they were at a version, golden hash or date.
 
         Raises:
             RagError: There is no such moment, or a relevant note is gone; nothing changed.
@@ -116,7 +116,7 @@ class Golden:
         return export_golden(self.database, path, moment=moment)
 
     def read_file(self, path: Path) -> GoldenFile:
-        """Read a file and check it against the notes there are; nothing is stored.
+        """Read a file and check it against the stored notes; nothing is stored.
 
         Raises:
             RagError: The file cannot be read, or is not valid.
@@ -143,7 +143,7 @@ class Golden:
 
         Args:
             fields: As a file gives them.
-            origin: What the history names as the cause.
+            origin: The cause that the history records.
 
         Raises:
             InvalidGoldenDatasetError: The question is not valid; every problem is named.
@@ -155,8 +155,8 @@ class Golden:
 
         Args:
             golden_id: Its id or the beginning of it.
-            fields: As `add`; none says that the question still holds.
-            origin: As `add`.
+            fields: As for `add`; without any, the question is confirmed as right.
+            origin: As for `add`.
 
         Raises:
             RagError: No question has such an id, or it would not be valid.

@@ -35,15 +35,15 @@ class Graph:
 
     @property
     def extractor(self) -> Extractor:
-        """What reads the notes.
+        """The extractor that the settings name.
 
         Raises:
-            InvalidParameterError: It should be a language model, and none is configured.
+            InvalidParameterError: It is a language model, and none is configured.
         """
         return build_extractor(self.settings.graph_extractor, self.language_model)
 
     def register(self, part: GraphPart) -> None:
-        """Have a part made; all notes are read again if it was made otherwise."""
+        """Register a part of the graph; all notes are read again if its version changed."""
         version = self.extractor.version(part)
         with self.database.transaction() as connection:
             register_part(connection, part, version=version)
@@ -97,7 +97,7 @@ class Graph:
             return people.precision(connection, self.settings.tenant)
 
     def to_review(self, *, limit: int) -> list[people.ToReview]:
-        """Return statements that nobody has judged, at random but always the same ones."""
+        """Return statements that nobody has judged: a random sample, the same at every call."""
         with self.database.transaction() as connection:
             return people.to_review(connection, self.settings.tenant, limit=limit)
 
@@ -114,7 +114,7 @@ class Graph:
     def decide_alias(
         self, alias: str, entity: str, *, confirmed: bool
     ) -> tuple[people.Entity, people.Entity]:
-        """Say that a name stands for an entity, or that it does not; see `people.decide_alias`."""
+        """Record that a name stands for an entity, or that it does not: `people.decide_alias`."""
         tenant = self.settings.tenant
         with self.database.transaction() as connection:
             return people.decide_alias(connection, tenant, alias, entity, confirmed=confirmed)

@@ -80,7 +80,7 @@ class Indexing:
     def refresh_statistics(self, *, rewritten: int) -> None:
         """Recount lexemes after this many chunks were rewritten, or if the counts are old.
 
-        Documents whose notes are chunked now say so.
+        Documents whose notes are all chunked get that status.
         """
         with self.database.transaction() as connection:
             update_statistics(connection, rewritten=rewritten)

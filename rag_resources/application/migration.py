@@ -1,4 +1,4 @@
-"""The progress of the migration, what blocks it, and lifting that."""
+"""Use cases of the migration: its progress, closed gates, and holds by people."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Migration:
     """The migration of a database to the configured chunking and models.
 
     Attributes:
-        pipeline: Makes or returns the pipeline that measures what serves beside a model.
+        pipeline: Makes or returns the pipeline that compares a model with what serves.
     """
 
     database: Database
@@ -76,7 +76,7 @@ class Migration:
 
         Args:
             window: The months.
-            window_models: Those models whose windows are to be there, too.
+            window_models: The models whose windows must be complete too.
         """
         with self.database.transaction() as connection:
             return index_is_current(
@@ -131,12 +131,12 @@ class Migration:
 
         Args:
             model: The model of the batch.
-            evaluation: Of all golden questions after the batch.
+            evaluation: The evaluation of all golden questions after the batch.
             run_id: Dagster's run.
             months: The months of the batch, as `YYYY-MM`.
-            window: The same as a period.
+            window: The same months as a period.
             planned: Number of batches in the whole migration.
-            vectors: Whether the batch's vectors are the model's.
+            vectors: Whether the batch's vectors really come from the model.
         """
         run = BatchRun(model, self.chunking_hash, run_id, months)
         pair = None

@@ -113,10 +113,10 @@ class Notes:
         return source_of_path(path, name=name, default=self.settings.notes_source_name)
 
     def ingestion_changes(self, path: Path, *, source: str, named: bool) -> Sequence[SettingChange]:
-        """Return what a person should accept before the notes of a path are stored.
+        """Return the changes that a person should accept before the notes of a path are stored.
 
         Args:
-            path: What the person gave.
+            path: The path that the person gave.
             source: The source of its notes.
             named: Whether the person also named the source.
         """
@@ -188,7 +188,7 @@ class Notes:
             return fetch_notes(connection, [note_id])[note_id]
 
     def open(self, note_id: UUID, filters: RetrievalFilters | None = None) -> OpenNote | None:
-        """Return a note as a reader opens it; None if these filters, or its tenant, hide it."""
+        """Return a note for a reader; None if the filters or the tenant exclude it."""
         with self.database.snapshot() as connection:
             return open_note(
                 connection,
@@ -203,12 +203,12 @@ class Notes:
             return list_tags(connection, tenant=self.settings.tenant, limit=limit)
 
     def names(self, response: RetrievalResponse) -> dict[UUID, str]:
-        """Return how their source calls the notes of a response; none if they cannot be read."""
+        """Return the source's names of a response's notes; none if they cannot be read."""
         ids = list({result.note_id for result in response.results})
         try:
             with self.database.transaction() as connection:
                 return {key: named.name for key, named in name_notes(connection, ids).items()}
-        except DatabaseError:  # The passages are worth showing without.
+        except DatabaseError:  # The passages are shown without them.
             return {}
 
     def questions_naming(self, note_ids: Collection[UUID]) -> Sequence[str]:
@@ -217,7 +217,7 @@ class Notes:
             return questions_naming(connection, note_ids)
 
     def delete(self, note_ids: Sequence[UUID], *, reason: str = "") -> Sequence[UUID]:
-        """Delete notes, all or none; they can be restored. Returns those that were deleted."""
+        """Delete notes, all or none, and return the deleted ones; they can be restored."""
         return delete_notes(self.database, note_ids, reason=reason)
 
     def restore(self, names: Sequence[str]) -> Sequence[Restored]:

@@ -1,4 +1,4 @@
-"""Searches a question as it was read: with its implied conditions, and each file that it names."""
+"""Searches a question with its implied conditions, and each file that it names on its own."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """What was found in one of several files that a question names."""
+    """The result of the search in one of several files that a question names."""
 
     results: tuple[RetrievalResult, ...]
 
@@ -31,11 +31,11 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A question with what was found for it.
+    """A question with its result.
 
     Attributes:
-        reading: As it was searched in the end; None if it was searched as it is.
-        files: What was found in each of the files that the question names, if it names several.
+        reading: The reading that was searched in the end; None if the question was searched as is.
+        files: The result in each file, if the question names several.
         search: The arguments of the retrieval.
     """
 
@@ -48,14 +48,14 @@ class Searched:
 def search_as_read(
     reading: Reading, retrieve: "Callable[..., Answered]", search: dict[str, Any]
 ) -> Searched:
-    """Search a question as it was read.
+    """Search a question with its implied conditions.
 
     If nothing meets the implied conditions, everything is searched, and a note says so.
 
     Args:
-        reading: Of the question.
-        retrieve: As `Application.retrieve`.
-        search: The caller's arguments of it.
+        reading: The question's reading.
+        retrieve: `Application.retrieve`.
+        search: The caller's arguments of `retrieve`.
     """
     if reading.files:
         return _each_file(reading, retrieve, search)
@@ -72,7 +72,7 @@ def search_as_read(
 def _each_file(
     reading: Reading, retrieve: "Callable[..., Answered]", search: dict[str, Any]
 ) -> Searched:
-    """Search each file by itself, so that each is among the passages, and merge what was found."""
+    """Search each file on its own, so that each is among the passages, and merge the results."""
     given = {**search, "filters": reading.filters}
     every = []
     for note_ids in reading.files:
@@ -96,7 +96,7 @@ def shares_of(found: Sequence[tuple[ResultT, ...]], wanted: int) -> list[tuple[R
     """Return the best results of each file: together about as many as one search returns.
 
     Args:
-        found: Of each file, best first; at least one file.
+        found: The results of each file, best first; at least one file.
         wanted: How many results one search returns.
     """
     each = max(1, -(-wanted // len(found)))

@@ -1,4 +1,4 @@
-"""Which configuration answers: reads, promotes and withdraws it."""
+"""Use cases of the serving configuration: reads, promotes and withdraws it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class ServingConfiguration:
         return self.read(configurations.named(DEFAULT_CONFIGURATION))
 
     def retrievals(self) -> RetrievalHistory:
-        """Return what the questions of the last days cost, as far as they were logged."""
+        """Return the latencies of the logged questions of the last days."""
         with self.database.snapshot() as connection:
             return read_retrievals(
                 connection, self.settings.tenant, days=self.settings.retrieval_log_days
@@ -59,7 +59,7 @@ class ServingConfiguration:
             return current_promotion(connection)
 
     def evidence(self) -> Evidence | None:
-        """Return whether the evaluation that what serves was promoted on still stands for it.
+        """Return whether the evaluation behind the last promotion is current, aged or stale.
 
         Returns:
             None if nothing was promoted, or it was never evaluated.
@@ -85,8 +85,8 @@ class ServingConfiguration:
     ) -> PromotionOutcome:
         """Promote a candidate, by default the best one, and make sure its vector index exists.
 
-        Candidates whose evaluation is not of what is searched now are evaluated again first, and
-        so is what serves, which others are compared with.
+        Candidates without a current evaluation are evaluated again first. So is the serving
+        configuration, with which they are compared.
 
         Raises:
             RagError: See `promote_best` and `evaluate`.

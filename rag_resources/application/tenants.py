@@ -29,10 +29,10 @@ from rag_resources.store.vector_indexes import give_own_indexes, take_own_indexe
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a tenant had that was deleted.
+    """The outcome of deleting a tenant.
 
     Attributes:
-        tables: Those that had rows of it.
+        tables: The tables that had rows of the tenant.
         files: How many files were deleted: copies of documents, uploads and archives.
     """
 
@@ -46,7 +46,7 @@ class Left:
 
     @property
     def remaining(self) -> int:
-        """How many rows there are again, since somebody wrote meanwhile."""
+        """How many rows exist again, because something was written meanwhile."""
         return sum(table.remaining for table in self.tables)
 
 
@@ -88,7 +88,7 @@ class Tenants:
         raise InvalidParameterError(Message.TENANT_UNKNOWN.format(name=shown(name)))
 
     def quota(self, name: str) -> Quota:
-        """Return the limits of a tenant; none if nothing is said of it."""
+        """Return the limits of a tenant; a quota without limits if none are stored."""
         with self.database.transaction() as connection:
             return read_quota(connection, name)
 
@@ -98,7 +98,7 @@ class Tenants:
             return read_usage(connection, name)
 
     def limit(self, name: str, quota: Quota) -> None:
-        """Store the limits of a tenant, in place of those before. What it has stays.
+        """Store the limits of a tenant, in place of earlier ones. Its data stay.
 
         Raises:
             InvalidParameterError: There is no tenant of this name.
@@ -108,7 +108,7 @@ class Tenants:
             write_quota(connection, name, quota)
 
     def promote(self, name: str) -> Sequence[str]:
-        """Give a large tenant vector indexes of its own; return the names of those built now.
+        """Build vector indexes for a large tenant alone; return the names of those built now.
 
         Raises:
             InvalidParameterError: There is no tenant of this name.
@@ -122,7 +122,7 @@ class Tenants:
         )
 
     def demote(self, name: str) -> None:
-        """Take them away again.
+        """Drop the vector indexes that only this tenant has.
 
         Raises:
             InvalidParameterError: There is no tenant of this name.

@@ -1,4 +1,4 @@
-"""The vectors that a model makes of chunks. Each kind of them is made and verified the same way."""
+"""The vectors that a model makes of chunks. All kinds are made and verified in the same way."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class VectorKind:
     """A kind of vectors.
 
     Attributes:
-        queue: The notes that wait for them.
-        register: Creates what a registered model needs in the database.
+        queue: The notes that wait for such vectors.
+        register: Creates the tables that a registered model needs in the database.
         embed: Makes the missing vectors of a time window.
         ensure_indexes: Builds the indexes for which there are enough vectors now.
         count_gaps: Counts the missing and the wrong vectors of a time window.
@@ -55,7 +55,7 @@ EMBEDDINGS = VectorKind(
     count_gaps=count_gaps,
     verify=verify_embeddings,
 )
-"""Of whole chunks: one vector of the text, one of the text with its context."""
+"""Vectors of whole chunks: one of the text, one of the text with its context."""
 
 WINDOWS = VectorKind(
     queue=NoteQueue.WINDOWS,
@@ -71,7 +71,7 @@ WINDOWS = VectorKind(
     count_gaps=count_window_gaps,
     verify=verify_windows,
 )
-"""Of small windows of chunks."""
+"""Vectors of small windows of chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ChunkVectors:
     kind: VectorKind
 
     def register(self, model: str) -> None:
-        """Create what a model needs in the database, if it is missing.
+        """Create the tables that a model needs in the database, if they are missing.
 
         Raises:
             ProviderError: Another model is registered under this name.
@@ -116,7 +116,7 @@ class ChunkVectors:
     def build_indexes(self, model: str) -> None:
         """Build the indexes for which there are enough vectors now.
 
-        Documents whose notes are embedded now say so.
+        Documents whose notes are all embedded get that status.
         """
         with self.database.transaction() as connection:
             refresh_statuses(connection)

@@ -73,12 +73,12 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A response, and what produced it.
+    """A response, and the configuration that produced it.
 
     Attributes:
-        configuration: Its name, as shown to people.
-        config: With the changes that were asked for; None if it is not known.
-        name: The name alone; empty if what was stored is not valid.
+        configuration: The configuration's name, as shown to people.
+        config: The configuration with the requested changes; None if it is not known.
+        name: The plain name; empty if the stored configuration is not valid.
     """
 
     configuration: str
@@ -92,8 +92,8 @@ class Application:
     """An open database with everything that works on it.
 
     Attributes:
-        settings: For the domains; callers ask the domains instead.
-        database: Open; as the settings.
+        settings: Only for the domains; other callers use the domains.
+        database: Open; also only for the domains.
         readers: Its standbys, if there are any; questions are answered from them.
         on_lost: Called with the name of a log and how many of its records were lost.
     """
@@ -135,14 +135,14 @@ class Application:
 
     @property
     def answer_log(self) -> "AnswerLog":
-        """The answers that were given, and what their readers said of them."""
+        """The log of given answers, with the feedback of their readers."""
         from rag_resources.application.answer_log import AnswerLog
 
         return AnswerLog(self.database, self.settings, self.answer_writer)
 
     @property
     def glossary(self) -> "Glossary":
-        """What the abbreviations of questions stand for."""
+        """The abbreviations in questions and their expansions."""
         from rag_resources.application.glossary import Glossary
 
         return Glossary(self.database)
@@ -169,7 +169,7 @@ class Application:
 
     @property
     def evaluation_requests(self) -> "EvaluationRequests":
-        """The evaluations that were asked for over HTTP."""
+        """The evaluations that were requested over HTTP."""
         from rag_resources.application.evaluation_requests import EvaluationRequests
 
         return EvaluationRequests(self.database, self.settings)
@@ -232,7 +232,7 @@ class Application:
         return build_language_model(self.settings.llm_model, self.settings.servers)
 
     def judging(self, judge: str | None = None) -> Judging | None:
-        """Build what answers and judges the questions of an evaluation; None for retrieval only.
+        """Build the answerer and judge of an evaluation; None for retrieval only.
 
         Args:
             judge: `embedded`, `llm` or empty for none; None uses the settings' judge.
@@ -254,7 +254,7 @@ class Application:
 
     @cached_property
     def written_answers(self) -> Cache[StoredAnswer]:
-        """The language model's answers of this process, in Redis if configured."""
+        """The cache of the language model's answers, in this process or in Redis."""
         url = self.settings.redis_url
         return build_cache(
             "written-answers",
@@ -272,7 +272,7 @@ class Application:
 
     @cached_property
     def retrieval_log(self) -> RetrievalLog:
-        """What writes the answered questions of this process into the log."""
+        """The log that this process writes its answered questions to."""
         return RetrievalLog(
             self.database.as_(Access.WRITER),
             self.caches,
@@ -291,7 +291,7 @@ class Application:
 
     @cached_property
     def confidences(self) -> Confidences:
-        """How sure the responses are."""
+        """The confidence of responses: calibration and judgement."""
         return Confidences(self.database, self.settings, pipeline=lambda: self.pipeline)
 
     @cached_property
@@ -304,7 +304,7 @@ class Application:
     def measuring_pipeline(self) -> RetrievalPipeline:
         """A pipeline that embeds each question once, for any number of configurations."""
         vectors: Cache[Vectors] = MemoryCache(EMBEDDINGS)
-        # Of the primary: an evaluation says which state of the notes it has measured.
+        # On the primary, because an evaluation records which state of the notes it measured.
         return self._build_pipeline(
             self.database.as_(Access.READER),
             lambda model: CachedEmbedder(self.embedder(model), vectors),
@@ -358,7 +358,7 @@ class Application:
             overrides: Fields of the configuration to change, at any depth.
             top_k: Number of passages; None uses the configuration's.
             filters: Conditions the notes must meet.
-            language: Of the question; None uses the settings'.
+            language: The question's language; None uses the settings'.
             deadline_ms: See `RetrievalPipeline.retrieve`.
 
         Raises:
@@ -410,7 +410,7 @@ class Application:
             return ()
 
     def close(self) -> None:
-        """Write what is still to be logged, for two seconds at most each."""
+        """Write the rest of both logs, for at most two seconds each."""
         if "retrieval_log" in vars(self):
             self.retrieval_log.close()
         if "answer_writer" in vars(self):
@@ -425,7 +425,7 @@ class Application:
         return _Chosen(configuration, config, name=configuration)
 
     def _what_serves(self) -> "_Chosen":
-        """Return what serves; if it is invalid as stored, default values and a message."""
+        """Return the serving configuration; if invalid as stored, default values and a message."""
         default = self.configuration(DEFAULT_CONFIGURATION)
         deadline = Deadline.after(DEADLINE_MS, time.monotonic)
         serving = self.serving.read(default, deadline=deadline)

@@ -37,8 +37,8 @@ def show(
         response: The answer; if it has an error it has no passages.
         configuration: Name of the configuration that answered, as shown to people.
         filtered: Whether filters restricted the notes that were searched.
-        names: How their source calls the notes, by id.
-        language: Of the question, whose words are marked.
+        names: The notes' names in their source, by id.
+        language: The language of the question, whose words are marked.
     """
     warn_of(response)
     if response.error:
@@ -57,7 +57,7 @@ def show(
 
 
 def warn_of(response: "RetrievalResponse") -> None:
-    """Write what is missing from a response, and why, on stderr."""
+    """Write on stderr what is missing from a response, and why."""
     for message in response.messages:
         if message == response.error:
             fail(Message.CLI_ERROR.format(message=message))
@@ -170,7 +170,7 @@ def _best_sentences(result: "RetrievalResult") -> tuple[int, int] | None:
 
 
 def say_confidence(response: "RetrievalResponse") -> None:
-    """Write how sure a response is, or why that is not known."""
+    """Write the confidence of a response, or why there is none."""
     from rag_resources.retrieval.confidence import confidence_in_words
 
     if response.confidence:

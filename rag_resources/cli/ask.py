@@ -108,7 +108,7 @@ def ask(
 
 
 def _turns(app: "Application", after: str | None) -> tuple[str, ...]:
-    """Return what was searched for the answer before, if this one goes on from it."""
+    """Return the earlier question as it was searched, if this one follows up on its answer."""
     if after is None:
         return ()
     answer = app.answer_log.show(after).answer
@@ -122,7 +122,7 @@ class _Page:
     """Writes an answer: its sentences with their numbers, and the sources below.
 
     Args:
-        at_once: Whether each sentence is written as soon as it is there.
+        at_once: Whether each sentence is written as soon as it is ready.
     """
 
     def __init__(self, at_once: bool) -> None:
@@ -183,7 +183,7 @@ def _say_how_sure(asked: "Asked") -> None:
 
 
 def _say_reading(asked: "Asked") -> None:
-    """Say what was searched besides or instead of the question, on stderr."""
+    """Write on stderr what was searched besides or instead of the question."""
     reading = asked.reading
     if reading is None:
         return
@@ -196,7 +196,7 @@ def _say_reading(asked: "Asked") -> None:
 
 
 def _say_id(asked: "Asked") -> None:
-    """Say how the answer is called, on stderr: it is no part of it."""
+    """Write the answer's id on stderr, because it is not part of the answer."""
     note(Message.ANSWER_ID.format(answer_id=str(asked.answer_id)[:ID_CHARS]))
 
 

@@ -122,7 +122,7 @@ def _show(name: str, found: "Calibrated") -> None:
 
 
 def _silence_rows(curve: "SilenceCurve") -> list[list[str]]:
-    """Return what is missed and answered falsely for some allowed shares of misses."""
+    """Return the misses and false answers for some allowed shares of misses."""
     rows = []
     for allowed in SHOWN_ALLOWED:
         point = curve.at(allowed)

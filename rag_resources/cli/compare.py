@@ -186,7 +186,7 @@ def _table(item: "ReportTable") -> "Table | Text":
 
 
 def _titled(evaluation: "StoredEvaluation") -> str:
-    """Name an evaluation; the time tells two of one configuration apart."""
+    """Name an evaluation with its time, which distinguishes two of one configuration."""
     return Message.COMPARE_EVALUATION.format(
         configuration=evaluation.configuration, created_at=evaluation.created_at
     )

@@ -1,4 +1,4 @@
-"""`rag completion SHELL`: the script with which a shell completes commands and options."""
+"""`rag completion SHELL`: writes the script that lets a shell complete commands and options."""
 
 import os
 from typing import Annotated, Literal
@@ -9,11 +9,11 @@ from rag_resources.core.messages import Message
 
 PROGRAM = "rag"
 VARIABLE = "_RAG_COMPLETE"
-"""The variable in which the shell's script says that it wants completions."""
+"""The variable by which the shell's script requests completions."""
 
 
 def prepare() -> None:
-    """Let a call of the shell's script be answered with completions."""
+    """Prepare this process to answer the shell's script with completions."""
     if VARIABLE in os.environ:
         from typer._completion_classes import completion_init
 

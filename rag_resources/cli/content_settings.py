@@ -31,7 +31,7 @@ AcceptOption = Annotated[bool, typer.Option("--accept-settings", help=Message.HE
 
 @command(app, "show", Message.HELP_SETTINGS_SHOW)
 def show(as_json: JsonOption = False) -> None:
-    """Show the settings the database was filled with, and which of them differ now."""
+    """Show the settings that the database was filled with, and which of them differ now."""
     with application() as opened:
         found = opened.notes.content_settings()
     if as_json:

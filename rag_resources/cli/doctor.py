@@ -1,4 +1,4 @@
-"""`rag doctor`: everything a support person would ask, in one go. It starts and changes nothing."""
+"""`rag doctor`: checks everything that support would ask about. It starts and changes nothing."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ _GB = 1024**3
 
 
 class Health(StrEnum):
-    """How a finding is."""
+    """Whether a finding is good or bad."""
 
     GOOD = "ok"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, and how it is; a bad one says what to do."""
+    """A check and its result; a bad one says what to do."""
 
     subject: str
     health: Health
@@ -104,7 +104,7 @@ def _product() -> Finding:
 def _machine() -> Iterator[Finding]:
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GB
-    except (ValueError, OSError):  # Not every system tells.
+    except (ValueError, OSError):  # Not every system provides this.
         return
     enough = memory >= LEAST_MEMORY_GB
     detail = Message.DOCTOR_MEMORY.format(memory=memory, cores=os.cpu_count() or 1)

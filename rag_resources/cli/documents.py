@@ -83,7 +83,7 @@ def show(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was read of a document, or of one of its pages."""
+    """Show the text that was read from a document, or from one of its pages."""
     if png is not None and page is None:
         raise InvalidParameterError(Message.DOCUMENT_PNG_PAGE)
     with application() as opened:
@@ -164,7 +164,7 @@ def review(
     ocr: Annotated[bool, typer.Option("--ocr", help=Message.HELP_DOCUMENT_OCR)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List what waits for a decision, or decide."""
+    """List the pages and readings that wait for a decision, or decide one."""
     from rag_resources.documents.review import Decision
 
     if accept + drop + ocr > 1:
@@ -205,7 +205,7 @@ def review(
 
 @command(app, "verify", Message.HELP_DOCUMENT_VERIFY)
 def verify(name: OptionalName = None, as_json: JsonOption = False) -> None:
-    """Read every passage in its file again; exit code 1 if too few are there."""
+    """Look up every passage in its file again; exit code 1 if too few are found."""
     from rag_resources.documents.verification import Verified
 
     total = Verified()
@@ -245,7 +245,7 @@ def _pages(document: "DocumentSummary") -> str:
 
 
 def _concerns(document: "DocumentSummary", details: "DocumentDetails") -> list[tuple[str, str]]:
-    """What waits for a person: pages by number, and a new reading."""
+    """Return what waits for a decision: pages by number, and a new reading."""
     from rag_resources.documents.review import concerns_of
 
     return [

@@ -1,4 +1,4 @@
-"""The `.env` file that `rag init` writes: its lines, and how they differ from those of another."""
+"""The `.env` file that `rag init` writes: its lines, and the differences from an existing file."""
 
 import re
 from collections.abc import Mapping
@@ -47,6 +47,6 @@ def present_values(file: Path = ENV_FILE) -> dict[str, str | None]:
 
 
 def differing(values: Mapping[str, str], file: Path = ENV_FILE) -> list[str]:
-    """Return the lines that a file lacks, or has with another value."""
+    """Return the lines that are missing in a file, or have another value there."""
     present = present_values(file)
     return [assignment(name, value) for name, value in values.items() if present.get(name) != value]

@@ -1,4 +1,4 @@
-"""`rag glossary …`: what the abbreviations of questions stand for."""
+"""`rag glossary …`: the abbreviations in questions and their expansions."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ def add(
     expansion: Annotated[str, typer.Argument(metavar="SIGNIFICADO", help=Message.HELP_EXPANSION)],
     as_json: JsonOption = False,
 ) -> None:
-    """Say what an abbreviation stands for."""
+    """Add or replace an abbreviation."""
     with application() as opened:
         entry = opened.glossary.add(abbreviation, expansion)
     fields = {"abbreviation": entry.abbreviation, "expansion": entry.expansion}

@@ -1,7 +1,7 @@
 """`rag golden …`: golden questions. This module handles files of them.
 
-Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`, what the
-questions can resolve in `cli.golden_power`.
+Single questions are in `cli.golden_entries`, history and review in `cli.golden_review`, the power
+of the questions in `cli.golden_power`.
 """
 
 from collections import Counter
@@ -80,7 +80,7 @@ def _tell_changes(
     others: dict[str, Any] | None,
     **values: object,
 ) -> "Counter[Operation]":
-    """Tell what changed: as a sentence, or as JSON together with the others, if there are any."""
+    """Write the changes: as a sentence, or as JSON together with `others`, if there are any."""
     from rag_resources.core.golden_changes import Operation, count_changes
 
     counts = count_changes(changes)

@@ -161,7 +161,7 @@ def update(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Change a question, or confirm that it still holds."""
+    """Change a question, or confirm that it is still right."""
     fields = _fields(
         query, notes, answer, category, difficulty, tags, places, from_stdin=from_stdin
     )

@@ -1,4 +1,4 @@
-"""`rag golden power`: what the golden dataset can resolve."""
+"""`rag golden power`: how small a difference the golden dataset can detect."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ Difference = Annotated[
 
 
 def power(difference: Difference = None, as_json: JsonOption = False) -> None:
-    """Say which differences the questions can show."""
+    """Say which differences the questions can detect."""
     with application() as opened:
         found = opened.evaluations.power(difference=difference)
     if as_json:

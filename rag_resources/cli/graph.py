@@ -1,4 +1,4 @@
-"""`rag graph …`: the causal graph as people see it, and what they decide about it."""
+"""`rag graph …`: shows people the causal graph, and records their decisions about it."""
 
 import sys
 from pathlib import Path
@@ -70,7 +70,7 @@ def show(
 
 @command(app, "status", Message.HELP_GRAPH_STATUS)
 def status(as_json: JsonOption = False) -> None:
-    """Show how large the graph is, what it leads to, and how often it is right."""
+    """Show the size of the graph, how well it connects notes, and how often it is right."""
     with application() as opened:
         overview = opened.graph.overview()
     found, checked, months = overview.shape, overview.precision, overview.months
@@ -170,7 +170,7 @@ def _review_links(graph: "Graph", limit: int, *, as_json: bool) -> None:
 
 @command(app, "aliases", Message.HELP_GRAPH_ALIASES)
 def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
-    """List names that may be one; nothing is changed."""
+    """List pairs of names that may mean the same; nothing is changed."""
     with application() as opened:
         found = opened.graph.suggest_aliases(limit=limit)
     if as_json:
@@ -196,7 +196,7 @@ def aliases(limit: Limit = SUGGESTIONS, as_json: JsonOption = False) -> None:
     )
     rows = []
     for item in found:
-        # A name and a tag of the same words are told apart by their ids alone.
+        # Only their ids distinguish a name and a tag of the same words.
         alike = item.alias.name.casefold() == item.entity.name.casefold()
         ends = [
             f"{end.name} ({end.id})" if alike else end.name for end in (item.alias, item.entity)
@@ -214,7 +214,7 @@ def alias(
     undo: Undo = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that a name stands for another, that it does not, or withdraw that."""
+    """Record that a name stands for another, or that it does not, or withdraw that."""
     with application() as opened:
         if undo:
             _conclude_undone(opened.graph.withdraw_alias(name, other), as_json=as_json)
@@ -302,7 +302,7 @@ def _conclude_undone(done: bool, *, as_json: bool) -> None:
 
 
 def _fields(found: Any) -> dict[str, Any]:
-    """Return the fields of a value of slots."""
+    """Return the fields of a dataclass with slots."""
     from dataclasses import asdict
 
     return asdict(found)

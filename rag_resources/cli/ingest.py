@@ -118,7 +118,7 @@ def import_squad(
 
 
 def _source(app: "Application", path: Path, name: str | None, *, accept: bool) -> str:
-    """Return the source of a path's notes; a person must accept what it would mix."""
+    """Return the source of a path's notes; a person must confirm before sources are mixed."""
     source = app.notes.source_of(path, name=name)
     changes = app.notes.ingestion_changes(path, source=source, named=name is not None)
     accept_changes(changes, accept=accept)

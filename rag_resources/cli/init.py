@@ -1,4 +1,4 @@
-"""`rag init`: looks at a folder of notes, and writes first settings and drafts of questions."""
+"""`rag init`: surveys a folder of notes, and writes first settings and draft questions."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def init(
     dry_run: Annotated[bool, typer.Option("--dry-run", help=Message.HELP_INIT_DRY_RUN)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at a folder of notes; write settings and drafts."""
+    """Survey a folder of notes; write settings and drafts."""
     from rag_resources.ingestion.survey import survey
 
     if first_month is not None:
@@ -83,7 +83,7 @@ def init(
 
 
 class _Choices:
-    """What goes into the settings; a person may change it."""
+    """The values of the settings; a person may change them."""
 
     def __init__(
         self, *, first_month: str, home: Path, questions: int, documents: Path | None
@@ -94,7 +94,7 @@ class _Choices:
         self.documents = documents
 
     def ask(self, documents: int, folder: Path, *, given: tuple[object, ...]) -> None:
-        """Ask for what no option gave; return keeps the default."""
+        """Ask for the values that no option gave; the Return key keeps the default."""
         first_month, home, questions = given
         if first_month is None and self.first_month:
             self.first_month = _check_month(
@@ -153,7 +153,7 @@ def _check_questions(value: int | None) -> int:
 
 
 def _home() -> Path:
-    """Return the folder of state that is set, or one that holds nothing of the sample yet."""
+    """Return the state folder that is set, or a new one that holds nothing of the sample."""
     present = {**present_values(), **os.environ}.get("RAG_HOME")
     if present:
         return Path(present)
@@ -191,7 +191,7 @@ def _nothing(folder: Path, found: "Survey") -> InvalidSourceError:
 def _write(
     values: dict[str, str], found: "Survey", questions: int, *, force: bool, tell: bool
 ) -> list[Path]:
-    """Write the files that are not there yet, or all of them by force; return those written."""
+    """Write the missing files, or all of them by force; return those written."""
     from rag_resources.core.golden_drafts import choose_notes, draft
 
     written = []

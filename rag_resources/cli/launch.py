@@ -1,4 +1,4 @@
-"""`rag run`, `rag ui`, `rag dagster`: hand over to programs of `rag_assets`, which need Dagster."""
+"""`rag run`, `rag ui`, `rag dagster`: replace this process by programs of `rag_assets`."""
 
 import os
 import subprocess
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 PROGRAM = "rag_assets"
 FORGETTING_S = 3600.0
-"""For thousands of runs: Dagster deletes the events of each by itself."""
+"""Time limit, enough for thousands of runs: Dagster deletes the events of each run separately."""
 
 
 def run(
     sample: Annotated[bool, typer.Option("--sample", help=Message.HELP_SAMPLE)] = False,
     accept_settings: AcceptOption = False,
 ) -> None:
-    """Become the main job."""
+    """Replace this process by the main job."""
     flags = {"--sample": sample, "--accept-settings": accept_settings}
     _become("run", *(flag for flag, given in flags.items() if given))
 
 
 def ui() -> None:
-    """Become Dagster's webserver and daemon."""
+    """Replace this process by Dagster's webserver and daemon."""
     _become("ui")
 
 
 def dagster(arguments: PassedOn = None) -> None:
-    """Become Dagster's own command line, with the instance of this RAG_HOME."""
+    """Replace this process by Dagster's command line, with the instance of this RAG_HOME."""
     _become("dagster", *(arguments or []))
 
 
 def forget_runs(settings: "Settings", tenant: str) -> bool:
-    """Have what Dagster keeps of a tenant's runs deleted; False if some of it may be left."""
+    """Delete Dagster's records of a tenant's runs; False if some may be left."""
     if not (settings.instance_folder / "dagster.yaml").exists():
         return True  # Nothing ever ran here.
     command = [sys.executable, "-m", PROGRAM, "forget", "--", tenant]

@@ -209,7 +209,7 @@ def _rows(stored: "StoredNote") -> list[tuple[str, str]]:
 
 
 def _created(stored: "StoredNote") -> str:
-    """Return the date of a note; if its source states none, also where it is from."""
+    """Return the date of a note, and where the date is from if the source states none."""
     origin = stored.metadata.get("createdAtOrigin")
     if origin is None:
         return _moment(stored.created_at)

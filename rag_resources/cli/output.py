@@ -55,14 +55,14 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line that is not part of the result, on stderr, unless nothing else is wanted."""
+    """Write a line that is not part of the result on stderr, unless `--quiet` is set."""
     if _quiet.get():
         return
     typer.echo(clean(told(text)), err=True)
 
 
 def warn(text: str) -> None:
-    """Write a warning on stderr, in yellow if colours are available, unless it is not wanted."""
+    """Write a warning on stderr, in yellow if colours are available, unless `--quiet` is set."""
     if not _quiet.get():
         _write_coloured(clean(told(text)), typer.colors.YELLOW)
 
@@ -90,7 +90,7 @@ def conclude(text: str, value: Any, *, as_json: bool) -> None:
 
 
 def confirmed(question: str, *, about: Sequence[str] = (), err: bool = False) -> bool:
-    """Ask a person at a terminal, after lines about the question; without a terminal it is a no."""
+    """Ask a person at a terminal, after lines about the question; False without a terminal."""
     if not sys.stdin.isatty():
         return False
     for line in about:

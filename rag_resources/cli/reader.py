@@ -1,4 +1,4 @@
-"""The language in which a command answers; operators' commands set none, which is Spanish."""
+"""The language in which a command answers; commands for operators set none."""
 
 from contextvars import ContextVar
 from datetime import date
@@ -9,10 +9,10 @@ _language: ContextVar[str | None] = ContextVar("language", default=None)
 
 
 def answer_in(language: str | None) -> None:
-    """Set the language of what follows; None for operators.
+    """Set the language of all further output; None is the language of operators.
 
     Raises:
-        InvalidParameterError: It is none of the languages.
+        InvalidParameterError: The product does not have this language.
     """
     if language is not None:
         check_language(language)

@@ -40,7 +40,7 @@ def run_app(
         code = root.main(args=list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe: there is nobody to tell, and nothing to flush at exit.
+        # The reader has closed the pipe: nothing can be written, and nothing flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Abort):

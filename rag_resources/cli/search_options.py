@@ -91,8 +91,8 @@ def search_of(
         changed: `--set`, repeated.
         top_k: `--top-k`.
         language: `--language`; None uses the settings'.
-        has_words: Whether the question must have a word to search; `rag ask` asks back, or goes on
-            from an answer.
+        has_words: Whether the question must have a word to search; `rag ask` can do without, since
+            it asks back or follows up on an answer.
         filters: See `filters_of`.
 
     Raises:
@@ -197,7 +197,7 @@ def _as_option(problem: str) -> str:
         return problem
     path, reason = problem.values["items"]
     field, *inside = path.split(".")
-    if field not in _OPTIONS:  # It is about both.
+    if field not in _OPTIONS:  # The problem is about both.
         return Message.FILTER_EMPTY_PERIOD.format(start="--since", end="--until")
     keys = inside if field == "metadata" else ()  # elsewhere they are positions
     return joined(": ", (" ".join((_OPTIONS[field], *keys)), reason))

@@ -1,4 +1,4 @@
-"""What every command opens first: the settings and the application."""
+"""Opens the settings and the application for a command."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -81,7 +81,7 @@ def find_server(settings: "Settings") -> tuple[dict[str, Any], str | None]:
 
 
 def find_standbys(url: str, settings: "Settings") -> "list[StandbyStatus]":
-    """Look how far the standbys of the settings are."""
+    """Return how far each standby of the settings lags."""
     from rag_resources.database.standbys import look_at_standbys
 
     urls = [each.get_secret_value() for each in settings.database_read_url]
@@ -201,7 +201,7 @@ def _evaluations_table(
     gate: "GateConfig",
     evidence: "Mapping[UUID, Evidence]",
 ) -> Any:
-    """Show what fits 80 columns; the whole comparison is in `rag_resources.evaluation.summary`."""
+    """Return a table of 80 columns; the whole one is in `rag_resources.evaluation.summary`."""
     from rag_resources.evaluation.summary import rate_in_words, verdict_in_words
 
     columns = (

@@ -1,4 +1,4 @@
-"""What a look at a folder of notes found, for people and as JSON."""
+"""Shows the survey of a folder of notes, for people and as JSON."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,7 +28,7 @@ class _Rejected(Protocol):
 
     @property
     def reason(self) -> str:
-        """In Spanish."""
+        """The reason, in Spanish."""
 
 
 class Undated(Protocol):
@@ -36,7 +36,7 @@ class Undated(Protocol):
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The note's name for people."""
 
     @property
     def created_at(self) -> "datetime":
@@ -44,11 +44,11 @@ class Undated(Protocol):
 
     @property
     def from_name(self) -> bool:
-        """Whether that is in the file's name; otherwise it is when the file was changed."""
+        """Whether the date is from the file's name; otherwise it is when the file was changed."""
 
 
 def show_survey(folder: Path, found: "Survey") -> None:
-    """Show what a folder holds: what would be read, what not and why, and with which dates."""
+    """Show which records of a folder would be read, which not and why, and their dates."""
     say(Message.INIT_TITLE.format(path=folder, notes=found.notes, rejected=found.rejected_count))
     rows = [
         (Message.INIT_FORMATS, _counted(found.read)),
@@ -103,13 +103,13 @@ def show_undated(undated: "Sequence[Undated]", count: int, *, shown: int = SHOWN
 
 
 def given_date(date: "datetime", from_name: bool) -> str:
-    """Say which date a note without one gets, and where that is from."""
+    """Say which date a note without one gets, and where the date is from."""
     message = Message.UNDATED_FROM_NAME if from_name else Message.UNDATED_FROM_CHANGE
     return message.format(date=date)
 
 
 def _misspelt(fields: Counter[str]) -> dict[str, str]:
-    """Return the fields that are nearly those that are read, and which they meant."""
+    """Return the unknown fields that nearly match a known one, each with that one."""
     from rag_resources.ingestion.records import KNOWN_FIELDS
 
     return {name: found for name in fields if (found := nearest(name, KNOWN_FIELDS))}
@@ -125,7 +125,7 @@ def _counted(counts: Counter[str]) -> str:
 def survey_json(
     folder: Path, found: "Survey", values: dict[str, str], written: list[Path]
 ) -> dict[str, Any]:
-    """Return a survey, the settings made of it and the files written, as JSON."""
+    """Return a survey, the settings made from it and the files written, as JSON."""
     return {
         "folder": str(folder),
         "notes": found.notes,

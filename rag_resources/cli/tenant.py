@@ -143,7 +143,7 @@ def quota(
 
 
 def _camel(values: "Quota | Usage") -> dict[str, int | None]:
-    """Return the fields under the names that JSON has."""
+    """Return the fields under their camelCase names in JSON."""
     from pydantic.alias_generators import to_camel
 
     return {to_camel(field): value for field, value in asdict(values).items()}
@@ -182,7 +182,7 @@ def promote(
     undo: Annotated[bool, typer.Option("--undo", help=Message.HELP_TENANT_UNDO)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a large tenant vector indexes of its own, or take them away."""
+    """Build vector indexes for a large tenant alone, or drop them."""
     with application() as opened:
         if undo:
             opened.tenants.demote(name)
@@ -200,7 +200,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help=Message.HELP_TENANT_YES)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete all that is of a tenant after confirmation by a person, and report it."""
+    """Delete everything of a tenant after confirmation by a person, and report it."""
     from rag_resources.providers.cache import WRITTEN_ANSWERS
 
     with application() as opened:

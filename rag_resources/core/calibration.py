@@ -1,6 +1,6 @@
-"""Measures how sure responses are: fits the model of a claim, and measures its bands, by folds.
+"""Calibrates confidence: fits the model of each claim, and measures its bands by cross-validation.
 
-What a calibration says is in `core.confidence`; asking the questions in `evaluation.calibration`.
+Applying a calibration is in `core.confidence`; asking the questions in `evaluation.calibration`.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ from rag_resources.core.silence import SilenceCase, SilenceCurve, silence_curve
 
 FOLDS = 10
 PENALTY = 0.01
-"""Weak: there are a few signals and hundreds of questions. It was not tuned."""
+"""L2 penalty; weak, because there are few signals and hundreds of questions. It was not tuned."""
 LEVEL = 0.05
 FEWEST = 20
-"""Fewest questions of either outcome; with fewer the bands would say nothing."""
+"""Fewest questions of either outcome; with fewer, the bands would be meaningless."""
 
 _RESAMPLES = 2_000
 _MOST_BINS = 10
@@ -51,13 +51,13 @@ Truths = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question, what was known of its response, and what turned out to be true of it.
+    """A question, the signals of its response, and which claims about the response were true.
 
     Attributes:
         relevant: The notes that answer it; empty if none does.
         signals: None if nothing was found.
-        true: Whether each claim is true; no claim is if no note answers the question. A claim that
-            is missing was not made.
+        true: Whether each claim is true; all are false if no note answers the question. A claim
+            that is missing was not made.
         is_hidden: Whether the notes that answer it were hidden from the search.
     """
 
@@ -68,7 +68,7 @@ class AskedQuestion:
     is_hidden: bool = False
 
     def known(self, claim: Claim) -> Signals:
-        """Return what a claim is told from; empty if nothing is known."""
+        """Return the signals of a claim; empty if there are none."""
         found = self.signals or {}
         own = {signal: found[signal] for signal in SIGNALS[claim] if signal in found}
         # Without a sentence that could be said there is nothing to claim of it.
@@ -91,16 +91,16 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How well probabilities tell the true from the untrue, over responses not fitted to.
+    """The quality of probabilities, measured on responses that they were not fitted to.
 
     Attributes:
-        auc: Probability that a true one is ranked before an untrue one, ties as half.
+        auc: Probability that a true claim is ranked before an untrue one, ties as half.
         auc_interval: Its 95 % interval, by bootstrap over the questions.
         brier: Mean squared error of the probabilities; lower is better.
-        constant_brier: The same of one probability for all, the share of true ones.
-        gain: 95 % interval of the second minus the first, by BCa bootstrap.
-        p_value: Of that difference, by the paired randomization test.
-        reliability: What was said and what came true, in bins of about equal size, ascending.
+        constant_brier: The same if every probability were the share of true claims.
+        gain: 95 % interval of `constant_brier` minus `brier`, by BCa bootstrap.
+        p_value: P-value of that difference, by the paired randomization test.
+        reliability: Predicted and observed shares, in bins of about equal size, ascending.
     """
 
     auc: float
@@ -119,11 +119,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A calibration, and how well each claim's probabilities did out of their folds.
+    """A calibration, and the cross-validated quality of each claim's probabilities.
 
     Attributes:
         measured: By claim; a claim with too few questions of either outcome is missing.
-        bands: Likewise, also of claims that the calibration does not have.
+        bands: By claim, including claims that the calibration does not have.
         silence: Misses and false answers by threshold; None if the notes were never hidden.
     """
 
@@ -136,15 +136,15 @@ class Calibrated:
 def calibrate(
     asked: Sequence[AskedQuestion], *, answerer: str = "", claims: Collection[Claim] = tuple(Claim)
 ) -> Calibrated:
-    """Fit every claim and measure it by cross-validation, by models of questions about other notes.
+    """Fit every claim and measure it by cross-validation, in folds without common notes.
 
-    A claim is in the calibration only if its probabilities, out of their folds, are significantly
-    better than one for all. A response without results is no case of any claim.
+    A claim is in the calibration only if its cross-validated probabilities are significantly better
+    than a constant one. A response without results is no case of any claim.
 
     Args:
         asked: At least one.
-        answerer: What the answers were told from, with its version.
-        claims: Those to fit.
+        answerer: Name and version of what the signals of answers are computed from.
+        claims: The claims to fit.
     """
     models: dict[Claim, ClaimModel] = {}
     measured: dict[Claim, Measured] = {}
@@ -185,7 +185,7 @@ def _silence(asked: Sequence[AskedQuestion], likely: Mapping[UUID, float]) -> Si
 
 
 def measure(likely: Sequence[float], outcomes: Sequence[bool]) -> Measured:
-    """Measure probabilities by what came true.
+    """Measure probabilities against outcomes.
 
     Args:
         likely: In [0, 1].
@@ -207,14 +207,14 @@ def measure(likely: Sequence[float], outcomes: Sequence[bool]) -> Measured:
 
 
 def reliability(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[ReliabilityBin, ...]:
-    """Compare probabilities with what came true, in bins of about equal size.
+    """Compare probabilities with outcomes, in bins of about equal size.
 
     Args:
         likely: In [0, 1], at least one.
         outcomes: In the same order.
 
     Returns:
-        Ascending; the probability of a bin is the mean of its own.
+        Ascending; the probability of a bin is the mean of its probabilities.
     """
     ordered = sorted(zip(likely, outcomes, strict=True))
     count = max(1, min(_MOST_BINS, len(ordered) // _FEWEST_IN_BIN))
@@ -230,9 +230,9 @@ def reliability(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[Reli
 
 
 def thirds(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[Band, ...]:
-    """Cut the range of probabilities at its thirds, and count what came true in each.
+    """Divide the probabilities at their thirds into bands, and count the true ones in each.
 
-    Equal probabilities are never cut apart, so there may be fewer than three bands.
+    Equal probabilities are never separated, so there may be fewer than three bands.
 
     Args:
         likely: Probabilities in [0, 1], at least one.
@@ -257,16 +257,16 @@ def thirds(likely: Sequence[float], outcomes: Sequence[bool]) -> tuple[Band, ...
 def _out_of_fold(cases: Sequence[AskedQuestion], claim: Claim) -> dict[UUID, float]:
     """Return the probability of each case by a model that saw no question about its notes, by key.
 
-    Questions about several notes tie so many others together that parts without common notes would
-    be of very different sizes. So the parts are drawn by one note of each question, and a model
-    leaves out the questions that share a note with the part it judges.
+    Questions about several notes connect so many others that folds without common notes would have
+    very different sizes. So the folds are drawn by one note of each question, and a model leaves
+    out the questions that share a note with the fold it judges.
     """
     likely: dict[UUID, float] = {}
     for number in range(FOLDS):
         part = [item for item in cases if _fold(item) == number]
         notes = {note for item in part for note in item.relevant}
         others = [item for item in cases if _fold(item) != number and not item.relevant & notes]
-        # Without other questions nothing is known of these, whatever they say of each other.
+        # Without questions outside the fold there is no model, and all are equally likely.
         intercept, signals = _fit(others, claim) if others else (0.0, {})
         likely |= {item.key: probability(intercept, signals, item.known(claim)) for item in part}
     return likely
@@ -289,7 +289,7 @@ def _auc(values: Values, true: Truths) -> float:
 
 
 def _auc_interval(values: Values, true: Truths) -> DifferenceInterval:
-    """Return the percentile bootstrap interval; either outcome is resampled by itself."""
+    """Return the percentile bootstrap interval; each outcome is resampled separately."""
     generator = np.random.default_rng(SEED)
     heights = np.unique(values, return_inverse=True)[1]
     groups = [heights[true], heights[~true]]
@@ -305,8 +305,8 @@ def _auc_of_heights(positive: NDArray[np.intp], negative: NDArray[np.intp]) -> f
     """Return the share of pairs whose positive one is higher, ties as half.
 
     Args:
-        positive: Places in an ascending order, equal for equal values.
-        negative: Likewise.
+        positive: Ranks in ascending order, equal for equal values.
+        negative: Ranks in the same order.
     """
     levels = int(max(positive.max(), negative.max())) + 1
     others = np.bincount(negative, minlength=levels)

@@ -1,7 +1,7 @@
-"""Reads from a response what its confidence depends on. What follows is in `core.confidence`.
+"""Computes the signals of a response that its confidence depends on; see `core.confidence`.
 
-Of sixteen signals these three told right from wrong best, on the sample's questions that are there
-to choose by; docs/quality.md has the figures. The scores of the lists by themselves told less.
+Of sixteen signals, these three separated right from wrong responses best, on the sample's questions
+for such choices; docs/quality.md has the figures. The scores of the lists alone did worse.
 """
 
 import math
@@ -13,7 +13,7 @@ from rag_resources.core.types import RetrievalResult
 from rag_resources.core.wording import content
 
 SIGNALS_VERSION = "signals-1"
-"""Another one may tell other signals of the same answer."""
+"""Change this whenever the same answer may get other signals."""
 
 
 def signals_of(
@@ -25,12 +25,12 @@ def signals_of(
         query: The question.
         results: Best first, at least one.
         final: How many of them count.
-        language: Of the question.
+        language: The question's language.
 
     Returns:
         `drop`: how far the first score is above the last one. `words`: the share of the question's
-        content words in the sentences of the first result that matched best, if they are known, or
-        else in all of it, and its title. `length`: how many content words the question has.
+        content words that are in the first result's title or best-matching sentences (if these are
+        not known, in all of it). `length`: how many content words the question has.
     """
     used = results[:final]
     first = used[0]
@@ -49,20 +49,20 @@ _CAP = 20.0
 def answer_signals(
     query: str, results: Sequence[RetrievalResult], ranked: Sequence[RankedSentence], language: str
 ) -> dict[Signal, float] | None:
-    """Return what is known of an answer before it is written: of its likeliest sentence.
+    """Return the signals of an answer before it is written, from its likeliest sentence.
 
     Args:
         query: The question.
-        results: What it is answered from, best first.
+        results: The results that it is answered from, best first.
         ranked: The sentences of the results, the likeliest first.
-        language: Of the question.
+        language: The question's language.
 
     Returns:
-        `drop` and `length` as of `signals_of`; `score`, the first result's score, and `gap`, how
-        far that is above the second one. Of the first sentence: `odds`, the logarithm of its odds;
-        `lead`, how far that is above the next sentence's; `coverage`, `context` and `passage` as
-        `SentenceFeature` has them; `kind`, whether the kind of answer asked for is there. None if
-        no sentence shares a word with the question: then nothing is answered anyway.
+        `drop` and `length` as in `signals_of`; `score`, the first result's score, and `gap`, how
+        far that is above the second one. For the first sentence: `odds`, the logarithm of its odds;
+        `lead`, how far that is above the next sentence's; `coverage`, `context` and `passage` as in
+        `SentenceFeature`; `kind`, whether the kind of answer asked for is there. None if no
+        sentence shares a word with the question, because nothing is answered then.
     """
     if not any(item.shares_words for item in ranked):
         return None

@@ -78,7 +78,7 @@ def _similarities(
     vectors: Mapping[UUID, Vectors],
     cosine_range: tuple[float, float],
 ) -> npt.NDArray[np.float64]:
-    """The similarity of each pair, `(n_chunks, n_chunks)` in [0, 1]."""
+    """Return the similarity of each pair, `(n_chunks, n_chunks)` in [0, 1]."""
     rows = [row for row, chunk in enumerate(chunks) if chunk.chunk_id in vectors]
     similarities = np.zeros((len(chunks), len(chunks)))
     if len(rows) < 2:

@@ -37,7 +37,7 @@ class Removal:
 
 
 class BlockKind(StrEnum):
-    """What a block of a page is."""
+    """The kind of a block of a page."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"
@@ -73,7 +73,7 @@ class Block:
     Attributes:
         start: Offset into the text of the page.
         end: After the last character.
-        level: Of a heading or list item, from 1, outermost first; 0 otherwise.
+        level: Level of a heading or list item, 1 is the outermost; 0 otherwise.
         runs: In order; between two runs of a block there is only white space, or a removed range.
     """
 
@@ -92,14 +92,14 @@ class Page:
         number: From 1.
         text: The whole text, including removed ranges; empty if `route` is `none`.
         sheet: Name of the sheet; None for a page.
-        blocks: In reading order, without overlaps; what is in none is removed or white space.
+        blocks: In reading order, without overlaps; text outside them is removed or white space.
         words: Words with their boxes, in the reader's own compressed form.
         quality: In [0, 1]; None if it was not assessed.
         notices: Codes of messages about the page, such as `PAGE_NEEDS_OCR`.
-        left_out: Characters that nobody sees on the page, by reason (`hidden`, `off_page`,
-            `clipped`). Few are in `text`, removed with that reason; many are only counted.
-        metadata: What the file says about itself, such as `title` and `date` (as written there);
-            on its first page only.
+        left_out: Number of characters that are invisible on the page, by reason (`hidden`,
+            `off_page`, `clipped`). If they are few, they are also in `text`, as removed ranges.
+        metadata: The file's own metadata, such as `title` and `date` (as written there); only on
+            its first page.
     """
 
     number: int
@@ -128,7 +128,7 @@ class PageFailure:
     """A page that could not be read; the other pages are still read.
 
     Attributes:
-        code: Code of the message; the sentence is made where it is shown.
+        code: Code of the message, which is rendered where it is shown.
         details: Values of the message.
     """
 
@@ -179,7 +179,7 @@ class DocumentReader(Protocol):
     """Reads the pages of a kind of file.
 
     Attributes:
-        name: For display.
+        name: The name for display.
         reader_hash: Hash of its code and settings; pages read with another hash are stale.
     """
 

@@ -10,13 +10,13 @@ class DownloadConfig(BaseModel):
 
     Attributes:
         parallel: Files that are downloaded at once.
-        tries: Of each file; only what may pass is tried again.
-        timeout_s: Longest wait for a server to connect or to go on sending.
+        tries: Attempts per file; only transient errors are retried.
+        timeout_s: Longest wait for a server to connect or to send more.
         total_s: Longest time for one file.
         links: CSS selector of the links that are documents, on a page that lists them.
-        most_links: Of an index page or sitemap; the others are left out, and said so.
-        allow_private: Whether addresses of the own machine and of private networks may be asked.
-        every_hours: How often the sensor looks at sources in the web.
+        most_links: Most links of an index page or sitemap; the others are left out and reported.
+        allow_private: Whether addresses of this machine and of private networks may be used.
+        every_hours: How often the sensor checks sources on the web.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

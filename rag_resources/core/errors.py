@@ -14,7 +14,7 @@ the offending values for the log.
     │   ├── ModelInUseError              a model that cannot be retired, with its users named
     │   ├── InvalidSourceError           a folder or file of notes that cannot be read at all
     │   ├── InvalidQueryError            a question that cannot be searched
-    │   └── ConflictError                what is asked for contradicts what is stored: HTTP 409
+    │   └── ConflictError                the request contradicts stored data: HTTP 409
     ├── DatabaseError            the database is not usable
     │   ├── DatabaseUnavailableError     it does not answer
     │   ├── DatabaseTimeoutError         a statement exceeded its time limit
@@ -80,7 +80,7 @@ class ProblemsError(InvalidInputError):
     """Several problems at once, each named.
 
     Args:
-        headline: What the problems have in common.
+        headline: The sentence above the problems, which says what they have in common.
         problems: One line per problem, each naming the field, file or line.
         context: Further offending values.
     """
@@ -131,11 +131,11 @@ class InvalidQueryError(InvalidInputError):
 
 
 class ConflictError(InvalidInputError):
-    """What is asked for contradicts what is stored."""
+    """The request contradicts stored data."""
 
 
 class QuotaError(InvalidInputError):
-    """It does not fit into what its tenant may have."""
+    """A note or file does not fit into its tenant's quota."""
 
 
 class DatabaseError(RagError):

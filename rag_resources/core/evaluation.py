@@ -28,13 +28,13 @@ from rag_resources.core.types import RetrievalResult
 
 @dataclass(frozen=True, slots=True)
 class QueryOutcome:
-    """What one golden question retrieved.
+    """The result of one golden question.
 
     Attributes:
         golden: A stored entry, so its id is not None.
         retrieved_note_ids: Notes of the results within the depth that the configuration searches,
             best first, with repeats.
-        latency_ms: Of the whole retrieval, or until it failed, without the deadline of users.
+        latency_ms: Time of the whole retrieval, or until it failed, without users' deadline.
         stages: Milliseconds per stage.
         degraded: Stages that were skipped; the question was not asked in full.
         error: Why it failed, in Spanish; None if it did not.
@@ -60,7 +60,7 @@ class QueryOutcome:
 
     @property
     def key(self) -> str:
-        """Identifies the question among the metrics."""
+        """The question's key in the metrics."""
         return str(self.golden.golden_id)
 
     @property
@@ -98,7 +98,7 @@ class Timing:
     """How long a question took under the deadline that users have.
 
     Attributes:
-        latency_ms: Of the whole retrieval; at least the deadline if it was not answered in full.
+        latency_ms: Time of the whole retrieval; at least the deadline if not answered in full.
         stages: Milliseconds per stage.
         degraded: Stages that were skipped.
     """
@@ -145,7 +145,7 @@ class Summary:
         degraded_queries: Questions that could not be asked in full, twice; any of them disturbs the
             evaluation.
         latency_queries: Questions whose latency was measured.
-        late_queries: Those of them that users would not have got in full.
+        late_queries: Those of them that were not answered in full within users' deadline.
         metrics: Mean of each metric over all questions, failed ones as misses.
         per_query: Each metric of each question, by golden id.
         breakdown: Means by category (`category:causal`), difficulty (`difficulty:3`) and tag
@@ -184,16 +184,16 @@ class StoredEvaluation:
         passage_queries: Number of questions with places; if 0, the metrics per passage are None.
         page_queries: Number of questions whose places lie in documents.
         page_metrics: Mean of each metric per page; None if there are none.
-        answers: What was measured of the answers; None if nothing was.
-        served_hit_rate: Share of questions with a relevant note among what a user gets; None if it
-            was evaluated before this was measured.
-        latency_p95_low_ms: Lower end of the 95 % interval of the p95; None likewise.
-        latency_p95_high_ms: Upper end.
-        contents: Fingerprints of what it searched; None if they were not recorded yet.
-        measured_at: When it began, by the database's clock; None likewise.
+        answers: The figures of the answers; None if they were not measured.
+        served_hit_rate: Share of questions with a relevant note among what a user gets. This and
+            the fields marked "or None" are None in evaluations from before they were recorded.
+        latency_p95_low_ms: Lower end of the 95 % interval of the p95, or None.
+        latency_p95_high_ms: Upper end, or None.
+        contents: Fingerprints of what it searched, or None.
+        measured_at: When it began, by the database's clock, or None.
         degraded_queries: Questions that could not be asked in full.
-        latency_queries: Questions whose latency was measured; None likewise.
-        late_queries: Those of them that users would not have got in full; None likewise.
+        latency_queries: Questions whose latency was measured, or None.
+        late_queries: Those of them not answered in full within users' deadline, or None.
     """
 
     evaluation_id: UUID
@@ -243,7 +243,7 @@ class StoredEvaluation:
 
     @property
     def quality(self) -> tuple[float, float, float]:
-        """What orders evaluations that no test tells apart: MRR, then what users get, then hits."""
+        """The order of evaluations that no test distinguishes: MRR, Hit_Rate@final, Hit_Rate@10."""
         return self.mrr, self.served_hit_rate or 0.0, self.hit_rate_at_10
 
     def is_faster_than(self, other: "StoredEvaluation") -> bool:
@@ -292,7 +292,7 @@ def summarize(
         judgements: Judgements of their answers, if they were judged.
         answers: Their answers, if there are any.
         gate: Thresholds for the verdict; None takes the defaults.
-        timings: Of questions asked as users ask; None takes the times of the outcomes.
+        timings: Times under users' deadline; None takes the times of the outcomes.
 
     Properties: 25 to 28, 58.
     """

@@ -84,7 +84,7 @@ def _window(
 
 
 def _around(content: str, passage: Span, reach: int) -> Span:
-    """The surroundings of a passage, in whole paragraphs unless they are very long."""
+    """Return the surroundings of a passage, in whole paragraphs unless they are very long."""
     start, end = passage.start - reach, passage.end + reach
     if start > 0:
         paragraph = content.rfind(_PARAGRAPH_BREAK, max(0, start - _PARAGRAPH_CHARS), start)

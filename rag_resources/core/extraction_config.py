@@ -1,4 +1,4 @@
-"""How documents are read: the limits of the child process, and what a new reading may lose."""
+"""Limits for reading documents: those of the child process, and how much a new reading may lose."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

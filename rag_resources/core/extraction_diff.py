@@ -1,4 +1,4 @@
-"""What a new reading of a document would change, and whether it loses too much.
+"""Compares a new reading of a document with the present one, and says whether it loses too much.
 
 The limits are in `core.extraction_config`.
 """
@@ -22,13 +22,13 @@ _WORD = re.compile(r"\w+")
 class ExtractionDiff:
     """The difference between two readings of a document.
 
-    Words are compared over the whole document, so that a word on another page is not lost; the
-    parts of a word that is hyphenated at the end of a line count as words.
+    Words are compared over the whole document, so a word that moved to another page is not lost.
+    The parts of a word that is hyphenated at the end of a line count as words.
 
     Attributes:
         passages: Chunks of the earlier reading.
-        passages_kept: Those whose text is the same, so that their vectors stay.
-        passages_lost: Those whose words are no longer found together.
+        passages_kept: Chunks whose text is the same, so that their vectors stay.
+        passages_lost: Chunks whose words are no longer found together.
     """
 
     pages_before: int

@@ -27,11 +27,11 @@ ValueT = TypeVar("ValueT")
 
 _VALUE_CHARS = 1000
 MAX_EXCLUDED = 10_000
-"""Most notes that a search can be told to leave out."""
+"""Most notes that a search can exclude."""
 
 
 def _findable(value: ValueT) -> ValueT:
-    """Refuse a value that no note can have."""
+    """Return a value if a note can have it; refuse others."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError(Message.FILTER_NUL)
     return value
@@ -65,7 +65,7 @@ MetadataValue = Annotated[
     LongText | LongNumber | Number | StrictBool | None,
     WrapValidator(_in_one_problem),
     AfterValidator(_findable),
-    # The bounds of `LongNumber` are no numbers of JSON Schema's readers.
+    # Readers of JSON Schema cannot represent the bounds of `LongNumber`.
     WithJsonSchema({"anyOf": [{"type": name} for name in ("string", "number", "boolean", "null")]}),
 ]
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
@@ -126,8 +126,8 @@ def narrowed(allowed: RetrievalFilters, asked: RetrievalFilters) -> RetrievalFil
     """Combine filters that always hold with those of a request.
 
     Returns:
-        Filters that only notes meet which meet both; None if the request names something that the
-        others exclude by name.
+        Filters that a note meets if it meets both; None if the request names something that the
+        permanent filters exclude by name.
     """
     source = allowed.source or asked.source
     note_ids = allowed.note_ids or asked.note_ids
@@ -154,7 +154,7 @@ def narrowed(allowed: RetrievalFilters, asked: RetrievalFilters) -> RetrievalFil
     }
     try:
         return RetrievalFilters.model_validate(fields)
-    except ValidationError:  # No time is in both periods, or there are too many conditions.
+    except ValidationError:  # The periods do not overlap, or there are too many conditions.
         return None
 
 

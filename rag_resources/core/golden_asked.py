@@ -1,7 +1,7 @@
-"""Golden questions from readers: what they asked and got no good answer to.
+"""Candidates for golden questions: questions of readers that got no good answer.
 
-A question without an answer, or whose answer its reader found wrong, says where the evaluation has
-no eyes. Only a person can tell which notes answer it: see `CANDIDATE_TAG` of `core.golden`.
+A question without an answer, or whose answer its reader found wrong, shows what the evaluation does
+not cover. Only a person can say which notes answer it: see `CANDIDATE_TAG` of `core.golden`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,8 +21,8 @@ class DoubtfulAnswer:
     """An answer whose question may become a golden one.
 
     Attributes:
-        intent: What kind of answer was asked for; None if unknown.
-        note_ids: Of its passages, best first; a note may repeat.
+        intent: The kind of answer that was asked for; None if unknown.
+        note_ids: The notes of its passages, best first; a note may repeat.
         is_down: Whether its reader found it or a citation wrong; otherwise there was no answer.
         dismissed: Whether a person decided that its question is no golden one.
     """
@@ -101,8 +101,8 @@ def asked_candidates(
         existing: The notes that still exist.
 
     Returns:
-        Questions whose answer a reader found wrong first, then by how often they were asked, then
-        the latest first. A question that was dismissed once is left out.
+        Questions whose answer a reader found wrong come first; then the most frequent, then the
+        latest. A question that was dismissed once is left out.
     """
     grouped: dict[str, list[DoubtfulAnswer]] = {}
     for answer in doubtful:

@@ -21,7 +21,7 @@ _HASH_DIGITS = 16
 
 
 class Operation(StrEnum):
-    """What was done with an entry."""
+    """The kind of change of an entry."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -37,7 +37,7 @@ class GoldenChange:
 
     @property
     def operation(self) -> Operation:
-        """What was done with the entry."""
+        """The kind of change."""
         if self.before is None:
             return Operation.INSERT
         return Operation.DELETE if self.after is None else Operation.UPDATE
@@ -235,7 +235,7 @@ def replay(recorded: Iterable[RecordedChange]) -> Iterator[GoldenVersion]:
 
 
 def find_version(versions: Sequence[GoldenVersion], moment: str) -> GoldenVersion | None:
-    """Return the version that a person asks for; None if the history has none.
+    """Return the version that a person names; None if the history has none.
 
     Args:
         versions: Oldest first.

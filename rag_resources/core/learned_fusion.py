@@ -1,4 +1,4 @@
-"""A learned fusion: what it knows of a candidate, and the score that its model gives.
+"""A learned fusion: the features of a candidate, and the score that its model gives.
 
 Combining the result with the lists is in `core.fusion`; training in `core.fusion_training`.
 """
@@ -30,7 +30,7 @@ FEATURE_OF: Mapping[RankedList, Feature] = {
     RankedList.NOTES_FULLTEXT: Feature.FULLTEXT,
 }
 
-# Where a document has no such score, this one counts: a whole note has no contextual vector.
+# Replaces a missing score by another one: a whole note has no contextual vector, for example.
 _INSTEAD = {Feature.CONTEXTUAL: Feature.SEMANTIC}
 _WORD = re.compile(r"\w+")
 _KEPT_TEXTS = 2_000
@@ -41,7 +41,7 @@ class QuestionWords:
     """The words of a question that candidates are compared with.
 
     Attributes:
-        stems: Of all its words in order, without interrogatives.
+        stems: The stems of all its words in order, without interrogatives.
         idf: Inverse document frequency by stem; stop words have none.
     """
 
@@ -102,9 +102,9 @@ def candidate_features(
 ) -> dict[UUID, dict[Feature, float]]:
     """Return the features of every candidate of the lists.
 
-    A score that was looked for and not found is 0, or that of the feature in its place, so a whole
-    note compares with a chunk. A list of something else than the question counts for what it holds,
-    where its score is higher. A feature of no list is left out.
+    A score that was looked up and not found is 0, or that of the feature that replaces it, so that
+    a whole note compares with a chunk. A list for a sub-question or hypothetical answer counts only
+    for its own candidates, and only where its score is higher. A feature of no list is left out.
 
     Args:
         rankings: The lists.
@@ -130,7 +130,7 @@ def candidate_features(
 def predict(model: LearnedModel, features: Features) -> float:
     """Return the logistic function of the model's sum, in [0, 1].
 
-    A feature that is missing counts as its mean: the retriever that gives it did not work.
+    A missing feature counts as its mean; it is missing if its retriever failed.
     """
     return logistic.probability(model.intercept, model.features, features)
 
@@ -141,7 +141,7 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _stems_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
-    """Cutting a passage takes most of the time, and the same passages are found again."""
+    """Return the stems of each sentence; cached, because this is slow and passages repeat."""
     return tuple(
         tuple(map(stem, _WORD.findall(fold(text[span.start : span.end]))))
         for span in sentences(text)
@@ -149,7 +149,7 @@ def _stems_by_sentence(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _phrase(question: QuestionWords, stems: Sequence[str]) -> float:
-    """The share of the idf of the question's words, in order, in the longest common run."""
+    """Return the share of the question's idf in the longest run of words that both have."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(question.stems):
         places.setdefault(word, []).append(place)
@@ -163,14 +163,14 @@ def _phrase(question: QuestionWords, stems: Sequence[str]) -> float:
 
 
 def _density(stems: Sequence[str]) -> float:
-    """Distinct words over the length of the shortest span that holds all; other words are ""."""
+    """Return distinct words over the length of the shortest span with all; other words are ""."""
     wanted = len(set(stems) - {""})
     last: dict[str, int] = {}
     shortest = math.inf
     for place, word in enumerate(stems):
         if word:
             last.pop(word, None)
-            last[word] = place  # At the end: the first is the one seen the longest ago.
+            last[word] = place  # At the end, so that the first was seen longest ago.
             if len(last) == wanted:
                 shortest = min(shortest, place - next(iter(last.values())) + 1)
     return wanted / shortest if wanted else 0.0

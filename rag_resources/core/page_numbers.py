@@ -21,7 +21,7 @@ class PageNumber:
     """A page number as written.
 
     Attributes:
-        certain: It says that it is one, such as `Página 3 de 40`; a bare number may be another.
+        certain: Whether the line says so, as `Página 3 de 40`; a bare number may be something else.
     """
 
     value: int
@@ -31,7 +31,7 @@ class PageNumber:
 def page_number(line: str) -> PageNumber | None:
     """Return the page number that a line consists of; None if it has anything else.
 
-    `12`, `- 12 -`, `xii`, `12 | Página`, `Pág. 12`, `3 / 40`, `Página 3 de 40`.
+    Examples: `12`, `- 12 -`, `xii`, `12 | Página`, `Pág. 12`, `3 / 40`, `Página 3 de 40`.
     """
     text = line.strip().casefold()
     for certain, patterns in ((True, _CERTAIN), (False, (_BARE,))):

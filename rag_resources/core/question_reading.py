@@ -1,8 +1,8 @@
-"""Reads what a question says besides its words: intent, complexity, periods, files and names.
+"""Finds the signs in a question: its intent and complexity, and the periods, files and names in it.
 
-By rules, without a model and without looking anything up: whether a file or a name exists is found
-out in `answers.reading`. What turns of a conversation carry over is in `core.conversation`. The
-rules are in `languages/*/rules/questions.toml`, under `reading`.
+It uses rules, without a model and without look-ups: `answers.reading` finds out whether a file or a
+name exists. What a conversation carries over is in `core.conversation`. The rules are in
+`languages/*/rules/questions.toml`, under `reading`.
 """
 
 import re
@@ -20,7 +20,7 @@ from rag_resources.core.wording import content, fold, names, word_set
 
 OPINION = "opinion"
 CLARIFICATION = "clarification"
-"""Two intents of people besides those of `core.query.Intent`, which decide what is searched."""
+"""Two intents besides those of `core.query.Intent`; only the latter decide how to search."""
 
 _MANY_WORDS = 8
 _MAX_PHRASES = 60
@@ -42,7 +42,7 @@ _CAPITALISED = re.compile(
 
 
 class Complexity(StrEnum):
-    """How much a question asks for."""
+    """How many things a question asks for."""
 
     SIMPLE = "simple"
     """One thing."""
@@ -60,7 +60,7 @@ class Period:
 
     Attributes:
         text: As the question names it, in small letters without accents.
-        start: Inclusive, UTC; likewise `end`, exclusive.
+        start: In UTC, inclusive; `end` is exclusive.
     """
 
     text: str
@@ -70,7 +70,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A kind of note of a month that a question names, as in "the minutes of March".
+    """A kind of note and a month that a question names, as in "the minutes of March".
 
     Attributes:
         year: None if the question names none.
@@ -92,18 +92,18 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSigns:
-    """What a question says of itself.
+    """The signs in a question.
 
     Attributes:
-        intent: One of `Intent`, or `OPINION`, or `CLARIFICATION`: nothing says what it is about.
-        periods: In the order in which they are named.
-        titled: Likewise.
+        intent: One of `Intent`, or `OPINION`, or `CLARIFICATION` if nothing says what it is about.
+        periods: The periods it names, in order.
+        titled: The kinds of note with a month that it names, in order.
         file_names: Words that look like the name of a file, such as "plan.pdf".
-        phrases: What else may be the name of a file: such a word with those before it, since names
-            may have spaces; quoted; or with a figure.
+        phrases: Other possible names of files: such a word with the words before it, since names
+            may have spaces; quoted text; or words with a figure.
         names: Capitalised words inside the question, adjacent ones together.
-        people: Those of them that are asked about as somebody who says something.
-        abbreviations: Words that may be one.
+        people: Those names that the question treats as somebody who says something.
+        abbreviations: Words that may be abbreviations.
     """
 
     intent: str
@@ -156,8 +156,8 @@ def read_question(question: str, language: str = "es") -> QuestionSigns:
     """Read a question by the rules of its language.
 
     Args:
-        question: As it was asked, or with what a conversation carries over.
-        language: Of the question.
+        question: As it was asked, or completed from a conversation.
+        language: The question's language.
     """
     line = " ".join(fold(question).split())
     periods, titled = _periods(line, language), _titled(line, language)
@@ -183,7 +183,7 @@ def says_nothing(question: str, language: str = "es") -> bool:
 
 
 def asks_of_a_time_only(question: str, language: str = "es") -> bool:
-    """Whether a question goes on with another time, as in "and in 2025?"."""
+    """Whether a question only changes the time of the previous one, as in "and in 2025?"."""
     first, *_ = [*re.findall(r"\w+", fold(question)), ""]
     if first not in question_rules(language).joiners["and"]:
         return False
@@ -201,7 +201,7 @@ def empty_words(language: str = "es") -> frozenset[str]:
 
 
 def refers_back(question: str, language: str = "es") -> bool:
-    """Whether a question has a word that stands for something named before."""
+    """Whether a question has a word that refers to something named before."""
     patterns = _patterns(language)
     line = " ".join(fold(question).split())
     # "él" is a pronoun, "el" an article: folding makes them one.
@@ -211,7 +211,7 @@ def refers_back(question: str, language: str = "es") -> bool:
 
 
 def inner_names(question: str) -> tuple[str, ...]:
-    """Return the capitalised words of a question, adjacent ones together, but its first word."""
+    """Return a question's capitalised words, adjacent ones together, without its first word."""
     known = names(question)
     found = []
     for match in _CAPITALISED.finditer(question):
@@ -224,7 +224,7 @@ def inner_names(question: str) -> tuple[str, ...]:
 
 
 def period_filter(periods: Sequence[Period]) -> tuple[datetime, datetime]:
-    """Return the time from the first of some periods to the end of the last."""
+    """Return the start of the first and the end of the last of some periods."""
     return min(own.start for own in periods), max(own.end for own in periods)
 
 

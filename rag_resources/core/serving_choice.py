@@ -1,6 +1,6 @@
-"""Which of the configurations that may serve is to serve.
+"""Chooses the configuration to serve among those that may.
 
-Whether one may serve is decided by its gates (`evaluation.gates`), which this changes nothing of.
+Whether a configuration may serve is decided before, by its gates (`evaluation.gates`).
 """
 
 from collections.abc import Sequence
@@ -30,21 +30,21 @@ class Passed:
 
 
 def best_to_serve(passed: Sequence[Passed], *, serving: str | None) -> StoredEvaluation:
-    """Choose which of the configurations that may serve is to serve.
+    """Choose the configuration to serve among those that may.
 
-    1. One that loses significantly more questions than another is out: by Hit_Rate@10 against the
-       highest, then by the hit rate of what users get.
-    2. What serves stays, unless another one has a significantly higher MRR.
-    3. Otherwise the highest MRR wins. Of several with equal figures, one that is certainly slower
-       than another is out, since the load of the machine moves p95 more than configurations do; and
-       then the first name wins.
+    1. One that loses significantly more questions than the one with the highest Hit_Rate@10 is out.
+       The same is then done by Hit_Rate@final.
+    2. The serving configuration stays, unless another one has a significantly higher MRR.
+    3. Otherwise the highest MRR wins. Among equal figures, one is out if it is slower than another
+       and the intervals of p95 do not overlap, since the load of the machine moves p95 more than
+       configurations do. Then the first name wins.
 
     All tests are paired by question, at 5 %, with Holm's adjustment over the configurations. Two
     without a common question are no evidence against each other.
 
     Args:
         passed: At least one.
-        serving: Hash of the configuration that serves; None if nothing does.
+        serving: Hash of the serving configuration; None if nothing serves.
     """
     left = _without_losers(_without_losers(passed, HITS), SERVED)
     present = [item for item in left if item.evaluation.config_hash == serving]

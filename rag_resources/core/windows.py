@@ -13,7 +13,7 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
 REVISION = 1
-"""The version of this module. Raise it by 1 after a change that alters any window or its text."""
+"""Version of this module. Raise it by 1 after a change that alters any window or its text."""
 
 _CLOSED = (".", "!", "?", "…", ":")
 
@@ -22,7 +22,7 @@ class WindowsConfig(Part):
     """How chunks are cut into windows.
 
     Attributes:
-        sentences: Sentences of a window.
+        sentences: Sentences per window.
         stride: Sentences from the start of one window to the start of the next.
     """
 

@@ -1,4 +1,4 @@
-"""Writes records beside the work that makes them, and never in its way."""
+"""Writes records in the background, so that the work that makes them never waits or fails."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ class BackgroundWriter(Generic[RecordT]):
     Args:
         database: Where they are written.
         write: Writes a batch, in a transaction.
-        name: Of the log, such as `retrieval_log`.
+        name: The log's name, such as `retrieval_log`.
         write_ms: Longest time of a write.
         every_s: How long records are collected, to be written in one transaction; a killed process
             loses those of that time. 0 writes each as soon as the one before is written.
@@ -72,7 +72,7 @@ class BackgroundWriter(Generic[RecordT]):
         self._writer: threading.Thread | None = None
 
     def put(self, record: RecordT) -> None:
-        """Have a record written; costs no input or output."""
+        """Queue a record to be written; does no input or output."""
         with self._changed:
             self._closing = False
             self._dropped += len(self._waiting) == WAITING
@@ -88,7 +88,7 @@ class BackgroundWriter(Generic[RecordT]):
                 self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until what was put is written or lost, for two writes at most."""
+        """Wait until all queued records are written or lost, for two writes at most."""
         with self._changed:
             self._flushing += 1
             try:
@@ -101,7 +101,7 @@ class BackgroundWriter(Generic[RecordT]):
                 self._flushing -= 1
 
     def close(self) -> None:
-        """Write what waits; takes two writes at most, the one under way and the last one."""
+        """Write what is queued; takes two writes at most, the one under way and the last one."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

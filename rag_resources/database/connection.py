@@ -46,12 +46,12 @@ Scope = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role of the product's that a login can take on.
+    """One of the product's roles that a login can take on.
 
     Attributes:
-        has_views: Whether it sees tables through views of its tenant's rows, where row-level
-            security would stop their indexes.
-        search_path: Where it looks for tables; None: where the login does.
+        has_views: Whether it reads some tables through views of its tenant's rows, because with
+            row-level security their indexes would not be used.
+        search_path: Its search path for tables; None: the login's.
     """
 
     name: str
@@ -71,7 +71,7 @@ class LimitedConnection(psycopg.Connection[Any]):
 
     Attributes:
         deadline: None: only the limit given to `lend` applies.
-        roles: Those that the login can take on, of the product's, by name.
+        roles: The product's roles that the login can take on, by name.
         scope: Returns the statement that every transaction begins with, given the longest time of a
             statement; None for none.
         is_shared: Whether a pooler may give each transaction another server session, so that
@@ -90,7 +90,7 @@ class LimitedConnection(psycopg.Connection[Any]):
     def backend_pid(self) -> int:
         """The server process that works for this connection, as in `pg_stat_activity`.
 
-        A pooler tells a made-up one; there it is that of the last transaction.
+        A pooler reports an invented one; there it is the process of the last transaction.
         """
         return self._backend_pid or self.info.backend_pid
 
@@ -110,7 +110,7 @@ class LimitedConnection(psycopg.Connection[Any]):
         Args:
             limit_ms: Longest time of a statement, unless the deadline is earlier; >= 1.
             autocommit: Whether the user wants no transaction.
-            isolation: Of the transaction; None: the server's default.
+            isolation: The transaction's isolation level; None: the server's default.
             scope: See `LimitedConnection`.
 
         Raises:
@@ -233,7 +233,7 @@ class LimitedCursor(psycopg.Cursor[Any]):
 class LimitedRawCursor(psycopg.RawCursor[Any]):
     """A `LimitedCursor` for statements with PostgreSQL's own placeholders: $1, $2 and so on.
 
-    psycopg sends them as they are. It takes others apart at every execution if they are long.
+    psycopg sends them unchanged. Other statements are parsed at every execution if they are long.
     """
 
     def execute(self, *args: Any, **kwargs: Any) -> Self:

@@ -1,4 +1,4 @@
-"""What went wrong at PostgreSQL, as an error with a sentence of its own.
+"""Translates errors of PostgreSQL into the product's, which have a message for users.
 
 A failed statement carries an SQLSTATE (PostgreSQL manual, appendix A). A failed connection carries
 only the server's words, which are recognised in English.
@@ -30,7 +30,7 @@ _WORDS = (
     ("connection slots are reserved", "53300"),
     ("the database system is", "57P03"),
 )
-"""As the server says it while refusing a connection, and the SQLSTATE it would have sent."""
+"""The server's words when it refuses a connection, and the SQLSTATE they stand for."""
 
 
 _OF_THE_VALUES = frozenset({"22", "23", "54", "P0"})
@@ -44,12 +44,12 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 
 def database_fault(error: psycopg.Error) -> DatabaseError | None:
-    """Return the error to raise for one of PostgreSQL's; None if it has no sentence of its own."""
+    """Return the error to raise for one of PostgreSQL's; None if there is no message for it."""
     return fault_of(error.sqlstate, str(error), reason=first_line(error))
 
 
 def fault_of(state: str | None, said: str, *, reason: str) -> DatabaseError | None:
-    """Return the error to raise; None if it has no sentence of its own.
+    """Return the error to raise; None if there is no message for it.
 
     Args:
         state: The SQLSTATE, if there is one.

@@ -29,11 +29,11 @@ def embedded_server(settings: Settings) -> EmbeddedServer:
 
 
 def require_database(settings: Settings) -> None:
-    """Refuse to go on where nothing was ever stored; creates neither folder nor server.
+    """Check that a database exists; creates neither folder nor server.
 
     Raises:
-        DatabaseNotReadyError: There is no database; the message says where the product looks, and
-            what creates one.
+        DatabaseNotReadyError: There is none; the message says where the product looks, and how to
+            create one.
     """
     if settings.database_url is None and not embedded_server(settings).exists:
         raise DatabaseNotReadyError(
@@ -49,9 +49,9 @@ def database_url(settings: Settings) -> str:
 
 
 def direct_url(settings: Settings) -> str:
-    """Return the URL under which the application's database gives each connection its own session.
+    """Return the URL of the application's database that bypasses any pooler.
 
-    For locks that a session holds, and for migrations.
+    Session locks and migrations need it, because there each connection has its own session.
 
     Raises:
         DatabaseUnavailableError: The URL in the settings is invalid.
@@ -67,8 +67,8 @@ def database_at(settings: Settings, url: str, **options: Any) -> Database:
     """Return a pool over a database of the settings, not opened yet.
 
     Args:
-        settings: Whether there is a pooler, and whose rows are read and written.
-        url: Of the database.
+        settings: Name the pooler, if any, and the tenant whose rows are read and written.
+        url: The database's URL.
         options: See `Database`.
     """
     direct = direct_url(settings) if settings.database_direct_url else None
@@ -152,7 +152,7 @@ def open_reads(settings: Settings, primary: Database) -> Readers | None:
 
 def _server(settings: Settings) -> EmbeddedServer:
     if settings.rag_home.exists():
-        settings.ensure_home()  # It is there already; this only says if it cannot be used.
+        settings.ensure_home()  # It exists already; this only reports that it cannot be used.
     return EmbeddedServer(
         settings.rag_home, port=settings.rag_postgres_port, binaries=settings.rag_postgres_bin
     )

@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 def log_wait(holder: Text) -> None:
-    """Log that a statement waits for a lock; for processes in which nobody reads messages."""
+    """Log that a statement waits for a lock; for processes without a user at a terminal."""
     _log.warning("waiting_for_lock", **holder.values)
 
 
@@ -63,7 +63,7 @@ class LockWatch:
             self._thread.join()
 
     def holder(self, connection: LimitedConnection) -> Text | None:
-        """Return the session that a lent connection was last seen to wait for; None if none was.
+        """Return the session that a lent connection was last seen waiting for; None if none was.
 
         It is kept until the connection is returned: the wait is over before anybody asks.
         """

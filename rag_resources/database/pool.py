@@ -74,12 +74,12 @@ _KEEPALIVE = {
 
 
 class Access(StrEnum):
-    """As whom the transactions of a pool run; see docs/tenants.md."""
+    """The role that a pool's transactions run under; see docs/tenants.md."""
 
     READER = "rag_reader"
     WRITER = "rag_writer"
     OWNER = "none"
-    """As the login itself, which migrates, indexes and counts for all tenants."""
+    """The login itself, which migrates, indexes and counts for all tenants."""
 
 
 LOGIN = Role(Access.OWNER, has_views=False, search_path=None)
@@ -120,7 +120,7 @@ class Database:
     Args:
         dsn: `postgresql://…`
         direct_dsn: The same database without the pooler that `dsn` goes through. Transactions then
-            rely on nothing that a session keeps, and what needs a session of its own goes there.
+            rely on no session state, and work that needs a session of its own uses this address.
             None: there is no pooler.
         tenant: Whose rows are read and written; named in every transaction.
         min_connections: Connections kept open: 5 in a server, fewer in a run.
@@ -131,7 +131,7 @@ class Database:
         configure: Called with each connection when it is made, in a transaction of the tenant.
 
     Attributes:
-        access: As whom its transactions run; see `as_`.
+        access: The role that its transactions run under; see `as_`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Database:
         return self._direct_dsn is not None
 
     def direct(self, configure: Callable[[LimitedConnection], None] | None = None) -> "Database":
-        """Return another pool over the same database, around any pooler, not opened yet.
+        """Return another pool over the same database that bypasses any pooler, not opened yet.
 
         Args:
             configure: Called with each of its connections when it is made.
@@ -208,7 +208,7 @@ class Database:
     def as_(self, access: Access) -> "Database":
         """Return a view of this open pool whose transactions run with another access.
 
-        Where the login cannot take on the role, they run as the login; `rag status` says so.
+        If the login may not take on the role, they run as the login; `rag status` says so.
         """
         view = copy.copy(self)
         view.access = access
@@ -230,7 +230,7 @@ class Database:
         return self
 
     def _open_again(self) -> None:
-        """Give a server that answers, but slowly, the same time once more."""
+        """Wait for the same time once more if the server answers, but slowly."""
         self._pool = self._new_pool()
         try:
             self._pool.open(wait=True, timeout=CONNECT_TIMEOUT_S)
@@ -249,7 +249,7 @@ class Database:
         self.close()
 
     def one_source(self) -> AbstractContextManager[None]:
-        """Return a block in which everything is read from one server, as it always is here."""
+        """Return a block in which everything is read from one server; here it always is."""
         return nullcontext()
 
     def transaction(
@@ -333,8 +333,9 @@ class Database:
     def autocommit(self, deadline: Deadline | None = None) -> Iterator[LimitedConnection]:
         """Lend a connection outside any transaction, for one short or one very long statement.
 
-        A reader's or writer's is in a transaction all the same, as only that has a tenant and a
-        role. So is a short one through a pooler, and a long one goes around it.
+        With the access of a reader or writer it is in a transaction all the same, because only a
+        transaction has a tenant and a role. Through a pooler, a short statement is in a transaction
+        too, and a long one bypasses the pooler.
 
         Args:
             deadline: See `transaction`; None sets no limit, for `CREATE INDEX CONCURRENTLY`.

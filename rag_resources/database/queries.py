@@ -23,13 +23,13 @@ def statement(name: str, **identifiers: sql.Composable) -> sql.Composed:
 
     Args:
         name: The query's name.
-        identifiers: What its placeholders in braces stand for.
+        identifiers: The identifiers for its placeholders in braces.
     """
     return sql.SQL(getattr(queries(), name).sql.rstrip(";\n ")).format(**identifiers)
 
 
 def numbered(query: sql.Composed) -> tuple[bytes, tuple[str, ...]]:
-    """Return a statement with PostgreSQL's own placeholders, and the parameters they stand for.
+    """Return a statement with PostgreSQL's own placeholders, and its parameter names in order.
 
     For `LimitedRawCursor`: the first parameter is $1, and so on.
     """

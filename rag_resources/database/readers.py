@@ -32,7 +32,7 @@ _log = structlog.get_logger()
 
 
 class Reads(Protocol):
-    """What lends connections to read with: a `Database`, or `Readers`."""
+    """Lends connections for reading: a `Database`, or `Readers`."""
 
     def snapshot(
         self, deadline: Deadline | None = None
@@ -57,7 +57,7 @@ class Readers:
     Args:
         primary: Open.
         standbys: Not opened yet; opened by a thread, so that one that is down delays nothing.
-        staleness_s: How much older than the primary what is read may be.
+        staleness_s: How far, in seconds, a standby may lag behind the primary.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Readers:
 
     @contextmanager
     def one_source(self) -> Iterator[None]:
-        """Read everything in the block from one server, unless that is lost.
+        """Read everything in the block from one server, unless that server is lost.
 
-        Two standbys may be at different points. What belongs together, such as an answer and the
-        version of the index that it is cached under, is read from one.
+        Two standbys may be at different points. Data that belongs together, such as an answer and
+        the version of the index that it is cached under, is therefore read from one.
         """
         token = self._pinned.set(self.current)
         try:
@@ -105,13 +105,13 @@ class Readers:
 
     @property
     def current(self) -> Database:
-        """The pool that is read from now: the freshest standby's, or the primary's."""
+        """The pool that reads use now: the freshest standby's, or the primary's."""
         fresh = self._fresh()
         return fresh[0].database if fresh else self._primary
 
     @property
     def staleness_s(self) -> list[float | None]:
-        """How much older than the primary each standby is at most; None if that is not known."""
+        """The most that each standby may lag behind the primary; None if that is not known."""
         now = time.monotonic()
         return [
             None if standby.fresh_at is None else now - standby.fresh_at
@@ -143,9 +143,9 @@ class Readers:
 
     @contextmanager
     def _lending(self) -> Iterator[Database]:
-        """Yield what to read from; a standby that is lost is not used again before its next probe.
+        """Yield the pool to read from; a standby that is lost is not used before its next probe.
 
-        So whoever tries again reads from another server.
+        So a retry reads from another server.
         """
         pinned, fresh = self._pinned.get(), self._fresh()
         chosen = next((s for s in fresh if pinned is None or s.database is pinned), None)
@@ -170,13 +170,13 @@ class Readers:
             self._ended.wait(PROBE_S)
 
     def _probe_primary(self) -> None:
-        """Note how far the primary is."""
+        """Record the primary's present position in the write-ahead log."""
         now = time.monotonic()
         with suppress(DatabaseError, psycopg.Error), self._primary.autocommit(_soon()) as lent:
             self._written.append((now, queries().write_position(lent)))
 
     def _probing(self, standby: "_Standby") -> Callable[[], None]:
-        """Return what looks how far a standby is, and tells when another number is in use."""
+        """Return the probe of a standby; it logs when the number of standbys in use changes."""
 
         def probe() -> None:
             standby.probe(tuple(self._written))
@@ -189,7 +189,7 @@ class Readers:
 
 
 class _Standby:
-    """A standby and until when it has everything.
+    """A standby, and the time up to which it has all writes of the primary.
 
     Attributes:
         fresh_at: It has all that was written before this, by the monotonic clock; None: unknown.
@@ -201,7 +201,7 @@ class _Standby:
         self._is_open = False
 
     def probe(self, written: Sequence[tuple[float, Decimal]]) -> None:
-        """Look how far it is."""
+        """Read its position in the write-ahead log."""
         try:
             if not self._is_open:
                 self.database.open()

@@ -1,4 +1,4 @@
-"""Looks once how far each standby is, for people who ask. Reading from standbys is in `readers`."""
+"""Reads once how far each standby lags, for `rag status`. Reading from standbys is in `readers`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from rag_resources.database.queries import queries
 
 
 class StandbyState(StrEnum):
-    """How a standby is."""
+    """Whether a standby can be read from."""
 
     CURRENT = "current"
     BEHIND = "behind"
     LOST = "lost"
     NO_STANDBY = "no_standby"
-    """A server of its own, as after a promotion."""
+    """Not a standby any more, as after a promotion."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyStatus:
-    """A standby now.
+    """The present state of a standby.
 
     Attributes:
         address: Host and port.
-        state: How it is.
+        state: Whether it can be read from.
         behind_bytes: How much of the write-ahead log it lacks; None if that is not known.
     """
 
@@ -44,7 +44,7 @@ def place(url: str) -> str:
 
 
 def look_at_standbys(primary_url: str, urls: Sequence[str]) -> list[StandbyStatus]:
-    """Return how far each standby is, compared with the primary a moment before.
+    """Return how far each standby lags behind the primary's position of a moment before.
 
     Raises:
         DatabaseUnavailableError: The primary does not answer.

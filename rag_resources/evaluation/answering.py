@@ -45,7 +45,7 @@ class Answering:
 
 
 def told_from(language: str) -> str:
-    """Return what the claims of answers in a language are told from, with its version."""
+    """Return name and version of what the signals of answers in a language are computed from."""
     return f"{ExtractiveAnswerer(language).name}, {SIGNALS_VERSION}"
 
 
@@ -55,9 +55,9 @@ def ranked_sentences(
     """Return the sentences of what a user gets, the most likely to answer first.
 
     Args:
-        outcome: Of the question.
-        language: Of the question.
-        model: Ranks the sentences; None takes that of the package.
+        outcome: The question's retrieval.
+        language: The question's language.
+        model: Ranks the sentences; None takes the one that ships with the package.
     """
     passages = passages_of(outcome.context, language)
     return rank_sentences(outcome.golden.query, passages, model or sentence_model(), language)
@@ -75,13 +75,13 @@ def asked_question(
     citations: Citations | None = None,
     model: SentenceModel | None = None,
 ) -> AskedQuestion:
-    """Return what a question's response showed, and what was true of it.
+    """Return the signals of a question's response, and which claims about it were true.
 
     Args:
-        outcome: Asked as it is.
-        language: Of the question.
-        citations: Of its answer; None answers with sentences of the passages.
-        model: As of `ranked_sentences`.
+        outcome: The retrieval without hidden notes.
+        language: The question's language.
+        citations: Those of its answer; None answers with sentences of the passages.
+        model: As for `ranked_sentences`.
     """
     entry, shown = outcome.golden, outcome.context
     relevant = frozenset(entry.relevant_note_ids)
@@ -106,7 +106,7 @@ def asked_question(
 def hidden_question(
     outcome: QueryOutcome, language: str, *, model: SentenceModel | None = None
 ) -> AskedQuestion:
-    """Return what a question's response showed while its relevant notes were hidden."""
+    """Return the signals of a question's response while its relevant notes were hidden."""
     ranked = ranked_sentences(outcome, language, model)
     query, shown = outcome.golden.query, outcome.context
     return AskedQuestion(
@@ -126,12 +126,12 @@ def evaluate_answers(
 ) -> AnswerSummary:
     """Answer golden questions, and measure citations, silence and confidence.
 
-    A question that was not asked in full says nothing of silence and confidence.
+    A question that lost a stage does not count for silence and confidence.
 
     Args:
-        outcomes: Of all questions, at least one.
-        hidden: Of the same questions with their relevant notes hidden.
-        answering: How.
+        outcomes: The retrievals of all questions, at least one.
+        hidden: Those of the same questions with their relevant notes hidden.
+        answering: How answers are made and judged.
         judgements: Answers that were made already; without them sentences of the passages are the
             answers.
     """

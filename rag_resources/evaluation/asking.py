@@ -1,6 +1,6 @@
 """Asks golden questions: in full to measure quality, and under users' deadline to measure latency.
 
-What is done with the answers is in `evaluation.runner`.
+The results are used in `evaluation.runner`.
 """
 
 import time
@@ -21,13 +21,13 @@ from rag_resources.retrieval.pipeline import DEADLINE_MS, RetrievalPipeline
 from rag_resources.store.golden import list_golden
 
 BOUND_MS = 30_000.0
-"""Longest wait for one question. A load that makes users wait must not change a quality."""
+"""Longest wait for one question; long, so that a busy machine does not change the quality."""
 LATENCY_SAMPLE = 100
 """Most questions whose latency is measured; the 95 % interval of their p95 is ranks 91 to 100."""
 
 
 def count_steps(questions: int, *, answers: bool = False) -> int:
-    """Return how many times an evaluation reports progress, judging apart.
+    """Return how many times an evaluation reports progress, not counting judging.
 
     Args:
         questions: How many there are.
@@ -66,7 +66,7 @@ def ask_in_full(
         places: Their places, by golden id.
         pages: The pages that those lie on, by golden id.
         filters: Conditions the notes must meet.
-        hides_relevant: Whether each question is asked as if its relevant notes were not there.
+        hides_relevant: Whether each question is asked as if its relevant notes did not exist.
         progress: Called with 1 after each question.
     """
     pipeline.warm_up(config)
@@ -153,7 +153,7 @@ def _ask(
         stages=response.stages,
         degraded=response.degraded,
         error=response.error,
-        # The ranking begins with what a user gets.
+        # The ranking begins with the results that a user gets.
         context=response.results[: config.top_k.final],
         retrieved_passages=tuple(
             NoteRange(result.note_id, result.start_char, result.end_char)

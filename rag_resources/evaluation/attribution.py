@@ -1,7 +1,7 @@
 """Asks questions again, with one change undone at a time: those lost, or with another citation.
 
-The ways and what follows from their answers are in `core.counterfactuals`; tables of the result are
-in `evaluation.comparison_tables`.
+Which changes are undone, and what follows from the answers, is in `core.counterfactuals`; tables of
+the result are in `evaluation.comparison_tables`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ def attribute_losses(
     worked: Collection[str] = (),
     told: Callable[[str], None] = lambda _: None,
 ) -> Attribution:
-    """Find out what the questions are due to that the second evaluation lost.
+    """Find the causes of the questions that the second evaluation lost.
 
     One that it only lost among what a user gets comes back when a user gets it.
 
@@ -135,11 +135,11 @@ def attribute_losses(
 
 @dataclass(frozen=True, slots=True)
 class AnswerAttribution:
-    """What changed first citations are due to.
+    """The causes of changed first citations.
 
     Attributes:
         changed: The questions, the most important first.
-        causes: As of lost questions; a change that brings the first citation back is its cause.
+        causes: As for lost questions; a change that brings the first citation back is its cause.
         notes: Names of the notes that they cite.
     """
 
@@ -161,8 +161,8 @@ def attribute_answers(
 ) -> AnswerAttribution:
     """Find out why answers cite something else first in the second evaluation.
 
-    Only answers of sentences of the passages can be made again; for others the answerer is named
-    as a suspicion, as for answers of another version.
+    Only extractive answers of the present version can be repeated; for others the answerer is
+    named as a suspicion.
 
     Args:
         database: Open.
@@ -171,8 +171,8 @@ def attribute_answers(
         after: Compared with it.
         language: Of the questions.
         question: Only questions that contain this, or whose golden id begins with it.
-        worked: As of `attribute_losses`.
-        told: Likewise.
+        worked: As for `attribute_losses`.
+        told: As for `attribute_losses`.
     """
     with database.snapshot() as connection:
         questions = evaluated_questions(connection, [before.evaluation_id, after.evaluation_id])
@@ -252,7 +252,7 @@ def _attribute(
 def _searching(
     database: Database, pipeline: RetrievalPipeline, *, rebuilt: bool
 ) -> Iterator[RetrievalPipeline]:
-    """Yield the pipeline, or one that sees word statistics counted anew, which nobody else does."""
+    """Yield the pipeline, or one that alone sees word statistics counted anew."""
     if not rebuilt:
         yield pipeline
         return
@@ -295,12 +295,12 @@ def _read_facts(
 
     Args:
         connection: In a snapshot.
-        pipeline: As of `attribute_losses`, and so on.
+        pipeline: As for `attribute_losses`.
         before: An evaluation.
-        after: Compared with it.
-        worked: Months that were worked on.
+        after: The one compared with it.
+        worked: Months that were indexed between the two.
         lost: The questions, by golden id.
-        notes: The notes of each that a change of would matter.
+        notes: For each question, the notes whose change would matter.
     """
     changed = notes_since(connection, before.created_at, limit=MAX_EXCLUDED + 1)
     is_hidden = sum(map(len, changed.values())) <= MAX_EXCLUDED

@@ -1,6 +1,6 @@
 """Calibrates how sure responses are: asks questions whose answers are known, and stores the result.
 
-What is fitted and measured is in `core.calibration`, what it says of a response in
+Fitting and measuring are in `core.calibration`; what a calibration says of a response is in
 `core.confidence`.
 """
 
@@ -38,7 +38,7 @@ from rag_resources.store.golden import locate_places
 
 @dataclass(frozen=True, slots=True)
 class PresentCalibration:
-    """The calibration that stands for what is searched now.
+    """The calibration that is valid for what is searched now.
 
     Attributes:
         missing: Why there is none, in Spanish; None if there is one.
@@ -59,10 +59,10 @@ def train_calibration(
     settings: SearchSettings | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Calibrated:
-    """Ask the golden questions, with and without their notes, and store what they tell.
+    """Calibrate a configuration: ask the golden questions with and without their notes.
 
-    That is how sure a configuration's responses and answers are, and when it is better to say
-    nothing.
+    The stored result says how often its responses and answers are right, and when it is better
+    to withhold an answer.
 
     If the signals tell nothing, an earlier calibration of the configuration is deleted.
 
@@ -73,7 +73,7 @@ def train_calibration(
         unanswerable: Questions that no note answers.
         tag: Only golden questions with this tag; None takes all.
         language: Of the questions.
-        settings: Those that the pipeline searches with; None is the defaults.
+        settings: The pipeline's settings; None is the defaults.
         progress: Called with 1 after each of the `calibration_steps`.
 
     Raises:
@@ -121,16 +121,16 @@ def read_calibration(
     gate: GateConfig,
     settings: SearchSettings,
 ) -> PresentCalibration:
-    """Return a configuration's calibration if it stands for what is searched now.
+    """Return a configuration's calibration if it is valid for what is searched now.
 
-    It stands for it as an evaluation does (`core.evidence`): a small share of the notes may have
-    changed. Changes that nobody has counted yet do not count.
+    The rule is that of evaluations (`core.evidence`): a small share of the notes may have changed.
+    Changes that nobody has counted yet do not count.
 
     Args:
         connection: Any.
         config: The configuration.
         gate: How much may have changed.
-        settings: Those that are searched with.
+        settings: The settings that searches use.
     """
     stored = fetch_calibration(connection, config.config_hash)
     if stored is None:

@@ -95,7 +95,7 @@ def ranks_in_words(flip: Flip) -> str:
 
 
 def attribution_table(found: Attribution) -> ReportTable:
-    """Return a row per change that lost questions are due to, then a row per suspicion.
+    """Return a row per cause of lost questions, then a row per suspicion.
 
     A question counts in each row that it belongs to, so shares may exceed 100 % in total.
     """
@@ -142,7 +142,7 @@ def answers_table(found: AnswerAttribution, *, shown: int) -> ReportTable:
 
 
 def causes_in_words(found: Attribution, question: UUID) -> list[str]:
-    """Name what one question is due to; empty if it was not examined."""
+    """Name the causes of one lost question; empty if it was not examined."""
     said = [
         change_in_words(cause.change, cause.month)
         for cause in found.causes

@@ -1,4 +1,4 @@
-"""Whether stored evaluations still stand for what they measured. The rule is `core.evidence`."""
+"""Says which stored evaluations are current, aged or stale. The rule is in `core.evidence`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
@@ -35,7 +35,7 @@ def count_and_read_evidence(
     gate: GateConfig,
     settings: SearchSettings,
 ) -> dict[UUID, Evidence]:
-    """Return the state of evaluations by id, with everything counted that was written so far.
+    """Return the state of evaluations by id, after counting everything written so far.
 
     Args:
         connection: In a transaction of its own, not a snapshot.
@@ -130,7 +130,7 @@ def contents_measured(
 
     Args:
         connection: In a transaction, after `store.contents.count_contents`.
-        searched: What it searched as it began.
+        searched: What was searched when it began.
         config: The configuration.
         entries: The questions that it asked.
         gate: How much may have changed meanwhile.

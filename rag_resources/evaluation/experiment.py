@@ -32,10 +32,10 @@ from rag_resources.store.golden import list_golden
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """What an experiment found.
+    """The result of an experiment.
 
     Attributes:
-        configurations: What was tried, by name, the base first.
+        configurations: The configurations tried, by name, the base first.
         summaries: One per configuration, over all questions.
         front: The configurations not beaten in both quality and latency, best quality first.
         against_base: The chosen configuration against the base, over the held-out questions.
@@ -76,7 +76,7 @@ def run_experiment(
         pipeline: Over that database. It embeds each question once, so latencies exclude embedding.
         experiment: How to choose.
         configurations: What to try, by name, the base first.
-        progress: As of `evaluate`, for each configuration.
+        progress: As for `evaluate`, for each configuration.
 
     Raises:
         InvalidGoldenDatasetError: There are too few golden questions to both choose and judge.

@@ -38,9 +38,9 @@ from rag_resources.retrieval.pipeline import RetrievalPipeline
 
 OUTER_FOLDS = 5
 STEPS = 3
-"""How often each question is asked: for its candidates, as at present, and with a model."""
+"""How often each question is asked: for its candidates, with the present fusion, with a model."""
 
-# With it the features are looked up; what it predicts is not used.
+# A model is needed for the features to be looked up; its predictions are not used.
 _BLANK = LearnedModel(
     intercept=0, features={Feature.LENGTH: FeatureWeight(weight=0, mean=0, scale=1)}
 )
@@ -48,17 +48,16 @@ _BLANK = LearnedModel(
 
 @dataclass(frozen=True, slots=True)
 class FusionTraining:
-    """What training a fusion gave.
+    """The result of training a fusion.
 
     Attributes:
         base: The name of the present configuration.
         config: That configuration with the model.
-        trained: The model of all questions.
-        by_part: The model that judged each outer fold, of the questions outside it.
-        teaching: Questions with a relevant candidate and another one: those that a model learns
-            from.
-        comparison: Of every question by the model of the other folds with the present
-            configuration.
+        trained: The model trained on all questions.
+        by_part: For each outer fold, the model trained on the questions outside it.
+        teaching: Number of questions with both a relevant and an irrelevant candidate; a model
+            learns only from these.
+        comparison: The models of the outer folds against the present configuration.
     """
 
     base: str
@@ -98,8 +97,8 @@ def train_fusion(
 ) -> FusionTraining:
     """Train a fusion by nested cross-validation, in folds that share no relevant note.
 
-    Nothing is stored. Every question is judged through the whole pipeline, by a model of other
-    notes' questions.
+    Nothing is stored. Every question is judged through the whole pipeline, by a model trained on
+    questions about other notes.
 
     Args:
         database: Open.
@@ -152,7 +151,7 @@ def _look_up(
     relevant = frozenset(entry.relevant_note_ids)
     try:
         found, lost = pipeline.look_up(entry.query, config, deadline_ms=BOUND_MS)
-    except InvalidInputError:  # It cannot be asked: a miss with any fusion.
+    except InvalidInputError:  # The question cannot be asked: a miss with any fusion.
         return KnownQuestion(_id(entry), relevant, ())
     if lost:
         raise _disturbed(base, 1)

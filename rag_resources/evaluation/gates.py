@@ -1,4 +1,4 @@
-"""The verdicts of an evaluation's gates, from which everything that is said of them is made.
+"""The verdicts of an evaluation's gates; checks, tables and messages are made from them.
 
 How a hit rate is judged is in `core.gate`, how two are compared in `core.comparison`. Whether a
 configuration may serve also depends on what happened since; that is `serving.promotion`.
@@ -36,11 +36,11 @@ class Against:
     """How an evaluation compares with the serving configuration.
 
     Attributes:
-        name: Of the serving configuration.
-        judged: Hit_Rate@10.
+        name: The serving configuration's name.
+        judged: The comparison of Hit_Rate@10.
         served: The hit rate of what users get; None if one of the two did not measure it.
-        outdated: Why the figures of what serves stand for nothing any more, in Spanish; None if
-            they do, or if what serves is compared with its own past.
+        outdated: Why the figures of what serves are stale, in Spanish; None if they are not, or if
+            what serves is compared with its own past.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Against:
 
     @property
     def compared(self) -> dict[str, NonInferiority]:
-        """What was compared, by metric."""
+        """The comparisons by metric."""
         return {HITS: self.judged, **({SERVED: self.served} if self.served else {})}
 
     @property
     def state(self) -> GateState:
-        """Fails if one of them is worse; inconclusive if that cannot be said of one."""
+        """Failed if one metric is worse; inconclusive if that is undecided for one."""
         if self.outdated:
             return GateState.INCONCLUSIVE
         states = {item.state for item in self.compared.values()}
@@ -65,7 +65,7 @@ class Against:
 
     @property
     def sentences(self) -> list[str]:
-        """What the comparison says of each, in Spanish; figures that are stale are told as such."""
+        """The result for each metric, in Spanish; says so if figures are stale."""
         said = [inferiority_in_words(item, metric) for metric, item in self.compared.items()]
         return [self.outdated, *said] if self.outdated else said
 
@@ -80,7 +80,7 @@ class Gates:
         hit_rate: Hit_Rate@10 against the threshold.
         against: The comparison with what serves; None if there is nothing to compare with.
         evidence: Whether the evaluation still stands for what it measured.
-        graph: What the causal graph did to the questions; None if none is searched.
+        graph: How the causal graph changed the results; None if no graph is searched.
     """
 
     evaluation: StoredEvaluation
@@ -146,7 +146,7 @@ class Gates:
 
     @property
     def description(self) -> str:
-        """Explain in Spanish the verdict on Hit_Rate@10; figures that aged are told as such."""
+        """Explain in Spanish the verdict on Hit_Rate@10; says so if its figures have aged."""
         said = gate_in_words(self.hit_rate, self.evaluation.total_queries)
         if self.evidence.is_current:
             return said
@@ -156,14 +156,14 @@ class Gates:
 
     @property
     def staleness(self) -> str | None:
-        """Say in Spanish why the figures stand for nothing any more; None if they still do."""
+        """Say in Spanish why the figures are stale; None if they are not."""
         if self.evidence.state is not EvidenceState.STALE:
             return None
         return Message.REFUSED_STALE.format(reasons=self.evidence.explanation)
 
     @property
     def shortfall(self) -> str | None:
-        """Say in Spanish which blocking threshold it does not reach; None if it reaches all."""
+        """Say in Spanish which blocking threshold is not reached; None if all are."""
         if self.config.hit_rate_blocks and self.hit_rate.state is GateState.FAIL:
             return Message.REFUSED_HIT_RATE.format(
                 hit_rate=self.hit_rate.hit_rate, threshold=self.hit_rate.threshold
@@ -204,7 +204,7 @@ class Gates:
 
     @property
     def graph_loss(self) -> str | None:
-        """Say in Spanish why the graph has not won, if that blocks; None otherwise."""
+        """Say in Spanish why the graph does not improve the results, if that blocks; else None."""
         if not self.config.graph_blocks or self.graph is None or self.graph.reason is None:
             return None
         return Message.REFUSED_GRAPH.format(reason=self.graph.reason)
@@ -241,8 +241,8 @@ def read_gates(
     Args:
         connection: Any, after `store.contents.count_contents`.
         evaluation: To judge.
-        gate: What it must reach.
-        evidence: Whether it still stands for what it measured.
+        gate: The thresholds.
+        evidence: Whether the evaluation is current, aged or stale.
         settings: The present ones.
         asked: The evaluation's questions if it is not stored.
     """
@@ -273,7 +273,7 @@ def outdated_reference(
     Args:
         connection: Any, after `store.contents.count_contents`.
         serving: The evaluation that stands for what serves.
-        evaluation: What is compared with it.
+        evaluation: The one to compare with it.
         gate: How much may have changed since.
         settings: The present ones.
 
@@ -285,7 +285,7 @@ def outdated_reference(
     try:
         config = parse_retrieval(dict(serving.config), origin=serving.configuration)
     except InvalidConfigurationError:
-        config = None  # Stored by a product that allowed more: nobody can measure it again.
+        config = None  # Stored by a version that allowed more options: it cannot be measured again.
     evidence = read_evidence(connection, serving, config, gate=gate, settings=settings)
     if evidence.state is not EvidenceState.STALE:
         return None

@@ -1,4 +1,7 @@
-"""Reads what a configuration with the causal graph is judged against; see `core.graph_gate`."""
+"""Judges a configuration with the causal graph against the same without it; see `core.graph_gate`.
+
+This module reads the figures; the rule is in the core.
+"""
 
 from rag_resources.core.configuration import parse_retrieval
 from rag_resources.core.errors import InvalidConfigurationError

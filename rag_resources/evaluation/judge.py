@@ -33,7 +33,7 @@ from rag_resources.providers.protocols import Embedder, LanguageModel
 
 _BEST_GRADE = 4
 _CONTEXT = "context-2"
-"""Changes when the judge is shown other parts of the same passages."""
+"""Change this whenever the judge is shown other parts of the same passages."""
 
 
 class Judge(Protocol):
@@ -70,7 +70,7 @@ class EmbeddedJudge(Judge):
     A claim is supported by a piece of a passage that passes `could_support` and whose cosine with
     the claim is at least `MIN_COSINE`. Relevance is the cosine of question and answer, scaled. An
     answer that only quotes passages gets no faithfulness: a quote is true to its passage by
-    construction, also where it tells of somebody else than the question, so it says nothing.
+    construction, even if it is about somebody else than the question.
 
     Args:
         embedder: The model that the thresholds were set for, use_multilingual.

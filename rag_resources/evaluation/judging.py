@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Judging:
-    """Who answers, who judges, and how many questions run concurrently.
+    """The answerer, the judge, and how many questions run concurrently.
 
     After five consecutive questions without a server, questions are skipped for a minute instead of
     each waiting for its retries.
@@ -109,7 +109,7 @@ def judge_outcomes(
 
     Args:
         judging: Who answers and judges.
-        outcomes: Of all questions, with the passages they found.
+        outcomes: Those of all questions, with the passages they found.
         progress: Called with 1 after each outcome.
     """
     answers: dict[str, JudgedAnswer] = {}

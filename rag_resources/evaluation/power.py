@@ -1,4 +1,4 @@
-"""What the golden dataset can resolve; the statistics are `core.power`."""
+"""Says how small a difference the golden dataset can detect; the statistics are in `core.power`."""
 
 from rag_resources.core.errors import InvalidGoldenDatasetError
 from rag_resources.core.messages import Message
@@ -12,14 +12,14 @@ from rag_resources.store.promotions import evaluation_of_serving
 
 
 def read_power(connection: Connection, *, difference: float | None = None) -> GoldenPower:
-    """Return what the golden dataset can show about the evaluated configurations.
+    """Return the power of the golden dataset to tell the evaluated configurations apart.
 
     The reference is the evaluation of what serves, or else the best one. The latest evaluation of
     each other configuration is compared with it, on the questions that both have.
 
     Args:
         connection: In a snapshot.
-        difference: The difference that one wants to be able to show, in (0, 1].
+        difference: The difference that the dataset should be able to detect, in (0, 1].
 
     Raises:
         InvalidGoldenDatasetError: There are no golden questions.

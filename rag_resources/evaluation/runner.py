@@ -68,12 +68,12 @@ def evaluate(
         configuration: The name under which the evaluation is stored.
         config: The configuration to evaluate.
         judging: Who answers and judges; None judges nothing.
-        answering: How answers are made, to evaluate their citations and what is said while the
-            relevant notes are hidden; None evaluates retrieval only.
+        answering: How answers are made, to evaluate their citations, and the answers given while
+            the relevant notes are hidden; None evaluates retrieval only.
         gate: The criteria of the verdict; None uses the defaults.
         run_id: Dagster's run, if any.
         store: Whether to write `evaluation_results`.
-        settings: Those that the pipeline searches with; None is the defaults.
+        settings: The pipeline's settings; None is the defaults.
         progress: Called with 1 after each question of each pass, and after each judged answer.
 
     Raises:

@@ -34,9 +34,9 @@ def comparison_table(
 
     Args:
         evaluations: The rows.
-        gate: What they must reach.
-        evidence: Whether each still stands for what it measured, by id.
-        title: Of the table.
+        gate: The thresholds.
+        evidence: Whether each is current, aged or stale, by id.
+        title: The table's title.
     """
     ordered = sorted(evaluations, key=lambda item: (-item.hit_rate_at_10, -item.mrr))
     by_passage = any(item.passage_queries for item in ordered)
@@ -76,7 +76,7 @@ def _passage_cells(item: StoredEvaluation) -> tuple[str, str]:
 
 
 def rate_in_words(rate: float | None) -> str:
-    """Format a rate; what was not measured is a dash."""
+    """Format a rate; a dash if it was not measured."""
     return "–" if rate is None else f"{rate:.3f}"
 
 
@@ -158,7 +158,7 @@ def verdict_in_words(evaluation: StoredEvaluation, gate: GateConfig, evidence: E
 
 
 def evidence_in_words(evidence: Evidence) -> str:
-    """Say whether an evaluation still stands for what it measured, and why not."""
+    """Say whether an evaluation is current, aged or stale, and why."""
     word = EVIDENCE_WORDS[evidence.state]
     return word if evidence.is_current else f"{word}: {evidence.explanation}"
 

@@ -1,6 +1,6 @@
 """Places of golden questions that name a page of a document instead of a note.
 
-A note is a section, whose name a person would have to look up; a page is what they have open.
+A note is a section, whose name a person would have to look up, while they see the page number.
 Places themselves are in `core.golden_places`.
 """
 
@@ -34,7 +34,7 @@ class _Found:
 
 
 def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant: str) -> Any:
-    """Return the content of a golden file with pages replaced by the notes that were made of them.
+    """Return the content of a golden file with pages replaced by the notes made from them.
 
     A place such as `{"document": "plan.pdf", "page": 3, "text": "mayo de 2026"}` becomes one in a
     note, which is added to the entry's relevant notes. If the page has the text several times,
@@ -42,12 +42,12 @@ def name_notes_of_pages(connection: Connection, raw: Any, *, origin: str, tenant
 
     Args:
         connection: Any.
-        raw: As read from the file; what is wrong otherwise is left to `core.golden`.
+        raw: As read from the file; other mistakes are left to `core.golden`.
         origin: The file, for messages.
         tenant: Whose documents are meant.
 
     Raises:
-        InvalidGoldenDatasetError: A place names a page or a text that is not there; all are named.
+        InvalidGoldenDatasetError: A place names a missing page or text; all such places are named.
     """
     rows = raw.get("entries") if isinstance(raw, Mapping) else raw
     if not isinstance(rows, list):
@@ -106,7 +106,7 @@ def _with_notes(
 
 
 def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Found | str:
-    """Return where a text of a page stands in its note, or why that is not known."""
+    """Return the position in its note of a text on a page, or why it is not known."""
     document, page, text = place.get("document"), place.get("page"), place.get("text")
     if (
         not could_name_a_note(document)
@@ -130,7 +130,7 @@ def _find(connection: Connection, place: Mapping[str, Any], tenant: str) -> _Fou
 
 
 def _occurrences(text: str, runs: Sequence[PageRun]) -> list[_Found]:
-    """Return where a text begins on a page, in the notes that were made of it."""
+    """Return the occurrences of a text on a page, in the notes made from that page."""
     found = []
     for note_id, content in {run.note_id: run.content for run in runs}.items():
         for start in occurrences_of(text, content):

@@ -55,14 +55,14 @@ def add_entry(database: Database, fields: Fields, *, tenant: str, origin: str) -
 def update_entry(
     database: Database, prefix: str, fields: Fields, *, tenant: str, origin: str
 ) -> GoldenEntry:
-    """Change some fields of a question; with no fields, record that it was reviewed and holds.
+    """Change some fields of a question; with no fields, record that it was reviewed and is right.
 
     Places that are not given are kept at their present position in the notes. Those in notes
     that are no longer relevant are dropped. A lost place must be given again.
 
     Args:
         database: Open.
-        prefix: Of the entry's id.
+        prefix: Beginning of the entry's id.
         fields: The fields to change.
         tenant: Whose notes the question refers to.
         origin: Who or what changes it, for the history.

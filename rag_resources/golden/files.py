@@ -38,11 +38,11 @@ SQUAD_DIFFICULTY = 3
 
 @dataclass(frozen=True, slots=True)
 class GoldenFile:
-    """What a valid file of questions holds.
+    """The content of a valid file of questions.
 
     Attributes:
         entries: Its questions.
-        drafts: Its drafts, which nobody has answered yet.
+        drafts: Its drafts, which have no answer yet.
     """
 
     entries: list[GoldenEntry]
@@ -78,7 +78,7 @@ def import_golden(
 ) -> GoldenImport:
     """Import a whole file, or nothing if any entry is invalid. Same errors as `read_golden`.
 
-    Entries that name a deleted note are left out: what is stored of them stays.
+    Entries that name a deleted note are left out; if they are stored already, they stay.
 
     Args:
         database: Open.
@@ -109,15 +109,15 @@ def import_rows(
     origin: str,
     replace: bool = False,
 ) -> GoldenImport:
-    """Import what a file holds; see `import_golden`.
+    """Import the content of a file; see `import_golden`.
 
     Args:
         database: Open.
         raw: A list of entries, or a mapping with one under `entries`.
-        name: What errors call it.
+        name: The file's name in errors.
         tenant: Whose notes the questions refer to.
-        source: What the entries come from: a later import from there replaces them.
-        origin: What the history names as the cause.
+        source: The file's identity: a later import from the same source replaces the entries.
+        origin: The cause that the history records.
         replace: As `import_golden`.
     """
     raw, drafts = without_drafts(raw)

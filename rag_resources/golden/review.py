@@ -55,10 +55,10 @@ def _displaced(connection: Connection, entries: Sequence[GoldenEntry]) -> list[Q
 def suggest_candidates(database: Database, *, limit: int) -> list[dict[str, Any]]:
     """Return questions with notes that may be relevant, as entries of a golden file.
 
-    First the questions that readers asked and whose answer they found wrong, then golden questions
-    that may lack relevant notes, then questions that got no answer. The import refuses them until a
-    person has judged the notes of each. Notes that the person removes are not suggested again, nor
-    is a question that was dismissed.
+    Questions whose answer a reader found wrong come first, then golden questions that may lack
+    relevant notes, then questions that got no answer. The import refuses them until a person has
+    judged the notes of each. Notes that the person removes, and questions that were dismissed, are
+    not suggested again.
 
     Args:
         database: Open.

@@ -1,1 +1,1 @@
-"""The causal graph: what notes are about, what they say is a cause, and what a person decides."""
+"""The causal graph: names in notes, causes that notes state, and the decisions of people."""

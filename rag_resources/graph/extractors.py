@@ -1,6 +1,6 @@
-"""What reads a note for the graph: rules, or a language model if the settings say so.
+"""Extractors that read a note for the graph: rules, or a language model if the settings say so.
 
-A language model's reading is `graph.language_model`.
+The language model's extractor is in `graph.language_model`.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from rag_resources.providers.protocols import LanguageModel
 from rag_resources.store.graph import NoteToRead
 
 LANGUAGE_MODEL = "llm"
-"""The setting under which a language model reads."""
+"""The value of the setting that makes a language model read."""
 
 
 class Extractor(Protocol):
@@ -24,14 +24,14 @@ class Extractor(Protocol):
 
     @property
     def name(self) -> str:
-        """Stored with everything that it finds."""
+        """The name stored with everything that it finds."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether it takes so long that nothing may be locked meanwhile."""
+        """Whether it takes so long that no lock may be held meanwhile."""
 
     def version(self, part: GraphPart) -> str:
-        """Identify how it makes a part."""
+        """Return its version for a part; another version makes the part anew."""
 
     def mentions(self, note: NoteToRead) -> Sequence[Sequence[Mention]]:
         """Return the mentions of each chunk.
@@ -70,7 +70,7 @@ class RulesExtractor:
 
 
 def build_extractor(name: str, language_model: LanguageModel | None) -> Extractor:
-    """Return what reads the notes.
+    """Return the extractor that the settings name.
 
     Args:
         name: `rules` or `llm`.
@@ -87,7 +87,7 @@ def build_extractor(name: str, language_model: LanguageModel | None) -> Extracto
 
 
 def extractor_version(name: str, part: GraphPart, model: str | None) -> str:
-    """Identify how a part is made with these settings, also if they cannot be used."""
+    """Return the version of a part under these settings, even if they cannot be used."""
     if name != LANGUAGE_MODEL:
         return rules_version(part)
     return language_model_version(part, model or "")

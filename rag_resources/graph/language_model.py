@@ -1,7 +1,7 @@
-"""Has a language model read notes for the graph.
+"""Lets a language model read notes for the graph.
 
-What it finds counts only where its words stand in the chunk: it cannot invent names or causes, only
-point at wrong ones. The rules are `graph.extractors`.
+A name or cause counts only if its words are in the chunk: the model cannot invent any, only point
+at wrong ones. Extraction by rules is in `graph.extractors`.
 """
 
 import re
@@ -31,10 +31,10 @@ CALL_MS = 120_000.0
 """Longest wait for the model to read one chunk."""
 
 CONFIDENCE = 0.8
-"""Of its statements. Nobody has measured it: `rag graph review` tells how often they are right."""
+"""Confidence of its statements. It is not measured; `rag graph review` shows how many are right."""
 
 REVISION = 1
-"""Raise it after a change of this module that makes other mentions or statements."""
+"""Raise this whenever a change of this module gives other mentions or statements."""
 
 _PROMPTS = {GraphPart.MENTIONS: "graph_names", GraphPart.STATEMENTS: "graph_causes"}
 _MOST = 60
@@ -65,7 +65,7 @@ class Causes(BaseModel):
 
 
 def language_model_version(part: GraphPart, model: str) -> str:
-    """Identify how a language model makes a part: by its name, the prompt and this module."""
+    """Return the version of a part that a language model makes: its name, prompt and module."""
     version = {"revision": REVISION, "model": model, "prompt": _prompt(part).version}
     # Tags and dates are found by rules.
     rules = {"rules": rules_version(part)} if part is GraphPart.MENTIONS else {}
@@ -128,7 +128,7 @@ def _prompt(part: GraphPart) -> Prompt:
 
 
 def _names(content: str, named: Iterable[str], others: Sequence[Mention]) -> Iterator[Mention]:
-    """Yield every place where a name stands, the longest name first, no two at one place."""
+    """Yield every occurrence of a name, longest names first, without overlaps."""
     taken = [other.span for other in others if other.span.length]
     for name in sorted(dict.fromkeys(named), key=lambda item: (-len(item), item)):
         if not any(map(str.isalpha, name)) or len(name) > MAX_NAME_CHARS:
@@ -141,7 +141,7 @@ def _names(content: str, named: Iterable[str], others: Sequence[Mention]) -> Ite
 
 
 def _statements(content: str, said: Iterable[Cause], model: str) -> list[CausalStatement]:
-    """Return the statements whose cause and effect stand in the chunk, in order."""
+    """Return the statements whose cause and effect are both quoted from the chunk, in order."""
     found = {}
     for item in said:
         sides = _nearest(list(_places(content, item.cause)), list(_places(content, item.effect)))
@@ -166,7 +166,7 @@ def _statements(content: str, said: Iterable[Cause], model: str) -> list[CausalS
 
 
 def _places(content: str, quote: str) -> Iterator[Span]:
-    """Yield where a quote stands as whole words, however its spaces and capitals are written."""
+    """Yield the occurrences of a quote as whole words, ignoring spaces and capitals."""
     words = quote.strip(" \t\r\n.,;:«»\"'“”()").split()
     if words:
         pattern = r"\s+".join(re.escape(word) for word in words)

@@ -20,14 +20,14 @@ from rag_resources.database.queries import queries
 from rag_resources.store.ranked_lists import HUB_CAP
 
 MOST_LONELY = 0.9
-"""Share of names of a single note above which the graph leads nowhere."""
+"""Share of names that occur in a single note, above which the graph is too sparse to be useful."""
 ODD_FACTOR = 3.0
-"""A month with so many times more or fewer mentions a note than the median is odd."""
+"""A month is odd if it has this many times more, or fewer, mentions per note than the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity as people know it."""
+    """An entity with the name that people know it by."""
 
     id: UUID
     kind: str
@@ -61,7 +61,7 @@ class Neighbourhood:
     """What surrounds an entity.
 
     Attributes:
-        company: Names of the entities that stand in most of its chunks, with how many those are.
+        company: Names of the entities that share most chunks with it, with the number of chunks.
     """
 
     entity: Entity
@@ -120,13 +120,13 @@ class Shape:
 
     @property
     def orphan_share(self) -> float:
-        """Share of the names that only one note has: they lead nowhere."""
+        """Share of the names that occur in only one note, and so connect nothing."""
         return self.lonely / self.names if self.names else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MonthGrowth:
-    """What a month's notes added."""
+    """What a month's notes added to the graph."""
 
     month: date
     notes: int
@@ -140,7 +140,7 @@ class Overview:
 
     Attributes:
         months: Oldest first.
-        widest: What surrounds the name that most notes have; None without names.
+        widest: The neighbourhood of the name that occurs in most notes; None without names.
     """
 
     shape: Shape
@@ -150,7 +150,7 @@ class Overview:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell of."""
+        """Whether the graph has nothing in it."""
         return not self.shape.names and not self.shape.statements
 
     @property
@@ -172,7 +172,7 @@ class Overview:
 
     @property
     def in_words(self) -> Text:
-        """How large it is, and what it leads to."""
+        """The size of the graph, and how well it connects notes, in a sentence."""
         return Message.GRAPH_STATUS.format(
             **asdict(self.shape), orphan_share=self.shape.orphan_share
         )
@@ -189,7 +189,7 @@ class Suggestion:
 
 
 def find_entity(connection: Connection, tenant: str, name: str) -> Entity:
-    """Return the entity with a name, tag, date or id; of several the first kind counts.
+    """Return the entity with a name, tag, date or id, looked up in this order.
 
     Raises:
         InvalidParameterError: There is none.
@@ -225,7 +225,7 @@ def neighbourhood(
 
 
 def to_review(connection: Connection, tenant: str, *, limit: int) -> list[ToReview]:
-    """Return statements to judge, chosen at random but always the same ones."""
+    """Return statements to judge: a random sample that is the same at every call."""
     rows = queries().sample_statements(connection, tenant=tenant, row_limit=limit)
     return [ToReview(*row) for row in rows]
 
@@ -268,10 +268,10 @@ def overview(connection: Connection, tenant: str) -> Overview:
 
 
 def suggest_aliases(connection: Connection, tenant: str, *, limit: int) -> list[Suggestion]:
-    """Return pairs of names that may be one: all words of one are in a single other one.
+    """Return pairs of names that may mean the same: all words of one are in exactly one other.
 
-    "Castelló" may be "Amparo Castelló", unless there is another Castelló. What a person decided is
-    not suggested again. Nothing is changed.
+    "Castelló" may be "Amparo Castelló", unless there is another Castelló. Pairs that a person has
+    decided on are not suggested again. Nothing is changed.
     """
     rows = list(queries().list_names(connection, tenant=tenant))
     decided = {
@@ -298,7 +298,7 @@ def suggest_aliases(connection: Connection, tenant: str, *, limit: int) -> list[
 def decide_alias(
     connection: Connection, tenant: str, alias: str, entity: str, *, confirmed: bool
 ) -> tuple[Entity, Entity]:
-    """Say that a name stands for an entity, or that it does not; nothing is merged.
+    """Record that a name stands for an entity, or that it does not; nothing is merged.
 
     Raises:
         InvalidParameterError: One is unknown, both are the same, or one is an alias of another.

@@ -1,6 +1,6 @@
 """Reads the queued notes of a time window for a part of the graph.
 
-What is found in a note is decided by `graph.extractors`.
+What counts as a mention or statement is decided by `graph.extractors`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -39,7 +39,7 @@ _INSTANT = timedelta(microseconds=1)
 Progress = Callable[[int], None]
 
 Read = Callable[[NoteToRead], Extraction | Failure | None]
-"""Returns what was found in a note, or why it cannot be read; None if it has changed meanwhile."""
+"""Returns a note's extraction, or why it cannot be read; None if the note changed meanwhile."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class GraphReport:
 
     Attributes:
         notes: Notes read.
-        found: Mentions or statements that they have.
+        found: Mentions or statements found in them.
         failed: Notes that could not be read.
     """
 
@@ -75,12 +75,12 @@ def read_notes(
 
     A note that cannot be read is recorded and stays queued. Notes claimed by another run come last:
     either that run finishes them, or it dies and they are read here. A slow extractor reads before
-    the notes are claimed, so that nobody who edits or deletes one waits for it; what has changed
-    meanwhile is read again.
+    the notes are claimed, so that no edit or deletion waits for it; notes that changed meanwhile
+    are read again.
 
     Args:
         database: Open; the part is registered.
-        part: Of the graph.
+        part: The part of the graph to make.
         extractor: Reads the notes.
         window: Range of the notes' creation times.
         progress: Called with the number of notes of each batch.
@@ -144,7 +144,7 @@ def _read_ahead(
     skipped: Collection[UUID],
     size: int,
 ) -> Read:
-    """Read the notes that are claimed next, while nothing is locked; return what was found."""
+    """Extract from the next notes before they are claimed, so that no lock is held meanwhile."""
     with database.bulk() as connection:
         claimed = store.claim_queued(connection, part, window, skipped=skipped, batch_size=size)
         notes = store.select_notes(connection, [note.note_id for note in claimed])
@@ -157,14 +157,14 @@ def _read_ahead(
     ]
     if len(late) == len(notes) > 1:
         raise ProviderUnavailableError(Message.GRAPH_MODEL_LATE.format(count=len(late)))
-    # Of a note that was changed since, this says nothing.
+    # Not valid for a note that has changed since.
     return dict(zip(notes, found, strict=True)).get
 
 
 def _read(
     connection: Connection, part: GraphPart, read: Read, claimed: Sequence[QueuedNote]
 ) -> tuple[GraphReport, set[UUID]]:
-    """Read claimed notes; also return those that are being changed or deleted."""
+    """Read claimed notes; also return the ids of notes that are being changed or deleted."""
     note_ids = [note.note_id for note in claimed]
     report, unfinished = GraphReport(), set[UUID]()
     for note in store.select_notes(connection, note_ids):
@@ -188,7 +188,7 @@ def _read(
 
 
 def _found(part: GraphPart, extractor: Extractor, note: NoteToRead) -> Extraction | Failure:
-    """Return what a note says, or why it cannot be read."""
+    """Return a note's extraction, or why it cannot be read."""
     try:
         return _extracted(part, extractor, note)
     except ProviderUnavailableError:

@@ -33,10 +33,10 @@ BATCH_BYTES = 160_000
 second, and an edit of these notes has to wait. Smaller ones spend their time on statements."""
 
 SELECTED_NOTES = 5_000
-"""Notes looked up at once, because each look-up scans all finished notes of a window."""
+"""Notes looked up together, because each look-up scans all finished notes of a window."""
 
 WORKERS = 2
-"""One cuts notes while another's are being written; both take equally long."""
+"""Threads: one cuts notes while the other's are being written; both steps take equally long."""
 
 Progress = Callable[[int], None]
 
@@ -57,7 +57,7 @@ class ChunkReport:
 
 
 def no_progress(_: int) -> None:
-    """Report nothing."""
+    """Ignore the progress."""
 
 
 def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:

@@ -111,8 +111,8 @@ class Queue(Generic[Note]):
     """The notes that wait for one kind of vectors.
 
     Attributes:
-        stage: Under which failures are recorded.
-        batch_notes: Most notes of a transaction.
+        stage: The stage under which failures are recorded.
+        batch_notes: Most notes per transaction.
         claim: Locks the newest unclaimed notes of a window until commit; see `store.queues`.
         count: Counts the notes of a window, claimed or not.
     """

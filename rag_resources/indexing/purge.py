@@ -1,4 +1,4 @@
-"""Deletes expired notes, and what is kept of deleted ones. Search has hidden both before."""
+"""Deletes expired notes, and the kept rows of deleted ones. Search does not find either before."""
 
 from dataclasses import dataclass
 
@@ -32,8 +32,8 @@ class PurgeReport:
 def purge(database: Database, *, grace_hours: int, deleted_days: int = 7) -> PurgeReport:
     """Delete the notes whose grace period after expiry is over, one transaction per batch.
 
-    If killed, every note is either whole or gone, and the next call deletes the rest. Of a purged
-    note only a tombstone without its text stays, which keeps its source from bringing it back. The
+    If killed, every note is either whole or gone, and the next call deletes the rest. A purged note
+    leaves only a tombstone without its text, which keeps its source from bringing it back. The
     words of deleted notes are also removed from the full-text statistics.
 
     Args:

@@ -16,7 +16,7 @@ from rag_resources.store.promotions import current_promotion, lock_promotions, s
 def retire(database: Database, settings: Settings, model: str) -> ModelContents:
     """Drop the vectors, indexes, queue and failures of a model, in one transaction.
 
-    A named configuration does not prevent it: once its model is off, it is not evaluated either.
+    A named configuration does not prevent it: without its model it is not evaluated either.
 
     Args:
         database: Open.
@@ -57,7 +57,7 @@ def _retire(connection: Connection, settings: Settings, model: str) -> None:
 
 
 def _serving(connection: Connection, settings: Settings, model: str) -> str | None:
-    """Say in what role a model serves; None if it does not serve."""
+    """Say in Spanish how a model serves; None if it does not."""
     promotion = current_promotion(connection)
     if promotion:
         name, serves = promotion.configuration, promotion.model

@@ -51,10 +51,11 @@ def _covers(note: ChunkSpans) -> bool:
 
 
 def verify_embeddings(database: Database, embedder: Embedder, window: TimeWindow) -> VectorState:
-    """Compare stored chunk vectors of a window with those of the same texts, embedded singly now.
+    """Compare stored chunk vectors of a window with new vectors of the same texts.
 
-    A few texts of every month, the same every time, tell vectors that are not the model's; they
-    do not find a single bad one. The lengths of all vectors are read.
+    A few texts of every month, the same every time, are embedded one by one. They show whether the
+    vectors come from the model, but do not find a single bad one. The lengths of all vectors are
+    checked.
     """
     info = embedder.info
     with database.transaction() as connection:

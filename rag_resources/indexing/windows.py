@@ -1,7 +1,7 @@
 """Cuts the chunks of a time window into small windows and embeds them.
 
-`core.windows` says where a chunk is cut; `indexing.embed` makes batches and records texts that the
-model refuses.
+`core.windows` decides where a chunk is cut; `indexing.embed` makes batches and records texts that
+the model refuses.
 """
 
 from collections.abc import Mapping, Sequence

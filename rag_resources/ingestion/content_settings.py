@@ -138,7 +138,7 @@ def stored_settings(connection: Connection, tenant: str) -> dict[str, str]:
 def ingestion_changes(
     connection: Connection, settings: Settings, path: Path, *, source: str, named: bool
 ) -> list[SettingChange]:
-    """Return what a person should accept before the notes of a path are stored.
+    """Return the changes that a person should accept before the notes of a path are stored.
 
     Args:
         connection: In a transaction.

@@ -101,7 +101,7 @@ def source_of_path(path: Path, *, name: str | None, default: str) -> str:
 
 
 def hold_sample(connection: Connection, tenant: str) -> HeldContent:
-    """Return what a database holds, after moving sample notes to the sample's source.
+    """Return the kinds of content in a database, after moving sample notes to the sample's source.
 
     Sample notes used to be stored under `FORMER_SAMPLE_SOURCE`. A note there is moved if its
     external id and content are those of a sample note; its id, chunks and vectors stay.

@@ -64,8 +64,8 @@ def delete_notes(database: Database, note_ids: Sequence[UUID], *, reason: str) -
 
     Args:
         database: Open.
-        note_ids: Those that are gone already are skipped.
-        reason: In the person's words; may be empty.
+        note_ids: Notes that are already gone are skipped.
+        reason: The person's reason; may be empty.
 
     Returns:
         The deleted notes.
@@ -83,7 +83,7 @@ def restore_notes(database: Database, names: Sequence[str], *, tenant: str) -> l
 
     Args:
         database: Open.
-        names: Ids or external ids. Of several deletions of one note the latest is undone.
+        names: Ids or external ids. If a note was deleted several times, the last one is undone.
         tenant: The owner.
 
     Raises:
@@ -133,7 +133,7 @@ def _unknown(name: str) -> InvalidParameterError:
 
 
 def _only(found: Sequence[Found], name: str) -> Found:
-    """Return the only note; one whose id was given comes before those with the external id."""
+    """Return the only match; a note with this id is preferred to notes with this external id."""
     exact = [each for each in found if str(each.note_id) == name.strip().lower()] or found
     if len(exact) > 1:
         sources = ", ".join(f"{each.source}: {each.note_id}" for each in exact)

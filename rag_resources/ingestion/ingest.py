@@ -18,9 +18,9 @@ from rag_resources.store.tombstones import Deletion, Tombstone, find_tombstones
 
 BATCH_RECORDS = 200
 WORKERS = 2
-"""Batches written at once, each by its connection: nearly all of the time is the server's."""
+"""Batches written in parallel, each on its own connection; the server takes most of the time."""
 NAMED_REJECTIONS = 1_000
-"""Rejected records kept with their reasons, and those left out; more are only counted."""
+"""Most rejected or left-out records whose reasons are kept; further ones are only counted."""
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Undated:
 
     Attributes:
         name: Where it is: file, or file and line.
-        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
+        from_name: Whether the date is from the file's name; otherwise the file was changed then.
     """
 
     name: str
@@ -93,9 +93,9 @@ def ingest(
 ) -> IngestReport:
     """Write records in batches of one transaction each, `WORKERS` of them at once.
 
-    A record of a deleted note is left out as long as its content is that of the deleted note. Of
-    records of one note the last one counts. One that does not fit into the quota of its tenant is
-    rejected. The rejected ones are stored by name, in place of those of the last reading of the
+    A record of a deleted note is left out as long as its content is that of the deleted note. If a
+    note has several records, the last one counts. A record that does not fit into its tenant's
+    quota is rejected. The rejected records are stored, in place of those of the last reading of the
     same root.
 
     Args:
@@ -136,9 +136,9 @@ class _Written:
     """A batch in the database.
 
     Attributes:
-        outcomes: Its records with what was done.
-        left_out: Those of deleted notes.
-        rejected: Those that do not fit into the quota.
+        outcomes: Its records with the effect on each.
+        left_out: Records of deleted notes.
+        rejected: Records that do not fit into the quota.
     """
 
     outcomes: Sequence[tuple[NoteRecord, Upsert]]
@@ -165,7 +165,7 @@ def _write(
 def _within_quota(
     connection: Connection, batch: Sequence[NoteRecord], *, tenant: str, source: str
 ) -> tuple[Sequence[NoteRecord], Sequence[RejectedRecord]]:
-    """Divide records into those that fit into the quota of their tenant, in order, and others."""
+    """Divide records, in order, into those that fit into their tenant's quota and the others."""
     account = open_account(connection, tenant)
     if account is None:
         return batch, ()
@@ -186,9 +186,9 @@ def _within_quota(
 def _in_order(
     write: Callable[[Sequence[NoteRecord]], _Written], batches: Iterable[Sequence[NoteRecord]]
 ) -> Iterator[_Written]:
-    """Write several batches at once; yield what became of each, in their order.
+    """Write several batches in parallel; yield the outcome of each, in their order.
 
-    A batch with a note of one under way waits for it: the later record must win, and two
+    A batch that shares a note with one under way waits for it: the later record must win, and two
     transactions that write the same notes in another order would deadlock.
     """
     waiting: deque[tuple[frozenset[str], Future[_Written]]] = deque()

@@ -1,6 +1,6 @@
 """A file of notes, the options for reading it, and the error for an unusable record.
 
-Listing the files of a source is `sources`; reading them is the module of each format.
+Listing the files of a source is in `sources`; reading them is in the module of each format.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SourceOptions:
     Args:
         paragraphs_per_note: How many consecutive paragraphs of a SQuAD article make a note, >= 1.
         max_note_bytes: Larger notes are rejected, >= 1.
-        follows_links: Whether links that lead out of the folder are followed.
+        follows_links: Whether links to files outside the folder are followed.
 
     Raises:
         InvalidParameterError: A value is out of range.

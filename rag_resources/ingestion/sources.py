@@ -45,11 +45,11 @@ def iter_source(
 ) -> Iterator[NoteRecord | RejectedRecord]:
     """Read the notes of one file, or of a folder with its subfolders.
 
-    Folders are walked in order of names. Hidden files, files of other formats, and links to what
-    the walk finds anyway are skipped. A link that leads out of the folder is rejected, unless the
-    options follow it; one to a folder that contains it always is. A bad record or file is yielded
-    as a rejection and reading goes on. Of two records with the same external id the second is
-    rejected.
+    Folders are walked in order of names. Hidden files, files of other formats, and links to files
+    that the walk finds anyway are skipped. A link to a target outside the folder is rejected,
+    unless the options follow such links; a link to a folder that contains it is always rejected. A
+    bad record or file is yielded as a rejection and reading continues. If two records have the
+    same external id, the second is rejected.
 
     Args:
         path: The folder or file.
@@ -139,7 +139,7 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 
 def _is_redundant_link(path: Path, real_root: Path) -> bool:
-    """Whether a link leads to what the walk finds anyway, or forms a loop.
+    """Whether a link leads to a file that the walk finds anyway, or forms a loop.
 
     A link to something hidden is not redundant: mounted configuration and git-annex use such links.
     """

@@ -1,7 +1,7 @@
 """Reads question sets in SQuAD's JSON: articles become notes, questions become golden questions.
 
-A file is one JSON document and is loaded whole, unlike the other formats. Golden entries are made
-of the questions in `core.golden` and `store.golden`.
+A file is one JSON document and is loaded whole, unlike the other formats. `golden.files` makes
+golden entries from the questions.
 """
 
 import random
@@ -123,7 +123,7 @@ def read_squad(
         path: The file.
         paragraphs_per_note: How many consecutive paragraphs of an article make a note, >= 1.
         questions: How many to draw, >= 0, kept in file order; None, or too many, takes all.
-        seed: Of the random draw.
+        seed: Seed of the random draw.
 
     Raises:
         InvalidSourceError: The file cannot be read or is not SQuAD.

@@ -1,6 +1,6 @@
-"""Looks through a folder of notes before anything is stored: what would be read, and what not.
+"""Surveys a folder of notes before anything is stored: what would be read, and what not.
 
-It opens no database. `cli.init` makes the first settings and drafts of questions of it.
+It opens no database. `cli.init` makes the first settings and draft questions from the survey.
 """
 
 import os
@@ -20,25 +20,25 @@ from rag_resources.languages.files import LANGUAGES
 OPENING_CHARS = 1_000
 """Characters of each note that are kept: for its language and its draft."""
 _LEAST_WORDS = 5
-"""A text with fewer stop words of any language says nothing about its language."""
+"""With fewer stop words than this in every language, a text's language is unknown."""
 
 
 @dataclass
 class Survey:
-    """What a folder or file holds.
+    """The contents of a folder or file.
 
     Attributes:
         read: Number of files by suffix that notes are read from.
         other: Number of the other files, by suffix (in lower case; empty: none).
         notes: Number of notes that would be stored.
-        rejected: The first `NAMED_REJECTIONS` records that would not, with the reasons.
+        rejected: The first `NAMED_REJECTIONS` records that would be rejected, with the reasons.
         rejected_count: Number of all of them.
         undated: The notes without a date.
         fields: How many notes have each further field, which becomes metadata.
         months: Notes by `YYYY-MM` (UTC).
         languages: Notes by language, where it can be told.
         sizes: Characters of each note.
-        openings: Of each note, for drafts of questions.
+        openings: The opening of each note, for draft questions.
     """
 
     read: Counter[str] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ def survey(path: Path, *, options: SourceOptions = DEFAULT_OPTIONS) -> Survey:
 
 
 def likely_language(text: str) -> str:
-    """Return the language whose stop words a text has most of; empty if it has hardly any."""
+    """Return the language of most of a text's stop words; empty if it has hardly any."""
     words = [word.strip(".,;:¿?¡!«»\"'()") for word in text.casefold().split()]
     counts = {
         language: sum(word in stop for word in words) for language, stop in _stop_words().items()

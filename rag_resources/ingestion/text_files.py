@@ -22,8 +22,8 @@ class Line:
 
     Attributes:
         number: 1-based.
-        text: With its line end, without NUL characters. If there is a problem it is unusable: bytes
-            that are not UTF-8 are surrogates, and a line that is too long is empty.
+        text: With its line end, without NUL characters. If there is a problem, it is unusable:
+            bytes that are not UTF-8 became surrogates, or the line is too long and left empty.
         nul_characters: Number of NUL characters removed.
         problem: Why the line cannot be used, in Spanish; empty if it can.
     """

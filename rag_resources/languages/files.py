@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 LANGUAGES = ("es", "fr", "en")
-"""The first language is complete, and replaces what another one lacks."""
+"""The languages; the first one is complete, and supplies what another one lacks."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The names under which figures are shown, by the field of the code; sentences are messages."""
+"""The names under which figures are shown, by the code's field; sentences are in `messages`."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,13 @@ from rag_resources.languages.messages import OPERATORS, operators
 
 
 def label(field: str, language: str | None = None) -> str:
-    """Return the name of a field; one that has none is shown as it is.
+    """Return the name of a field; a field without a name is shown as it is.
 
-    A field may be made of another one, as `notes_before`; the longest prefix or suffix counts.
+    A field may be derived from another one, such as `notes_before`; the longest prefix or suffix
+    counts.
 
     Args:
-        field: As the code calls it.
+        field: The field's name in the code.
         language: One of `OPERATORS`; None is the one that operators chose.
     """
     if field in METRIC_WORDS:
@@ -30,11 +31,11 @@ def label(field: str, language: str | None = None) -> str:
 
 
 def every_label(field: str) -> frozenset[str]:
-    """Return all names under which a field may have been shown: in any language, and none."""
+    """Return all names under which a field may have been shown: in any language, or unnamed."""
     return frozenset({field, *(label(field, language) for language in OPERATORS)})
 
 
 def stage_label(stage: str) -> str:
-    """Return the name of a stage of a question; one that has none is shown as it is."""
+    """Return the name of a stage of a question; a stage without a name is shown as it is."""
     stages: Mapping[str, str] = read(operators(), "labels.toml")["stages"]
     return stages.get(stage, stage)

@@ -1,4 +1,4 @@
-"""The wording of messages: operators' is bound to the codes, others are rendered on demand."""
+"""The wording of messages: bound to the codes for operators, rendered on demand for readers."""
 
 import os
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ OPERATORS = ("es", "en")
 
 @cache
 def operators() -> str:
-    """Return the language that `RAG_LANG` asks for; Spanish if it asks for none of them.
+    """Return the language that `RAG_LANG` names; Spanish if it names none of these languages.
 
     It is read here, from the environment or `.env`, because messages are needed before settings
     are; `settings` refuses any other value.
@@ -45,7 +45,7 @@ def operators() -> str:
     if not wanted and Path(".env").is_file():
         from dotenv import dotenv_values
 
-        with suppress(UnicodeDecodeError):  # `settings` tells.
+        with suppress(UnicodeDecodeError):  # `settings` reports it.
             wanted = dotenv_values(".env").get("RAG_LANG") or ""
     return wanted if wanted in OPERATORS else OPERATORS[0]
 

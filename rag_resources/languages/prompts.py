@@ -1,6 +1,6 @@
 """The prompts of language models: a file for each in `es/prompts`, versioned by its hash.
 
-Those about a question and its answer exist in every language, the others in Spanish.
+The prompts about a question and its answer exist in every language, the others only in Spanish.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Prompt:
 
     Attributes:
         name: The file's name.
-        system: Who the model is, and that data are not instructions.
+        system: The system prompt, which also says that data are not instructions.
         task: What to do with the data; a `str.format` template where its caller says so.
     """
 
@@ -26,7 +26,7 @@ class Prompt:
 
     @property
     def version(self) -> str:
-        """What is stored with results: the name, and a hash that changes with the wording."""
+        """The version stored with results: the name, and a hash that changes with the wording."""
         return f"{self.name}-{canonical_hash([self.system, self.task])[:8]}"
 
 

@@ -48,10 +48,10 @@ def record_batch(
     Args:
         database: Open.
         run: The batch that was processed.
-        evaluation: Over all golden questions.
+        evaluation: The evaluation of all golden questions after the batch.
         planned: Number of batches in the whole migration, at least 1.
         floor: Lowest acceptable Hit_Rate@10.
-        vectors: Whether the batch's vectors are the model's; if not, nothing else counts.
+        vectors: Whether the batch's vectors come from the model; if not, nothing else counts.
         pair: See `measure_pair`; None compares the evaluation with that of what serves.
     """
     hits = hits_of(evaluation.outcomes)
@@ -79,7 +79,7 @@ def record_batch(
 def measure_pair(
     database: Database, pipeline: RetrievalPipeline, model: str, window: TimeWindow
 ) -> Pair | None:
-    """Ask what serves, and the same with another model, about the notes migrated to that model.
+    """Measure the serving configuration with and without a model, on the notes migrated to it.
 
     Args:
         database: Open.
@@ -88,7 +88,7 @@ def measure_pair(
         window: The months of the batch.
 
     Returns:
-        None if nothing was promoted, or what serves has this model itself, or no golden question
+        None if nothing was promoted, or what serves uses this model itself, or no golden question
         is about the notes migrated around the batch.
     """
     with database.transaction() as connection:

@@ -30,7 +30,7 @@ _YES = "sí"
 
 
 def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
-    """Say how far the migration is, what blocks it, how fast it is, and what to do next.
+    """Return sentences on the migration's progress, blocks, speed, and what to do next.
 
     Args:
         status: As read from the database.
@@ -240,7 +240,7 @@ def _batches_table(status: MigrationStatus) -> ReportTable:
 
 
 def gate_words(batch: StoredBatch) -> str:
-    """Say whether a batch let the next one start, and who overrode the gate if it did not."""
+    """Say whether a batch's gate is open or closed, or which run has overridden it."""
     if batch.gate == "open":
         return Message.MIGRATION_GATE_OPEN
     if batch.overridden_at:

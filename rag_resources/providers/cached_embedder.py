@@ -45,7 +45,7 @@ class CachedEmbedder(Embedder):
         return self._embed("query", texts, self._embedder.embed_queries)
 
     def at_hand(self, texts: Sequence[str]) -> Vectors | None:
-        """See `Remembering`. A cache outside this process may have to be waited for."""
+        """See `Remembering`; None with a cache outside this process, which may be slow."""
         # Without the model's details there are no keys; a server may have to be asked for them.
         if not isinstance(self._cache, MemoryCache) or self._info is None or not texts:
             return None

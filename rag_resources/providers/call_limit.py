@@ -16,7 +16,7 @@ class CallLimit:
     """Admits a number of concurrent calls; the others wait, until their deadline at most.
 
     Args:
-        calls: How many, >= 1.
+        calls: Most concurrent calls, >= 1.
     """
 
     def __init__(self, calls: int = MAX_CALLS) -> None:

@@ -67,13 +67,13 @@ class OpenAIChat(OpenAIModel, LanguageModel):
     others wait within their deadlines. Requests are retried as described in `OpenAIClient`. An
     answer of the wrong shape is not retried: the model is deterministic and would repeat it.
 
-    The shape is asked for by `json_schema`, or, where a server understands only that, by
-    `json_object` with a schema, as the one of llama-cpp-python.
+    The shape is requested with `json_schema`, or, if the server understands only that, with
+    `json_object` and a schema, as for llama-cpp-python.
 
     Args:
         model: Name on the server.
         base_url: Address of the server, up to the version.
-        api_key: Of the server, if it wants one.
+        api_key: The server's key, if it requires one.
         read_timeout_s: Longest silence of the server, in seconds.
 
     Raises:
@@ -91,7 +91,7 @@ class OpenAIChat(OpenAIModel, LanguageModel):
         super().__init__(
             OpenAIClient(model, base_url=base_url, api_key=api_key, read_timeout_s=read_timeout_s)
         )
-        # The form that the server has understood comes first.
+        # The form that the server has understood before is tried first.
         self._forms = _as_json_schema, _as_json_object
 
     @property

@@ -140,7 +140,7 @@ class OpenAIClient:
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """Treat what cannot be read in the block as an answer that is not the protocol's.
+        """Treat errors of reading in the block as an answer that violates the protocol.
 
         Raises:
             ProviderUnavailableError: Something could not be read.
@@ -242,17 +242,17 @@ def _checked(api_key: SecretStr | None) -> str:
 
 
 def _check_is_http(address: SplitResult) -> None:
-    """Refuse what is no address of an HTTP server.
+    """Check that an address is one of an HTTP server.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not.
     """
     if address.scheme not in ("http", "https") or not address.hostname:
         raise ValueError(address.scheme)
 
 
 def _told(answer: httpx.Response) -> str:
-    """What an error says, which is never shown: it may quote the request."""
+    """The text of an error, which is never shown, because it may quote the request."""
     return answer.content[:_ERROR_BYTES].decode("utf-8", "replace")
 
 

@@ -22,7 +22,7 @@ _BATCH_TEXTS = 100
 _READ_TIMEOUT_S = 60.0
 # Servers refuse a text without tokens.
 _BLANK_STAND_IN = "."
-# No route of the protocol tells the length; this is that of OpenAI's own models.
+# The protocol does not tell a model's context length; this is that of OpenAI's own models.
 _CONTEXT_TOKENS = 8_191
 
 
@@ -43,13 +43,13 @@ class OpenAIEmbedder(OpenAIModel, Embedder):
     refuses a text longer than the model's context. Texts are never logged. Calls obey the ambient
     deadline, and are retried as described in `OpenAIClient`.
 
-    The protocol does not tell a model's weights. So the digest covers its name and prefixes: give
-    new weights a new name.
+    The protocol has no digest of a model's weights. So the digest here covers only its name and
+    prefixes: give new weights a new name.
 
     Args:
         model: Name on the server.
         base_url: Address of the server, up to the version.
-        api_key: Of the server, if it wants one.
+        api_key: The server's key, if it requires one.
         prefixes: Put before each question and each passage.
         similarity_threshold: Cosine under which a passage counts as unrelated, for this model.
 

@@ -42,12 +42,12 @@ DETERMINISTIC = Sampling()
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a server says of an answer at its end.
+    """A server's report at the end of an answer.
 
     Attributes:
         prompt_tokens: Tokens of the prompt; None if the server does not count them.
         completion_tokens: Tokens of the answer; None likewise.
-        is_cut: Whether the answer reached its most tokens.
+        is_cut: Whether the answer was cut at its limit of tokens.
     """
 
     prompt_tokens: int | None = None
@@ -86,10 +86,10 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """An embedder that has some vectors at hand."""
+    """An embedder that has cached some vectors in memory."""
 
     def at_hand(self, texts: Sequence[str]) -> Vectors | None:
-        """Return what `Embedder.embed_queries` would, if nothing has to be waited for; else None.
+        """Return the result of `Embedder.embed_queries` if all vectors are cached here; else None.
 
         Never fails, and takes microseconds.
         """
@@ -131,11 +131,11 @@ class LanguageModel(Protocol):
         Closing the generator early ends the request, so that the server stops.
 
         Args:
-            prompt: What is asked.
+            prompt: The user's part of the prompt.
             shape: The pieces together are JSON of this shape; the caller validates it. None is
                 plain text.
-            system: Who the model is.
-            sampling: How it writes.
+            system: The system prompt.
+            sampling: Temperature and length.
             on_end: Called after the last piece.
             deadline: For the whole answer.
         """

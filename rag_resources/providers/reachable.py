@@ -1,4 +1,4 @@
-"""Whether the model servers that the settings name answer, for a person who looks for a fault."""
+"""Checks whether the model servers of the settings answer, for `rag doctor`."""
 
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ def answer_of(url: str, *, key: str = "") -> tuple[bool, str]:
     """Ask a server for its list of models, and return whether it gave one, and what it said.
 
     Args:
-        url: Of the list. Credentials in it are sent, but not returned.
+        url: Address of the list. Credentials in it are sent, but not returned.
         key: Sent as a bearer token, if not empty.
 
     Returns:
@@ -26,6 +26,6 @@ def answer_of(url: str, *, key: str = "") -> tuple[bool, str]:
 
 
 def without_credentials(url: str) -> str:
-    """Return an address as it may be shown."""
+    """Return an address without its credentials, which may be shown."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

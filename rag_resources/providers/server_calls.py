@@ -60,7 +60,7 @@ def attempts(
 
 
 def without_credentials(address: SplitResult) -> str:
-    """Return an address as it may be shown."""
+    """Return an address without its credentials, which may be shown."""
     return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()
 
 

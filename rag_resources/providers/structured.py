@@ -16,9 +16,9 @@ def parsed(content: str, shape: type[AnswerT], *, model: str, **context: object)
 
     Args:
         content: JSON, as the model wrote it.
-        shape: What was asked for.
+        shape: The requested shape.
         model: Name of the model, for the error.
-        context: What else the error says.
+        context: Further values of the error.
 
     Raises:
         InvalidAnswerError: It has another shape.

@@ -1,6 +1,6 @@
 """The part of the report about answers: their citations, silence and confidence.
 
-What judges say of them is `tables.answers_table`.
+The verdicts of judges are in `tables.answers_table`.
 """
 
 from rag_resources.core.answer_metrics import (
@@ -65,7 +65,7 @@ def silence_curves(report: EvaluationReport) -> dict[str, SilenceCurve]:
 
 
 def reliabilities(report: EvaluationReport) -> dict[str, tuple[Reliability, ...]]:
-    """Return how confidence kept its word, of the leading configurations that have any."""
+    """Return the reliability of the confidence, for the leading configurations that have one."""
     return {
         item.name: figures.citation.reliability
         for item in report.leading

@@ -156,8 +156,8 @@ class EvaluationReport:
         configurations: Every evaluated configuration, best first.
         leading: The best configurations, always including the serving one.
         history: Evaluations of the leading configurations, oldest first.
-        evidence: Whether the newest of them, and what was promoted, still stand for what they
-            measured, by id.
+        evidence: By id, whether the newest of them, and the promoted one, are current, aged or
+            stale.
         promotions: Oldest first.
         batches: Of all migrations, oldest first.
         matrix: Comparison of the leading configurations.

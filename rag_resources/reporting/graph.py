@@ -1,4 +1,4 @@
-"""The causal graph in the report: what each month added, and what surrounds its widest name."""
+"""The causal graph in the report: what each month added, and the surroundings of one name."""
 
 from typing import TYPE_CHECKING
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REPORT = "reports/evaluation.html"
-"""Where the page is among the product's files."""
+"""Path of the page below `FILES_URL`."""
 
 
 def render_report(report: EvaluationReport) -> str:

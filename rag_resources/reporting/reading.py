@@ -64,9 +64,9 @@ def read_report(
         database: Open.
         configurations: All present configurations, by name.
         gate: What a configuration must reach; None uses the defaults.
-        settings: Those that are searched with; None is the defaults.
-        attribute: Finds out what the losses of an evaluation are due to; used for those that are
-            worse than what serves, after the snapshot. None leaves that out.
+        settings: The settings that searches use; None is the defaults.
+        attribute: Finds the causes of an evaluation's losses; called after the snapshot for
+            evaluations that are worse than what serves. None leaves that out.
     """
     gate, settings = gate or GateConfig(), settings or SearchSettings()
     with database.transaction() as connection:
@@ -194,7 +194,7 @@ def _best_first(evaluation: StoredEvaluation) -> tuple[float, float, str]:
 def _leading(
     ordered: Sequence[StoredEvaluation], promotion: Promotion | None
 ) -> list[StoredEvaluation]:
-    """Return the best evaluations; the last gives way to the serving one if that is missing."""
+    """Return the best evaluations; if the serving one is missing, it replaces the last."""
     serving = [
         item
         for item in ordered[LEADING:]
@@ -252,7 +252,7 @@ def _contrasts(
 def _asked_the_same(
     leading: Sequence[StoredEvaluation], questions: Mapping[UUID, Questions]
 ) -> dict[str, Questions]:
-    """Return the questions of those with the newest one's golden dataset, by configuration."""
+    """Return the questions by configuration, of those with the newest golden dataset only."""
     there = [item for item in leading if questions[item.evaluation_id] and not item.is_disturbed]
     if not there:
         return {}

@@ -71,7 +71,7 @@ class CircuitBreaker:
     a slow dependency queue past their deadlines.) Safe to use from any number of threads.
 
     Args:
-        name: Of the dependency, such as "embedding:e5_small"; shown to users.
+        name: The dependency's name, such as "embedding:e5_small"; shown to users.
         failures: Consecutive failures that open it, >= 1.
         reset_s: How long it stays open, in seconds.
         clock: Monotonic, in seconds.
@@ -202,10 +202,10 @@ class CircuitBreaker:
 
 
 class Breakers:
-    """The circuit breakers of all dependencies, by name, each made when it is first asked for.
+    """The circuit breakers of all dependencies, by name, each created at its first use.
 
     Args:
-        make: Makes the breaker of a name.
+        make: Creates the breaker of a name.
     """
 
     def __init__(self, make: Callable[[str], CircuitBreaker] = CircuitBreaker) -> None:

@@ -57,7 +57,7 @@ class DeadlineTransport(httpx.HTTPTransport):
 
 
 class _DeadlineBackend(httpcore.SyncBackend):
-    """Opens connections; httpcore's pool forgets those that are being opened when it is closed."""
+    """Opens connections, and keeps track of them so that `close` also ends those being opened."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -107,7 +107,7 @@ class _DeadlineStream(httpcore.NetworkStream):
             return self._read_until(left, max_bytes, limit_s)
 
     def _read_until(self, left: Event, max_bytes: int, limit_s: float | None) -> bytes:
-        """Read, in waits so short that it ends soon after the event."""
+        """Read, with waits short enough to notice the event soon."""
         end = math.inf if limit_s is None else time.monotonic() + limit_s
         while not left.is_set():
             remaining_s = end - time.monotonic()

@@ -44,9 +44,9 @@ def deadline_scope(deadline: Deadline) -> Iterator[None]:
 
 @contextmanager
 def while_waited_for(left: Event) -> Iterator[None]:
-    """Have the calls in a block end soon after an event, as if their deadline had passed.
+    """End the calls in a block soon after an event, as if their deadline had passed.
 
-    Unlike a scope of a deadline it may stay open across a `yield`.
+    Unlike `deadline_scope`, the block may contain a `yield`.
 
     Args:
         left: Set, from any thread, when nobody waits for the result any more.
@@ -94,7 +94,7 @@ def call_within(deadline: Deadline, function: Callable[[], _T]) -> _T:
     deadline. Do not nest calls: one that waits for another occupies two of the pool's threads.
 
     Returns:
-        What the function returns.
+        The function's result.
 
     Raises:
         DeadlineExceededError: The deadline passed. `begun` in the error's context tells whether

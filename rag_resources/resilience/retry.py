@@ -19,15 +19,15 @@ def retried(operation: Callable[[], _Result], *, deadline: Deadline) -> _Result:
 
     Use it for reads only: after a connection is lost during a commit, nobody knows whether the
     commit succeeded. There is no retry if it could only start after the deadline. Stamina logs
-    each retry with its error. The log holds nothing of the question, since the operation takes
-    no arguments.
+    each retry with its error. The log never contains the question, because the operation takes no
+    arguments.
 
     Args:
         operation: Opens its own snapshot, under the same deadline.
         deadline: Latest time at which a retry may start.
 
     Raises:
-        DatabaseUnavailableError: Of the last attempt.
+        DatabaseUnavailableError: The last attempt failed too.
     """
     try:
         return operation()
@@ -38,7 +38,7 @@ def retried(operation: Callable[[], _Result], *, deadline: Deadline) -> _Result:
 def _retried(
     operation: Callable[[], _Result], first: DatabaseUnavailableError, deadline: Deadline
 ) -> _Result:
-    """Retry an operation whose first attempt failed. Stamina costs more than a healthy call."""
+    """Retry an operation whose first attempt failed; apart, since Stamina is slow to set up."""
     waits_s = iter(WAITS_S)
     failed: list[DatabaseUnavailableError] = [first]
 

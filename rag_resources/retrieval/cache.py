@@ -34,7 +34,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """A response, and the version of the index that it holds for."""
+    """A response, and the version of the index that it is valid for."""
 
     response: RetrievalResponse
     version: IndexVersion
@@ -112,7 +112,7 @@ def query_key(request: Request, models: Mapping[str, str]) -> str:
     """Return the cache key of a request: all that changes its answer except index and deadline.
 
     The answer is kept with the version of the index, which covers the registered embedding models
-    with their thresholds and digests. One that its deadline cut short must not be cached.
+    with their thresholds and digests. An answer that the deadline cut short must not be cached.
 
     Args:
         request: The request.

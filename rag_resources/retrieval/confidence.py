@@ -1,4 +1,4 @@
-"""Says in words how sure a response is. What that means is in `core.confidence`."""
+"""Says in words how likely a response is right. How that is known is in `core.confidence`."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def confidence_in_words(confidence: Confidence) -> list[Text]:
 
 
 def answer_in_words(confidence: Confidence | None, silence: Silence | None) -> list[Text]:
-    """Say how sure an answer is and why it was withheld, or why that is not known."""
+    """Say how likely an answer is right, and why it was withheld, or why that is not known."""
     if silence is None:
         return []
     reason = confidence.missing if confidence else None

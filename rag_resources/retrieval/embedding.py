@@ -13,8 +13,8 @@ from rag_resources.resilience.breakers import Breakers
 from rag_resources.resilience.deadlines import call_within
 from rag_resources.retrieval.limits import blames, share
 
-# Share of the time left, so that a slow model leaves enough to search by words. The time a model
-# takes grows with the length of the texts, that of the search by words hardly does.
+# Share of the time left, so that a slow model leaves enough for full text. A model's time grows
+# with the length of the texts; that of a full-text search hardly does.
 _SHARE = 0.5
 _LONGEST_SHARE = 0.8
 _SHORT_CHARS = 500
@@ -86,7 +86,7 @@ class QuestionVectors:
             return error
 
     def _at_hand(self, model: str) -> Vectors | None:
-        """Return vectors for which no model has to run, and so no thread has to wait."""
+        """Return the vectors if all are cached in memory, so that no thread has to wait."""
         embedder = self.embedder(model)
         if self.asked.hypothetical_answer is not None or not isinstance(embedder, Remembering):
             return None

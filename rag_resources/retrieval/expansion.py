@@ -43,12 +43,12 @@ def results(
     windows: Mapping[UUID, Span],
     matched: Mapping[UUID, Span],
 ) -> tuple[RetrievalResult, ...]:
-    """Put together what is answered. Property 5.
+    """Return the results, in order. Property 5.
 
     Args:
         chunks: In the order of the results.
         passages: By chunk id.
-        windows: Each widened, in its note, by chunk id; one without stands alone.
+        windows: The widened span of each in its note, by chunk id; without one, it stands alone.
         matched: The sentences that matched best, in the chunk, by chunk id.
     """
     return tuple(

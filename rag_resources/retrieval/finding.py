@@ -1,7 +1,7 @@
 """Finds candidates: all retrievers together, or one by one if that fails.
 
-Together they take one statement, based on the plan of an earlier question. The statement tells the
-present plan, too. If that is another one, planning and searching take a statement each.
+Together they take one statement, based on the plan of an earlier question. The statement also
+returns the present plan. If the plan has changed, planning and searching take a statement each.
 
 The statements themselves are in `retrieval.searching`.
 """
@@ -33,9 +33,9 @@ from rag_resources.store.search import SearchPlan
 # tried alone, so that some time always remains to fetch the passages.
 _SHARE_TOGETHER = 0.4
 _SHARE_ALONE = 0.45
-# Share of the time left for following links; what the others found is already there.
+# Share of the time left for following links; the results of the others are already there.
 _SHARE_FOLLOWING = 0.5
-# Plans kept for later questions: one for each tenant and model, and a few bytes.
+# Most plans kept for later questions: one for each tenant and model, of a few bytes each.
 _MOST_PLANS = 1_000
 # SQLSTATE classes that mean the connection is lost or about to be: 08 connection exception, 57
 # operator intervention (PostgreSQL documentation, appendix A).
@@ -59,13 +59,13 @@ class Finder:
         self._plans: dict[tuple[object, ...], SearchPlan] = {}
 
     def find(self, search: Search, names: Sequence[RetrieverName]) -> Found:
-        """Search with the given retrievers; the stand-ins of those that fail take their place.
+        """Search with the given retrievers; each one that fails is replaced by its stand-ins.
 
         Raises:
             DatabaseUnavailableError: The database does not answer, even after retries.
             DependencyOpenError: The database has failed too often recently.
-            DatabaseError: What was found could not be fetched.
-            psycopg.Error: What was found could not be fetched.
+            DatabaseError: The passages could not be fetched.
+            psycopg.Error: The passages could not be fetched.
         """
         deadline = search.request.deadline
         # Opening a connection takes time, too.
@@ -82,7 +82,7 @@ class Finder:
         return self._together(search, names) or self._apart(search, names)
 
     def _followed(self, search: Search, found: Found, name: RetrieverName) -> Found:
-        """Follow links from what was found; without them if that fails."""
+        """Add what links from the found chunks lead to; if that fails, return only those found."""
         until = share(search.request.deadline, _SHARE_FOLLOWING)
         try:
             with (
@@ -123,8 +123,8 @@ class Finder:
         except Exception as error:
             if isinstance(error, DatabaseTimeoutError) or _is_lost(error):
                 raise
-            # As after a model was retired, whose tables the statement names. If it fails again and
-            # again, each question is searched twice, which nothing else would tell.
+            # For example, the statement names the tables of a model that was retired. It is logged:
+            # if it persists, each question is searched twice, and nothing else shows that.
             _log.warning("one_statement_failed", error=type(error).__name__)
             found = None
         if found is None:
@@ -163,7 +163,7 @@ class Finder:
     def _fetched(
         self, search: Search, rankings: Sequence[Ranking], worked: Sequence[RetrieverName]
     ) -> Found:
-        """Fuse lists and fetch passages; without looking scores up if that fails by now."""
+        """Fuse lists and fetch passages; if looking scores up fails, do so without them."""
         deadline = search.request.deadline
         try:
             with self._database.snapshot(deadline) as connection:

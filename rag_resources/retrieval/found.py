@@ -1,4 +1,4 @@
-"""What a search has found, and what it looked up for the fusion; `retrieval.searching` makes it."""
+"""The result of a search, with the values looked up for the fusion; see `retrieval.searching`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from rag_resources.store.passages import Passage
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What was looked up of all candidates of some lists; see `fuse`."""
+    """Scores and words of all candidates of some lists, also those a list lacks; see `fuse`."""
 
     rankings: Sequence[Ranking] = ()
     scores: Sequence[Mapping[UUID, float]] | None = None
     words: Mapping[UUID, Features] | None = None
 
     def features(self) -> dict[tuple[UUID, UUID], dict[Feature, float]]:
-        """Return what a learned fusion knows, by chunk id and note id."""
+        """Return the features of a learned fusion, by chunk id and note id."""
         used = narrow(self.rankings)
         notes = {item.chunk_id: item.note_id for ranking in used for item in ranking.candidates}
         known = candidate_features(used, self.scores or [], self.words or {})
@@ -36,18 +36,18 @@ class Found:
 
     Attributes:
         chunks: Fused, best first; as many as re-ranking, diversity and the results need.
-        passages: Of those chunks, by chunk id; a chunk deleted meanwhile has none.
+        passages: Their passages, by chunk id; a chunk deleted meanwhile has none.
         matched: The sentences that matched best, as a span of the chunk, by chunk id.
-        vectors: Of those chunks; None if nothing needs them or they cannot be fetched.
-        cosine_range: That of the model of those vectors, as in `ModelInfo`.
+        vectors: Their vectors; None if nothing needs them or they cannot be fetched.
+        cosine_range: The range of those vectors' model, as in `ModelInfo`.
         worked: The retrievers that answered.
         failures: Why the others failed.
-        looked_up: What the fusion combined.
-        rankings: The lists.
+        looked_up: The values that the fusion combined.
+        rankings: The ranked lists.
         seeds: The best chunks, for retrievers that follow links.
-        any_gone: Whether a chunk was deleted between the list that it is in and its text.
-        version: Of the index that was searched; None if nobody keeps the answer, or it was searched
-            in parts.
+        any_gone: Whether a chunk was deleted after its list was read and before its text was.
+        version: Version of the searched index; None if the answer is not cached, or the search
+            took several statements.
     """
 
     chunks: tuple[ScoredChunk, ...] = ()

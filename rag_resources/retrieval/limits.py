@@ -1,4 +1,4 @@
-"""How the time of a retrieval is divided, and what is to blame when a share is used up."""
+"""Divides the time of a retrieval, and decides which timeouts count as failures."""
 
 from collections.abc import Callable
 
@@ -11,10 +11,10 @@ from rag_resources.core.errors import (
 from rag_resources.resilience.breakers import is_failure
 
 FAIR_MS = 200.0
-"""A dependency that had less time than this and was too late does not count as failing."""
+"""A timeout of a dependency that had less time than this does not count as a failure."""
 
 _FOR_WANT_OF_TIME = (DatabaseTimeoutError, DatabaseUnavailableError, DeadlineExceededError)
-"""Unavailable is included: a short deadline may end while a connection is being opened."""
+"""Includes "unavailable", because a short deadline may end while a connection is opened."""
 
 
 def share(deadline: Deadline, part: float) -> Deadline:

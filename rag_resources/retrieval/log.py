@@ -1,4 +1,4 @@
-"""Writes answered questions into `retrieval_log`, beside the questions and never in their way.
+"""Writes answered questions into `retrieval_log` in the background; no question waits or fails.
 
 The rows are in `store.retrieval_log`; failures of a retrieval are logged in `retrieval.stages`.
 """
@@ -35,7 +35,7 @@ class RetrievalLog:
     Args:
         database: Where the table is.
         caches: Whose hits and misses are recorded.
-        tenant: Whose questions they are.
+        tenant: The tenant whose questions they are.
         share: Share of the questions that is written, in [0, 1].
         keep_days: Rows older than this are deleted, >= 1.
         write_ms: Longest time of a write.
@@ -74,9 +74,9 @@ class RetrievalLog:
         response: RetrievalResponse,
         filters: RetrievalFilters | None = None,
     ) -> None:
-        """Log a question, and write it if it is in the sample; costs no input or output.
+        """Log a question, and queue its row if it is in the sample; does no input or output.
 
-        What was asked under which conditions, and how the passages scored, is for DEBUG records.
+        Its text, its filters and the scores of the passages are only in DEBUG records.
         """
         _log.info(
             "retrieval",
@@ -113,7 +113,7 @@ class RetrievalLog:
         )
 
     def close(self) -> None:
-        """Write what waits, as `BackgroundWriter.close`."""
+        """Write what is queued; see `BackgroundWriter.close`."""
         self._writer.close()
 
     def _insert(self, connection: Connection, records: Sequence[RetrievalRecord]) -> None:

@@ -1,6 +1,6 @@
-"""The messages of a retrieval for its user: what failed (property 36), where a passage stands.
+"""The messages of a retrieval for its user: what failed (property 36), and places of passages.
 
-What operators read, in `degraded` and in the log, is `retrieval.stages`.
+What operators read, in `degraded` and in the log, is in `retrieval.stages`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ INTENT_WORDS: Mapping[str, Text] = {
     "comparative": Message.INTENT_COMPARATIVE,
     "abstract": Message.INTENT_ABSTRACT,
 }
-"""What a question asks for."""
+"""Each intent of a question in words."""
 
 # If one of these fails, results may be missing. The other stages only affect order or display, or
 # fail silently.
@@ -69,7 +69,7 @@ def messages(
 
 
 def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> bool:
-    """Whether another retriever that searches as this one does answered."""
+    """Whether another retriever of the same kind of search answered."""
     return any(KINDS[other].searches_by == KINDS[name].searches_by for other in worked)
 
 
@@ -91,7 +91,7 @@ def parts_in_words(places: Sequence[Place]) -> Text:
 
 
 def left_out_in_words(degraded: Sequence[str]) -> tuple[Text, ...]:
-    """Say what a response went without, for somebody who knows no stages; see `stages.degraded`."""
+    """Say in a user's words which stages a response lost; see `stages.degraded`."""
     told = (
         _LEFT_OUT[stage].format()
         if stage in _LEFT_OUT

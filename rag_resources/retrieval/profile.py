@@ -78,9 +78,9 @@ class Profile:
         """Add a retrieval.
 
         Args:
-            latency_ms: Of the whole retrieval.
+            latency_ms: The whole retrieval's time.
             stages: Milliseconds per stage.
-            degraded: The stages it went without, without repeats.
+            degraded: The stages that were left out, without repeats.
             cached: Whether its answer came from the cache.
         """
         with self._lock:

@@ -70,7 +70,7 @@ def check_query(query: str) -> None:
 
 
 def check_words(query: str, language: str) -> None:
-    """Refuse a question of emoji, signs or stop words: whatever is found would be found by chance.
+    """Refuse a question of only emoji, signs or stop words, whose results would be random.
 
     Raises:
         InvalidQueryError: It has no other word and no number.

@@ -1,4 +1,7 @@
-"""The re-rankers of the product, by name. Add one as a file beside this and a line here."""
+"""The re-rankers of the product, by name. To add one, write a file in this folder and a line here.
+
+The recipe is in docs/extending.md.
+"""
 
 from rag_resources.core.errors import InvalidConfigurationError, ProviderError
 from rag_resources.core.messages import Message

@@ -1,7 +1,7 @@
 """Cached answers, valid for the index version that they were found in.
 
-Each search tells the version that it has searched. So only a question that has an answer waits for
-the version to be read. What makes two requests equal is in `retrieval.cache`; the version is in
+Each search returns the version that it has searched. So only a question with a cached answer has to
+read the version first. What makes two requests equal is in `retrieval.cache`; the version is in
 `store.index_state`.
 """
 
@@ -20,7 +20,7 @@ from rag_resources.retrieval.request import Request
 from rag_resources.retrieval.stages import Stages
 from rag_resources.store.index_state import IndexVersion, read_index_version
 
-# Share of the time left for reading the version: if that is slow, the search needs the time more.
+# Share of the time left for reading the version; if that is slow, the search needs the time.
 _SHARE = 0.2
 
 _log = structlog.get_logger()
@@ -30,7 +30,7 @@ class AnswerCache:
     """Answers a repeated question without searching, while nothing it depends on has changed.
 
     Args:
-        database: The one that is searched.
+        database: The searched database.
         cache: Where answers are kept.
         models: The models that contribute to an answer besides the configuration's, by role.
     """
@@ -52,9 +52,9 @@ class AnswerCache:
 
         Args:
             request: The question.
-            stages: Of this question.
-            make: Returns an answer, and the version of the index that it was searched in; None if
-                that is unknown, then it is not cached.
+            stages: The question's stages.
+            make: Returns an answer, and the version of the index that was searched. If the version
+                is None, it is unknown, and the answer is not cached.
         """
         with stages.run("cache"):
             key = query_key(request, self._models)
@@ -69,7 +69,7 @@ class AnswerCache:
         return response
 
     def _version(self, request: Request) -> IndexVersion | None:
-        """Return the present version; None if unknown, then no cached answer is used."""
+        """Return the present version; None if unknown, so that no cached answer is used."""
         deadline = request.deadline.within(request.deadline.remaining_ms * _SHARE)
         try:
             with self._database.autocommit(deadline) as connection:

@@ -36,7 +36,7 @@ from rag_resources.store.search_at_once import AllAtOnce, Merging, search_at_onc
 _SHARE_VECTORS = 0.5
 
 SEEDS = 20
-"""How many of the best chunks retrievers that follow links begin with."""
+"""How many of the best chunks are the starting points of retrievers that follow links."""
 
 _UNPLANNED = SearchPlan(any_unchunked=True, any_expired=True, models={}, matching=None)
 
@@ -45,7 +45,7 @@ class Search:
     """The statements of one question.
 
     Attributes:
-        plan: What the latest lists were based on; None before there were any.
+        plan: The plan of the latest lists; None before there were any.
     """
 
     def __init__(self, question: Question) -> None:
@@ -63,7 +63,7 @@ class Search:
         """Embed the question with every model that the retriever requires.
 
         Args:
-            name: Of the retriever.
+            name: The retriever's name.
             insist: Whether to call a model although its circuit breaker is open.
 
         Raises:
@@ -83,7 +83,7 @@ class Search:
 
         Args:
             connection: In a snapshot.
-            names: Of the retrievers.
+            names: The retrievers' names.
             beside: Retrievers whose lists the caller already has.
 
         Raises:
@@ -101,9 +101,10 @@ class Search:
 
     @property
     def fits_one_statement(self) -> bool:
-        """Whether one statement can do it all, given a plan.
+        """Whether one statement can do the whole search under an earlier plan.
 
-        With filters the plan is not known before. A learned fusion and diversity read more.
+        It cannot with filters, which change the plan, nor with a learned fusion or diversity, which
+        read more.
         """
         config = self.request.config
         return (
@@ -125,14 +126,14 @@ class Search:
 
         Args:
             connection: Outside a transaction.
-            names: Of the retrievers.
-            plan: From an earlier question.
+            names: The retrievers' names.
+            plan: The plan of an earlier question.
 
         Returns:
             None if the plan has changed since, or a chunk was deleted before its text was read.
 
         Raises:
-            Exception: As `rankings`; also because the plan has changed.
+            Exception: As for `rankings`; also because the plan has changed.
         """
         config = self.request.config
         lists = self._lists(names, plan)
@@ -192,16 +193,16 @@ class Search:
 
     @property
     def _count_fused(self) -> int | None:
-        """How many fused chunks decide the results; None: nobody knows before."""
+        """How many fused chunks decide the results; None if that is not known beforehand."""
         if self.request.distinct_notes or self.request.config.recency.weight:
             return None
         return max(self._count_considered, self.request.top_k)
 
     def _count_kept(self, lists: Sequence[ListRequest]) -> int | None:
-        """How many candidates may decide the results, as the statement puts them; None: all.
+        """How many candidates may decide the results, in the statement's order; None: all.
 
-        Twice as many as are needed: it adds up scores in another order, so that equal ones may
-        differ in the last bit. With sub-questions or links, candidates beyond those count.
+        Twice as many as are needed. The statement adds up scores in another order than Python, so
+        equal scores may differ in the last bit. With sub-questions or links, all candidates count.
         """
         config = self.request.config
         if (
@@ -228,7 +229,7 @@ class Search:
             connection: In a snapshot.
             rankings: The lists.
             worked: The retrievers that gave them.
-            looks_up: Whether scores that a list does not hold are looked up, if the fusion uses
+            looks_up: Whether scores that are missing from a list are looked up, if the fusion uses
                 them; otherwise they count as 0.
         """
         config = self.request.config
@@ -248,7 +249,7 @@ class Search:
         looked_up: LookedUp,
         brought: AllAtOnce | None = None,
     ) -> Found:
-        """Fuse the lists, and fetch what was not brought along of the passages of the best."""
+        """Fuse the lists, and fetch those passages of the best chunks that are not in `brought`."""
         config = self.request.config
         with self.stages.run("fuse"):
             fused = fuse(
@@ -290,7 +291,7 @@ class Search:
         )
 
     def follows(self, found: Found, name: RetrieverName) -> bool:
-        """Whether a retriever that follows links has anything to follow in this question."""
+        """Whether a retriever that follows links has chunks to start from in this question."""
         self._question = replace(self._question, seeds=found.seeds)
         return bool(self._lists([name], _UNPLANNED))
 
@@ -299,11 +300,11 @@ class Search:
 
         Args:
             connection: In a snapshot.
-            found: By the other retrievers; `follows` was asked about it.
-            name: Of the retriever.
+            found: The result of the other retrievers, for which `follows` is true.
+            name: The retriever's name.
 
         Raises:
-            Exception: As `rankings`.
+            Exception: As for `rankings`.
         """
         scope = self._scope(searched=(*found.worked, name))
         worked = (*found.worked, name)
@@ -317,7 +318,7 @@ class Search:
         return replace(again, failures=found.failures, version=found.version)
 
     def _look_up(self, connection: LimitedConnection, rankings: Sequence[Ranking]) -> LookedUp:
-        """Look up what every candidate scores in every list, on its scale, and its words."""
+        """Look up every candidate's score in every list, on the list's scale, and its words."""
         found: dict[Documents, dict[UUID, None]] = {"chunks": {}, "notes": {}}
         for ranking in rankings:
             found[DOCUMENTS_OF[ranking.name]].update(
@@ -335,7 +336,7 @@ class Search:
         return LookedUp(rankings, scores, words)
 
     def _held(self, rankings: Sequence[Ranking]) -> LookedUp:
-        """Return what the lists themselves hold, on their scales."""
+        """Return only the scores that the lists themselves hold, on their scales."""
         lists = [self._requested[ranking.name, ranking.question] for ranking in rankings]
         held = [{own.chunk_id: own.score for own in ranking.candidates} for ranking in rankings]
         return LookedUp(rankings, _on_scales(lists, held))
@@ -343,7 +344,7 @@ class Search:
     def _words(
         self, connection: LimitedConnection, candidates: Mapping[Documents, Sequence[UUID]]
     ) -> Mapping[UUID, Features]:
-        """Compare the words of the candidates; a learned fusion can do without, if that fails."""
+        """Compare the candidates' words with the question's; if that fails, return none."""
         try:
             with connection.transaction():
                 request = self.request
@@ -387,7 +388,7 @@ class Search:
         return SearchScope(
             tenant=self.request.tenant,
             filters=self.request.filters,
-            # Words alone search chunks whose vectors are still to be made.
+            # Chunks whose vectors are not made yet are found by full text only.
             chunk_model=config.model if RetrieverName.SEMANTIC in searched and by_chunks else "",
             window_model=config.model if RetrieverName.WINDOWS in searched and by_chunks else "",
             unchunked_only=by_chunks,
@@ -397,7 +398,7 @@ class Search:
 def _with_those_that_find(
     lists: Sequence[ListRequest], only_scoring: Collection[RetrieverName]
 ) -> list[ListRequest]:
-    """Say which lists of chunks only score; all find if no other list of chunks by vectors does."""
+    """Mark the lists of chunks that only score, unless no other vector list finds chunks."""
 
     def scores_only(item: ListRequest) -> bool:
         return RETRIEVER_OF[item.name] in only_scoring and DOCUMENTS_OF[item.name] == "chunks"
@@ -410,14 +411,14 @@ def _with_those_that_find(
 
 
 def _scale(item: ListRequest) -> tuple[float, float]:
-    """The range that a list's scores are mapped from: the model's, or that of BM25 by its bound."""
+    """The range that a list's scores are mapped from: the model's, or BM25's up to its bound."""
     return item.embedded.info.cosine_range if item.embedded else (0.0, 1.0)
 
 
 def _on_scales(
     lists: Sequence[ListRequest], scores: Sequence[Mapping[UUID, float]]
 ) -> list[dict[UUID, float]]:
-    """Map what every candidate scores in each list to that list's scale."""
+    """Map every candidate's score in each list to that list's scale."""
     mapped = []
     for item, own in zip(lists, scores, strict=True):
         low, high = _scale(item)

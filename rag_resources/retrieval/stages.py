@@ -1,6 +1,7 @@
 """Runs the stages of one retrieval and records their times, spans and failures.
 
-What the stages do is the pipeline's; percentiles over many retrievals are `retrieval.profile`.
+The work of the stages is in the pipeline; percentiles over many retrievals are in
+`retrieval.profile`.
 """
 
 import threading
@@ -37,8 +38,8 @@ class Stages:
     """The stages of one retrieval; may be shared by its threads.
 
     Args:
-        config_hash: Returns that of its configuration, for the log; called after a failure only.
-        query: Its question, which is logged at level DEBUG only.
+        config_hash: Returns its configuration's hash, for the log; called only after a failure.
+        query: Its question, which is logged only at level DEBUG.
     """
 
     def __init__(self, *, config_hash: Callable[[], str], query: str) -> None:
@@ -96,7 +97,7 @@ class Stages:
         Args:
             stage: Its name in `timings` and `degraded`.
             component: Its dependency, such as `database`; None if it depends on nothing else.
-            attributes: Of its span.
+            attributes: The span's attributes.
 
         Yields:
             The attempt, which says after the block whether it failed.

@@ -1,6 +1,6 @@
 """Decides which configuration may serve. The gates are in `evaluation.gates`.
 
-Going back to an earlier configuration, whatever its gate says, is `serving.rollback`.
+Rolling back to an earlier configuration, whatever its gate says, is in `serving.rollback`.
 """
 
 from collections.abc import Mapping
@@ -40,14 +40,14 @@ from rag_resources.store.promotions import (
 
 @dataclass(frozen=True, slots=True)
 class PromotionOutcome:
-    """What serves now.
+    """The result of a promotion: what serves now.
 
     Attributes:
-        evaluation: What it was promoted on.
-        evidence: Whether that stands for what is searched now.
-        changed: Whether this changed it.
+        evaluation: The evaluation it was promoted on.
+        evidence: Whether that evaluation is current, aged or stale.
+        changed: Whether this promotion changed what serves.
         refused: Why other candidates may not serve, by name.
-        evaluated_again: What was evaluated for this decision: candidates, and what serves.
+        evaluated_again: The configurations evaluated for this decision.
     """
 
     evaluation: StoredEvaluation
@@ -59,11 +59,11 @@ class PromotionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ServingVerdict:
-    """What the latest evaluation of the serving configuration says of it, in Spanish.
+    """The verdict on the serving configuration by its latest evaluation, in Spanish.
 
     Attributes:
-        fallen: Why it would not be promoted any more, or could not be measured; None if it would.
-        unjudged: Why the evaluation says nothing of what is searched now; None if it does.
+        fallen: Why it would no longer be promoted, or could not be measured; None if it would be.
+        unjudged: Why the evaluation is not valid for what is searched now; None if it is.
     """
 
     fallen: str | None = None
@@ -81,18 +81,18 @@ def promote_best(
 ) -> PromotionOutcome:
     """Promote the named candidate, or the best one that passed its gate.
 
-    The latest evaluation, and whether it still stands for what it measured, are read in the
-    promoting transaction, so no caller can bypass a gate. `best_to_serve` decides which is best.
+    The latest evaluation, and whether it is current, aged or stale, are read in the promoting
+    transaction, so no caller can bypass a gate. `best_to_serve` decides which is best.
 
     Only a person who names a candidate ends a rollback or a withdrawal. Without a name, nothing is
-    promoted while the migration is rolled back, nothing that was withdrawn, and nothing on an
-    evaluation from before a rollback.
+    promoted while the migration is rolled back. Nor is a withdrawn configuration promoted, or one
+    whose evaluation is older than a rollback.
 
     Args:
         database: Open.
         configurations: All configurations, by name.
-        gate: What an evaluation must reach; None uses the defaults.
-        settings: Those that are searched with; None is the defaults.
+        gate: The thresholds; None uses the defaults.
+        settings: The settings that searches use; None is the defaults.
         name: The candidate to promote; None promotes the best.
         run_id: Dagster's run, if any.
 
@@ -155,7 +155,7 @@ def refusal(
         connection: Open.
         candidate: The configuration as it is now.
         gates: The verdicts on an evaluation of the candidate.
-        by_itself: Whether no person names the candidate; then a withdrawn one stays withdrawn.
+        by_itself: Whether no person has named the candidate; a withdrawn one then stays withdrawn.
     """
     evaluation = gates.evaluation
     return (
@@ -179,16 +179,16 @@ def needing_evaluation(
     settings: SearchSettings,
     name: str | None,
 ) -> list[NamedConfiguration]:
-    """Return what a promotion has to evaluate again before it decides, in this order.
+    """Return the configurations that a promotion must evaluate again before it decides, in order.
 
-    These were evaluated, but what they searched has changed since. A candidate that is refused
-    whatever an evaluation says is left out: its model was retired, or a person withdrew it and
-    names no other. What serves comes first, if another candidate is compared with it, also if it
-    was never evaluated.
+    They were evaluated, but what they searched has changed since. A candidate that is refused in
+    any case is left out: its model was retired, or it was withdrawn and no person names it. If
+    another candidate is compared with what serves, what serves comes first, even if it was never
+    evaluated.
 
     Raises:
-        MigrationHeldError: As `promote_best`.
-        InvalidConfigurationError: As `promote_best`.
+        MigrationHeldError: As for `promote_best`.
+        InvalidConfigurationError: As for `promote_best`.
     """
     found: list[NamedConfiguration] = []
     with database.transaction() as connection:
@@ -222,7 +222,7 @@ def needing_evaluation(
             withdrawn = name is None and _withdrawal(connection, evaluation) is not None
             if candidate in found:
                 continue
-            # The latest evaluation of a name is to be that of its file, not of what serves.
+            # The latest evaluation under a name must be of its file, not of what serves.
             hidden = any(item.name == candidate.name for item in found)
             if hidden or withdrawn or is_outdated(candidate, evaluation):
                 found.append(candidate)
@@ -234,12 +234,12 @@ def judge_serving(
 ) -> ServingVerdict:
     """Judge what serves by its latest evaluation, as if it were to be promoted on it.
 
-    What a person went back to need not reach the thresholds, only not get worse.
+    A rollback target need not reach the thresholds; it must only not get worse.
 
     Args:
         connection: Any, after `store.contents.count_contents`.
-        gate: What it must reach.
-        settings: Those that are searched with; None is the defaults.
+        gate: The thresholds.
+        settings: The settings that searches use; None is the defaults.
     """
     promotion = current_promotion(connection)
     if promotion is None:
@@ -267,7 +267,7 @@ def judge_serving(
 
 
 def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """What users get was not measured, or nothing is left to compare with what serves."""
+    """Return the refusal if Hit_Rate@final was not measured, or the questions were archived."""
     if evaluation.served_hit_rate is None:
         return Message.REFUSED_UNMEASURED
     if not has_questions(connection, evaluation.evaluation_id):
@@ -276,7 +276,7 @@ def _gap(connection: Connection, evaluation: StoredEvaluation) -> str | None:
 
 
 def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | None:
-    """The model was retired; if it came back, the evidence tells that it is another one."""
+    """Return the refusal if the model was retired; the evidence shows if another replaced it."""
     model = candidate.retrieval.model
     if fetch_model(connection, model) is None:
         return Message.REFUSED_MODEL_RETIRED.format(model=model)
@@ -284,7 +284,7 @@ def _retirement(connection: Connection, candidate: NamedConfiguration) -> str | 
 
 
 def _withdrawal(connection: Connection, evaluation: StoredEvaluation) -> str | None:
-    """A person withdrew the configuration, or everything was rolled back after the evaluation."""
+    """Return the refusal if a person withdrew it, or everything was rolled back since."""
     if is_withdrawn(connection, evaluation.config_hash):
         return Message.REFUSED_WITHDRAWN
     since = rolled_back_at(connection)
@@ -315,7 +315,7 @@ def _candidates(
 def _serving(
     connection: Connection, configurations: Mapping[str, NamedConfiguration]
 ) -> NamedConfiguration | None:
-    """Return what serves, as it was promoted; before the first promotion the default one."""
+    """Return the serving configuration as promoted; before the first promotion, the default."""
     promotion = current_promotion(connection)
     if promotion is None:
         return configurations.get(DEFAULT_CONFIGURATION)

@@ -40,7 +40,7 @@ _FIRST = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What serves now, and whether this changed it."""
+    """The result of a withdrawal: what serves now, and whether this changed it."""
 
     serving: Promotion
     changed: bool
@@ -152,7 +152,11 @@ def _evidence(connection: Connection, item: NamedConfiguration) -> UUID | None:
 def _check_serves(
     connection: Connection, name: str, config: RetrievalConfig, *, accept_missing: int = 0
 ) -> None:
-    """Raise unless the configuration's model has all the vectors that it searches."""
+    """Check that the configuration's model has all the vectors that it searches.
+
+    Raises:
+        RollbackRefusedError: It has not.
+    """
     vectors = vectors_to_serve(connection, config.model)
     if vectors is None:
         template = Message.ROLLBACK_MODEL_UNUSABLE

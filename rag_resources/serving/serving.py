@@ -14,7 +14,7 @@ class Serving:
     """The configuration that answers questions.
 
     Attributes:
-        name: Of the configuration.
+        name: The configuration's name.
         promotion: None before the first promotion.
         problems: Why the stored promoted configuration is invalid; `config` then has the default
             values.

@@ -1,1 +1,1 @@
-"""Rows in and out, one module per family of tables; every statement is a named query of `sql/`."""
+"""Reads and writes rows, one module per family of tables; every statement is a named query."""

@@ -1,6 +1,6 @@
 """Rows of `answers` and `feedback`. Their types are in `core.answer_log`.
 
-`answers.log` writes the answers, beside the questions and never in their way.
+`answers.log` writes the answers in the background.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ class ListedAnswer:
 
     Attributes:
         question: None if texts are not kept.
-        citations: How many it has.
-        up: Verdicts on the whole or on a citation; likewise `down`.
+        citations: Number of its citations.
+        up: Number of good verdicts, on the whole or on a citation; `down` counts the bad ones.
     """
 
     answer_id: UUID
@@ -51,23 +51,23 @@ def insert_answers(
 ) -> None:
     """Write some answers, and delete those older than `keep_days`.
 
-    The texts of an answer whose notes are gone by now are left out; a trigger sees to that.
+    A trigger removes the texts of an answer whose notes are gone by now.
     """
     queries().insert_answer(connection, [_row(answer) for answer in answers])
     delete_old_answers(connection, keep_days=keep_days)
 
 
 def delete_old_answers(connection: Connection, *, keep_days: int) -> None:
-    """Delete the answers older than `keep_days`, with what was said of them."""
+    """Delete the answers older than `keep_days`, with their feedback."""
     queries().delete_old_answers(connection, days=keep_days)
 
 
 def find_answers(connection: Connection, prefix: str) -> list[LoggedAnswer]:
-    """Return the answers whose id begins so: none, one, or two of several.
+    """Return the answers whose id has a prefix: none, the only one, or two of several.
 
     Args:
         connection: Any.
-        prefix: Hexadecimal digits with or without hyphens; anything else is no id.
+        prefix: Hexadecimal digits with or without hyphens; anything else matches nothing.
     """
     digits = prefix.strip().lower().replace("-", "")
     if not digits or len(digits) > _UUID_DIGITS or set(digits) - set("0123456789abcdef"):
@@ -93,7 +93,7 @@ def list_answers(connection: Connection, *, limit: int) -> list[ListedAnswer]:
 
 
 def write_feedback(connection: Connection, feedback: Feedback) -> None:
-    """Write a verdict on a stored answer; it replaces the one before it."""
+    """Write a verdict on a stored answer; it replaces the previous one."""
     queries().write_feedback(
         connection,
         answer_id=feedback.answer_id,
@@ -104,7 +104,7 @@ def write_feedback(connection: Connection, feedback: Feedback) -> None:
 
 
 def fetch_feedback(connection: Connection, answer_id: UUID) -> list[Feedback]:
-    """Return the verdicts on an answer, that on the whole first, then by citation."""
+    """Return the verdicts on an answer: first on the whole, then by citation."""
     return [
         Feedback(answer_id, row.citation or None, Verdict(row.verdict), row.comment, row.given_at)
         for row in queries().fetch_feedback(connection, answer_id=answer_id)
@@ -149,7 +149,7 @@ def answers_to_review(connection: Connection) -> list[DoubtfulAnswer]:
 
 
 def dismiss_answer(connection: Connection, answer_id: UUID) -> None:
-    """Note that the question of an answer is no golden one."""
+    """Record that an answer's question is no golden one."""
     queries().dismiss_answer(connection, answer_id=answer_id)
 
 

@@ -21,7 +21,7 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What a presented key is checked against."""
+    """The stored part of a key, against which a presented key is checked."""
 
     tenant: str
     role: ApiRole

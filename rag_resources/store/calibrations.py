@@ -1,4 +1,4 @@
-"""Rows of `calibrations`: how sure the responses of a configuration are.
+"""Rows of `calibrations`: how often the responses of a configuration are right.
 
 They are made and judged in `evaluation.calibration`.
 """
@@ -40,7 +40,7 @@ def write_calibration(connection: Connection, config_hash: str, made: StoredCali
 
 
 def delete_calibration(connection: Connection, config_hash: str) -> None:
-    """Forget the calibration of a configuration, if it has one."""
+    """Delete the calibration of a configuration, if it has one."""
     queries().delete_calibration(connection, config_hash=config_hash)
 
 

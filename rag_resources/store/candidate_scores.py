@@ -1,6 +1,6 @@
-"""Reads what a fusion needs of every candidate: its score by every retriever, and its words.
+"""Reads the input of a fusion for every candidate: its score by every retriever, and its words.
 
-`store.ranked_lists` finds the candidates, `core.fusion` combines what is known of them.
+`store.ranked_lists` finds the candidates; `core.fusion` combines the scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,11 +42,11 @@ _HELD = frozenset(
 
 
 def holds_scores(name: RankedList, scale: tuple[float, float]) -> bool:
-    """Whether a list holds the very scores that would be looked up.
+    """Whether a list holds exactly the scores that a look-up would return.
 
-    It has 0 for a negative cosine, so its model's range must not begin below. Of windows an index
-    may have missed the nearest one of a chunk. Whole notes are found by their words with another
-    score than they are compared by.
+    A list has 0 for a negative cosine, so its model's range must not begin below 0. In a list of
+    windows, the index may have missed a chunk's nearest window. Whole notes are found by full text
+    with another score than the look-up computes.
     """
     return name in _HELD and scale[0] >= 0
 
@@ -71,12 +71,12 @@ def look_up_scores(
         connection: In the snapshot in which the candidates were found.
         lists: The lists that found them.
         candidates: Ids of chunks and of whole notes.
-        tenant: Whose they are.
+        tenant: Their tenant.
 
     Returns:
         For each list, the scores of the documents of its kind: exact cosines in [-1, 1], or BM25
         divided by its bound, in [0, 1]. A document without a vector, or without any of the words,
-        has no score; lists of the graph score nothing but what they hold.
+        has no score; lists of the graph score only the candidates that they hold.
     """
     found: list[dict[UUID, float]] = [{} for _ in lists]
     own = OwnParameters()
@@ -97,7 +97,7 @@ def look_up_scores(
 def compose_scores(
     item: ListRequest, number: int, wanted: sql.Composable, own: OwnParameters
 ) -> sql.Composed:
-    """Return the statement of what some documents score in one list.
+    """Return the statement that reads the scores of some documents in one list.
 
     Args:
         item: The list.
@@ -138,7 +138,7 @@ def look_up_words(
         connection: In the snapshot in which the candidates were found.
         query: The question.
         candidates: Ids of chunks and of whole notes; only their first `COMPARED_CHARS` are read.
-        tenant: Whose they are.
+        tenant: Their tenant.
 
     Returns:
         The features of `word_features`, by candidate.

@@ -126,7 +126,7 @@ def replace_chunks(
 
 
 def _described(chunks: Sequence[Chunk]) -> dict[str, list[Any]]:
-    """What may change in a chunk whose content stays the same, as columns."""
+    """Return the columns that may change in a chunk whose content stays the same."""
     return {
         "parents": [chunk.note_id for chunk in chunks],
         "ids": [chunk.chunk_id for chunk in chunks],
@@ -162,8 +162,9 @@ def stream_spans(connection: Connection, window: TimeWindow) -> Iterator[ChunkSp
 def refresh_statistics(connection: Connection) -> None:
     """Bring the full-text search statistics up to date, of the lexemes and of the corpus.
 
-    It costs what changed since the last time. All chunks are counted only if the statistics are
-    found to be wrong. Another refresh waits until the caller commits; searches do not wait.
+    The cost grows with the changes since the last time. All chunks are counted only if the
+    statistics are found to be wrong. Another refresh waits until the caller commits; searches do
+    not wait.
     """
     queries().lock_lexeme_statistics(connection)
     (found,) = queries().compare_statistics(connection)
@@ -174,7 +175,7 @@ def refresh_statistics(connection: Connection) -> None:
 
 
 def shadow_statistics(connection: Connection) -> None:
-    """Let the searches of this session alone see word statistics counted now."""
+    """Let only the searches of this session see word statistics counted now."""
     queries().shadow_statistics(connection)
 
 
@@ -190,7 +191,7 @@ def update_statistics(
     Args:
         connection: In a transaction.
         rewritten: How many chunks were written, even if their number stayed the same.
-        forgetting: Whether texts were deleted for good, whose words must not wait.
+        forgetting: Whether texts were deleted for good, so that their words must go at once.
 
     Returns:
         Whether the statistics were refreshed.

@@ -22,7 +22,7 @@ MIN_PREFIX = 6
 
 @dataclass(frozen=True, slots=True)
 class WordStatistics:
-    """What happened to the word statistics since a moment.
+    """How the word statistics have changed since a moment.
 
     Attributes:
         rebuilt: Whether they were counted anew.
@@ -96,7 +96,7 @@ def _citations(stored: Any) -> Citations | None:
 def unstored_questions(
     summary: Summary, outcomes: Sequence[QueryOutcome]
 ) -> dict[UUID, EvaluatedQuestion]:
-    """Return the questions of an evaluation that is not stored as `evaluated_questions` does."""
+    """Return the questions of an unstored evaluation in the form of `evaluated_questions`."""
     answers = summary.answers.answers if summary.answers else {}
     return {
         UUID(outcome.key): EvaluatedQuestion(
@@ -131,13 +131,13 @@ def notes_since(
 
 
 def statistics_since(connection: Connection, since: datetime) -> WordStatistics:
-    """Say what happened to the word statistics since a moment."""
+    """Return how the word statistics have changed since a moment."""
     return WordStatistics(*queries().statistics_since(connection, since=since))
 
 
 def name_notes(connection: Connection, note_ids: Sequence[UUID]) -> dict[UUID, NoteName]:
     """Return the names of the given notes, by id; deleted notes have none."""
-    if not note_ids:  # Nothing found must not wait for what could not be searched.
+    if not note_ids:  # Saves a round trip, and a wait if the database does not answer.
         return {}
     rows = queries().name_notes(connection, note_ids=list(note_ids))
     return {row.id: NoteName(row.name, row.title, row.month) for row in rows}

@@ -26,7 +26,7 @@ class HeldContent:
     Attributes:
         sample: The tenant has notes of the sample.
         unnamed: The tenant has notes of the source with the default name.
-        others: Some tenant has notes that are not the sample's; documents may be beside it.
+        others: Some tenant has notes that are not the sample's, not counting documents.
         golden: There are golden questions.
     """
 

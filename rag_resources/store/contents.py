@@ -1,6 +1,6 @@
-"""What a database holds by month and part, as fingerprints; see `sql/migrations/0024_evidence.sql`.
+"""Fingerprints of a database's contents by month and part; see `sql/migrations/0024_evidence.sql`.
 
-Whether an evaluation still stands for it is decided in `core.evidence`.
+Whether an evaluation is still current is decided in `core.evidence`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +29,7 @@ class Reading:
 
     Attributes:
         fingerprints: By month and part.
-        revisions: Likewise; how often it was written to.
+        revisions: How often each month and part was written to.
         read_at: By the database's clock.
     """
 
@@ -46,17 +46,17 @@ class Reading:
         return found
 
     def rewritten(self, later: "Reading") -> set[tuple[str, str]]:
-        """Return the months and parts that were written to until a later reading."""
+        """Return the months and parts that were written to between this and a later reading."""
         return {
             key for key, revision in later.revisions.items() if self.revisions.get(key) != revision
         }
 
 
 def count_contents(connection: Connection) -> None:
-    """Count the months that were written to since the last count, in the caller's transaction.
+    """Recompute, in the caller's transaction, the fingerprints of months written to since the last.
 
-    Not in a snapshot: two at a time must not see the same marks. On a standby nothing is counted;
-    the months in question then look as if they were being written to.
+    Not in a snapshot, because two at a time must not see the same marks. On a standby nothing is
+    counted, and those months then look as if they were being written to.
     """
     if not queries().is_read_only(connection):
         queries().lock_contents(connection)
@@ -92,12 +92,12 @@ def read_changes(
     measured_at: datetime,
     relevant: Collection[UUID],
 ) -> ChangedNotes:
-    """Count a tenant's notes that the moved parts are about, and those that have expired since.
+    """Count a tenant's changed notes in the moved parts, and those that have expired since.
 
     Args:
         connection: Any, after `count_contents`.
-        moved: What differs.
-        tenant: Whose notes count.
+        moved: The months and parts that differ.
+        tenant: The tenant whose notes count.
         measured_at: When the evaluation began, by the database's clock.
         relevant: The notes that golden questions name.
     """

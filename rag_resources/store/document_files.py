@@ -18,13 +18,13 @@ from rag_resources.store.documents import DOWNLOADING, delete_document, write_fa
 
 
 class Arrival(StrEnum):
-    """What became of a file that a source has."""
+    """The result of finding a file in a source."""
 
     NEW = "new"
     """A document that was not known."""
 
     CHANGED = "changed"
-    """The document at this address has another file now."""
+    """The document at this address has another file than before."""
 
     KNOWN = "known"
     """Another address of a document that is there already."""
@@ -34,11 +34,11 @@ class Arrival(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredAddress:
-    """What was found at an address of a source.
+    """The file last found at an address of a source.
 
     Attributes:
-        etag: Of the file last found there, as the source makes it.
-        title: Of its document; `metadata` likewise.
+        etag: The source's ETag of that file.
+        title: The document's title; `metadata` is the document's too.
     """
 
     document_id: UUID
@@ -56,7 +56,7 @@ class ArrivedFile:
 
     Attributes:
         media_type: Empty if no reader knows the file.
-        file_url: Of our copy, relative to the folder of files.
+        file_url: Path of our copy, relative to the folder of files.
         problem: Why it cannot be read; empty if it can.
     """
 
@@ -74,10 +74,10 @@ class ArrivedFile:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What a file was registered as.
+    """The result of registering a file.
 
     Attributes:
-        earlier_files: SHA-256 of the files that the document had before and that nothing needs.
+        earlier_files: SHA-256 of the document's earlier files that nothing needs any more.
     """
 
     document_id: UUID
@@ -105,7 +105,7 @@ class DeletedDocument:
 def list_addresses(
     connection: Connection, *, tenant: str, source: str, address: str | None = None
 ) -> dict[str, StoredAddress]:
-    """Return what was found at each address of a source, or at a single one."""
+    """Return the file last found at each address of a source, or at a single one."""
     return {
         row.address: StoredAddress(
             row.document_id,
@@ -125,7 +125,7 @@ def list_addresses(
 def find_upload(
     connection: Connection, upload_id: UUID, *, tenant: str, source: str
 ) -> Uploaded | None:
-    """Return what was registered of an upload; None if nothing was."""
+    """Return the document of an upload; None if it is not registered."""
     row = queries().find_upload(connection, tenant=tenant, source=source, upload_id=str(upload_id))
     return Uploaded(row.document_id, row.etag) if row else None
 
@@ -176,11 +176,11 @@ def register_file(
     """Store that a file was found at an address, unless a person has deleted its document.
 
     A file that is known under another address becomes an address of that document. If the file at
-    a known address changed, its document is read anew, unless it has other addresses, too.
+    a known address changed, its document is read anew, unless it has other addresses too.
 
     Args:
         connection: In a transaction; until it ends, nobody else registers or deletes documents.
-        file: What was found.
+        file: The file that was found.
         tenant: The owner.
         source: Name of the source.
     """
@@ -232,8 +232,7 @@ def announce(
 
     Args:
         connection: In a transaction.
-        addresses: Title and metadata by address; those whose file is there already stay as they
-            are.
+        addresses: Title and metadata by address; addresses with a file already are not changed.
         tenant: The owner.
         source: Name of the source.
     """
@@ -263,7 +262,7 @@ def announce(
 def fail_download(
     connection: Connection, address: str, reason: str, *, tenant: str, source: str
 ) -> None:
-    """Store why an announced file could not be had; a file of before stays what it is."""
+    """Store why an announced file could not be downloaded; an earlier file stays as it is."""
     before = _find_address(connection, address, tenant=tenant, source=source)
     if before is None or before.file_sha256 is not None:
         return
@@ -305,7 +304,7 @@ def update_metadata(
 def mark_missing(
     connection: Connection, found: Collection[str], *, tenant: str, source: str
 ) -> list[str]:
-    """Store which addresses of a source have a file; return those that have lost theirs now."""
+    """Store which addresses of a source have a file; return those that have just lost it."""
     rows = queries().mark_missing_addresses(
         connection, tenant=tenant, source=source, addresses=list(found)
     )
@@ -344,8 +343,8 @@ def bury_document(
     Args:
         connection: In a transaction.
         document_id: The document.
-        note_ids: Its deleted notes, whose tombstones go, too.
-        reason: In the person's words.
+        note_ids: Its deleted notes, whose tombstones are deleted too.
+        reason: The person's reason.
         text_sha256: Hash of its text, if that is not stored yet.
     """
     queries().bury_document(

@@ -1,4 +1,4 @@
-"""Documents as people see them: what is stored of each, and how far it is."""
+"""Lists documents for people: the stored facts and the progress of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class DocumentSummary:
 
     Attributes:
         addresses: Each with `source`, `address` and `missingSince`.
-        page_count: Of the file; None before it was read.
-        pages: Those that were read.
+        page_count: Pages of the file; None before it was read.
+        pages: Pages that were read.
         needs_ocr: Pages without text that nobody has reviewed.
-        low_quality: Pages under the quality of search that nobody has reviewed.
+        low_quality: Pages below the quality required for search that nobody has reviewed.
         quality: Average of its pages; None if it was not assessed.
         held: Whether a new reading waits for a person.
     """
@@ -67,7 +67,7 @@ class DocumentSummary:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFailure:
-    """What could not be read, and why in Spanish; `page` is None for the whole document."""
+    """A page that could not be read, and why in Spanish; `page` None is the whole document."""
 
     page: int | None
     stage: str
@@ -85,12 +85,12 @@ class DocumentDetails:
 
 @dataclass(frozen=True, slots=True)
 class MonthCount:
-    """What arrived in a window.
+    """The counts of the documents that arrived in a window.
 
     Attributes:
         statuses: Number of documents by status.
-        pages: Of all files.
-        failed_pages: Those that could not be read.
+        pages: Pages of all files.
+        failed_pages: Pages that could not be read.
         failures: Documents and pages that failed, by stage.
     """
 
@@ -115,11 +115,11 @@ class MonthCount:
 
 @dataclass(frozen=True, slots=True)
 class MonthDocument:
-    """How far a document of a month is, in words for people.
+    """The progress of a document of a month, in words for people.
 
     Attributes:
-        pages: Read of all.
-        reason: One of those why something could not be read; empty if all was.
+        pages: How many of its pages were read; see `pages_read`.
+        reason: One reason why something could not be read; empty if everything was read.
     """
 
     address: str
@@ -134,7 +134,7 @@ class PageQuality:
 
     Attributes:
         quantiles: The tenth, fiftieth and ninetieth percentile.
-        low: Number of pages under the quality of search.
+        low: Number of pages below the quality required for search.
     """
 
     mean: float
@@ -213,7 +213,7 @@ def read_details(connection: Connection, document_id: UUID) -> DocumentDetails:
 
 
 def list_waiting_uploads(connection: Connection, source: str) -> dict[UUID, datetime]:
-    """Return when the documents of a source arrived that nobody has read yet, of all tenants."""
+    """Return the arrival times of a source's documents, of all tenants, that are not read yet."""
     rows = queries().list_waiting_uploads(connection, source=source)
     return {row.id: row.arrived_at for row in rows}
 
@@ -253,7 +253,7 @@ def count_documents(connection: Connection, window: TimeWindow, *, tenant: str) 
 def list_month_documents(
     connection: Connection, window: TimeWindow, *, tenant: str, limit: int
 ) -> list[MonthDocument]:
-    """Return the documents of a window, those first that could not be read, or not whole."""
+    """Return the documents of a window; those not read, or only in part, come first."""
     rows = queries().list_month_documents(
         connection, tenant=tenant, first=window.start, after_last=window.end, row_limit=limit
     )
@@ -289,7 +289,7 @@ def pages_read(pages: int, whole: int | None) -> str:
 
 
 def page_quality(connection: Connection, window: TimeWindow, *, tenant: str) -> PageQuality | None:
-    """Return how good the stored pages of a window are; None if none was assessed."""
+    """Return the quality of the stored pages of a window; None if none was assessed."""
     for row in queries().page_quality(
         connection,
         tenant=tenant,

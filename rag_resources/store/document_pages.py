@@ -1,4 +1,4 @@
-"""Which range of a page became which range of a note."""
+"""Reads which range of a page became which range of a note."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,7 +13,7 @@ class PageRun:
     """A range of a note that was copied, unchanged, from a page.
 
     Attributes:
-        content: Of the whole note.
+        content: The content of the whole note.
         start: Offset into the note.
         end: After the last character.
         page_start: Offset of the range into the text of the page.
@@ -35,7 +35,7 @@ def find_page_runs(
         connection: Any.
         document: Id, address or title of a document.
         page: Its number, from 1.
-        tenant: Whose document.
+        tenant: The document's tenant.
     """
     rows = queries().find_page_runs(
         connection, name=document, id=uuid_or_none(document), page=page, tenant=tenant

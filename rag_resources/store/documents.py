@@ -32,15 +32,15 @@ from rag_resources.database.queries import queries
 EXTRACTING = "extracting"
 """The stage stored for pages that could not be read."""
 DOWNLOADING = "downloading"
-"""The stage stored for files that could not be had; also the status of those still to be."""
+"""The stage stored for files that could not be fetched; also the status before fetching."""
 
 
 class ReaderName(Protocol):
-    """A reader, or what is stored of one."""
+    """A reader, or its stored name and hash."""
 
     @property
     def name(self) -> str:
-        """For display."""
+        """The name for display."""
         ...
 
     @property
@@ -229,10 +229,10 @@ def fetch_document(connection: Connection, document_id: UUID) -> Any | None:
 
 
 def lock_document(connection: Connection, document_id: UUID, *, tenant: str) -> Any | None:
-    """Return the row of a document, locked until commit; None if it is gone or somebody's.
+    """Return the row of a document, locked until commit; None if it is gone or another tenant's.
 
-    Until commit no note can be deleted by a person, no file of the tenant be registered, and no
-    other document of the tenant be written.
+    Until commit, no person can delete a note, no file of the tenant can be registered, and no other
+    document of the tenant can be written.
     """
     queries().lock_tombstones(connection)
     queries().lock_documents(connection, tenant=tenant)
@@ -240,7 +240,7 @@ def lock_document(connection: Connection, document_id: UUID, *, tenant: str) -> 
 
 
 def first_address(connection: Connection, document_id: UUID) -> str:
-    """Return the address by which a document is called."""
+    """Return the address that serves as a document's name."""
     address: str = queries().first_address(connection, document_id=document_id)
     return address
 
@@ -272,7 +272,7 @@ def review_page(connection: Connection, document_id: UUID, number: int, review: 
 
 
 def unlink_sections(connection: Connection, document_id: UUID) -> None:
-    """Take the notes of a document out of it, until `write_sections` in the same transaction."""
+    """Unlink the notes of a document, until `write_sections` in the same transaction."""
     queries().unlink_sections(connection, document_id=document_id)
 
 
@@ -290,7 +290,7 @@ def finish_document(
     text_sha256: bytes | None,
     status: str,
 ) -> None:
-    """Store what a document is after its pages were replaced."""
+    """Store a document's page count, text hash and status after its pages were replaced."""
     queries().finish_document(
         connection,
         document_id=document_id,
@@ -303,7 +303,7 @@ def finish_document(
 def write_failure(
     connection: Connection, document_id: UUID, failure: str, *, stage: str = EXTRACTING
 ) -> None:
-    """Store why the rest of a document could not be read, or nothing of it."""
+    """Store why a document, or the rest of it, could not be read."""
     told = to_stored(failure)
     row = {
         "document_id": document_id,

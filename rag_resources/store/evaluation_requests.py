@@ -1,4 +1,4 @@
-"""Rows of `evaluation_requests`: evaluations that somebody asked for, and how far they are."""
+"""Rows of `evaluation_requests`: requested evaluations and their states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from rag_resources.languages.messages import wording
 
 
 class RequestState(StrEnum):
-    """How far a request is."""
+    """The state of a request."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -30,7 +30,7 @@ class EvaluationRequest:
 
     Attributes:
         attempts: How often it was begun.
-        evaluation_id: What was measured; None until it is done.
+        evaluation_id: The finished evaluation; None until it is done.
         error: Why it failed; None if it did not.
     """
 
@@ -58,7 +58,7 @@ class OpenRequest:
 def insert_request(
     connection: Connection, *, tenant: str, configuration: str, requested_by: str
 ) -> EvaluationRequest:
-    """Ask for an evaluation; if the same waits already, return that."""
+    """Request an evaluation; if the same request waits already, return that one."""
     return _request(
         queries().insert_evaluation_request(
             connection, tenant=tenant, configuration=configuration, requested_by=requested_by

@@ -40,11 +40,11 @@ _SUMMARY_METRICS = (
 
 @dataclass(frozen=True, slots=True)
 class EvaluationContext:
-    """What an evaluation was run on, besides its configuration.
+    """The data and settings that an evaluation was run on, besides its configuration.
 
     Attributes:
         contents: Fingerprints of what the configuration searched; None if they are unknown.
-        measured_at: When it began, by the database's clock; None likewise.
+        measured_at: When it began, by the database's clock; None if that is unknown.
     """
 
     configuration: str
@@ -99,7 +99,7 @@ def insert_evaluation(
 
 
 def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredEvaluation:
-    """Return an evaluation that is not stored as if it had been read; its id is that of no row."""
+    """Return an unstored evaluation in the form of a stored one; its id belongs to no row."""
     figures = {name: value for name, value in _figures(summary).items() if name in _COLUMNS}
     return StoredEvaluation(
         evaluation_id=uuid4(),
@@ -129,7 +129,7 @@ def fetch_evaluation(connection: Connection, evaluation_id: UUID) -> StoredEvalu
 
 
 def has_questions(connection: Connection, evaluation_id: UUID) -> bool:
-    """Whether the questions of an evaluation are stored; without them it compares with nothing."""
+    """Whether the questions of an evaluation are stored; without them it cannot be compared."""
     return bool(queries().has_questions(connection, evaluation_id=evaluation_id))
 
 
@@ -157,7 +157,7 @@ def stored_evaluation(row: Any) -> StoredEvaluation:
 
 
 def _figures(summary: Summary) -> dict[str, Any]:
-    """The columns that hold what was measured."""
+    """The columns that hold the measured metrics."""
     return {
         "total_queries": summary.total_queries,
         "failed_queries": summary.failed_queries,

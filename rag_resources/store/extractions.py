@@ -1,4 +1,4 @@
-"""Rows of readings of documents, and of their pages that wait to replace others."""
+"""Rows of readings of documents, and of their new pages that wait to replace the old ones."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Extraction:
 
     Attributes:
         state: `read`, `held`, `applied`, `dropped` or `failed`; the table says what they mean.
-        diff: Against the pages that it would replace; None for a first reading.
+        diff: The difference from the pages that it would replace; None for a first reading.
         failure: Why the file could not be read to its end; empty if it was.
     """
 
@@ -55,10 +55,10 @@ def documents_to_extract(
 
     Args:
         connection: In a transaction.
-        window: Of arrival.
+        window: Range of arrival times.
         tenant: The owner.
         readers: Hash of the reader of each media type.
-        limits: Of the readings; a failed one is tried again under others only.
+        limits: The limits of reading; a failed reading is only repeated under other limits.
     """
     rows = queries().documents_to_extract(
         connection,
@@ -85,7 +85,7 @@ def begin_extraction(
     reader: DocumentReader,
     limits: Mapping[str, Any],
 ) -> int:
-    """Write a reading that has given nothing yet; return its id."""
+    """Write a reading that has no pages yet; return its id."""
     extraction_id: int = queries().insert_extraction(
         connection,
         document_id=document_id,
@@ -127,7 +127,7 @@ def finish_extraction(
     failure: str,
     seconds: float,
 ) -> None:
-    """Store how a reading ended; it takes the place of those of the document that still wait."""
+    """Store how a reading ended; it replaces the document's readings that still wait."""
     queries().drop_waiting_extractions(
         connection, document_id=document_id, extraction_id=extraction_id
     )
@@ -173,7 +173,7 @@ def list_extracted(connection: Connection, extraction_id: int) -> list[Page | Pa
 
 
 def close_extraction(connection: Connection, extraction_id: int, state: str) -> None:
-    """Store that a reading was applied or dropped; its own pages go."""
+    """Store that a reading was applied or dropped, and delete its own pages."""
     queries().set_extraction_state(connection, extraction_id=extraction_id, state=state)
     queries().delete_extracted_pages(connection, extraction_id=extraction_id)
 
@@ -188,7 +188,7 @@ class HeldReading:
     """A new reading that loses too much and waits for a person.
 
     Attributes:
-        title: Of the document.
+        title: The document's title.
         diff: What it would change.
         read_at: When it was made, by the database's clock.
     """

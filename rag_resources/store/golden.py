@@ -44,11 +44,12 @@ class GoldenImport:
 
     Attributes:
         changes: What changed, deletions first.
-        kept: Questions that a person entered or changed and the file states differently; they
-            stay as they are.
+        kept: Questions that a person entered or changed and that differ in the file; they stay as
+            they are.
         deleted: Questions of the file that a person deleted; they do not come back.
-        orphaned: Questions of the file that name a deleted note; they stay as they are, or out.
-        drafts: Questions of the file that nobody has answered yet; they stay out.
+        orphaned: Questions of the file that name a deleted note; they are not imported, and stay
+            as they are if stored.
+        drafts: Questions of the file without an answer yet; they are not imported.
     """
 
     changes: list[GoldenChange]
@@ -103,7 +104,7 @@ def locate_places(
 def pages_of_places(
     connection: Connection, places: Mapping[str, Sequence[LocatedPlace]]
 ) -> dict[str, frozenset[DocumentPage]]:
-    """Return the pages of documents that places lie on, by the same keys; without pages, none."""
+    """Return the document pages that places lie on, by the same keys; only keys with pages."""
     ranges = [
         (key, place) for key, located in places.items() for place in located if not place.is_lost
     ]
@@ -250,7 +251,7 @@ def _write_changes(
 
 
 def lock_golden(connection: Connection, *, origin: str) -> None:
-    """Keep others from changing the dataset until commit.
+    """Lock the dataset against changes by others until commit.
 
     Args:
         connection: In a transaction.

@@ -27,7 +27,7 @@ def question_lexemes(connection: Connection) -> dict[UUID, frozenset[str]]:
 
 
 def latest_outcomes(connection: Connection) -> list[Outcome]:
-    """Return what the latest evaluation of every configuration found, by configuration.
+    """Return the results of the latest evaluation of every configuration, by configuration.
 
     Questions that failed, or were edited since the evaluation, are left out.
     """
@@ -35,7 +35,7 @@ def latest_outcomes(connection: Connection) -> list[Outcome]:
 
 
 def reviewed_outcomes(connection: Connection) -> list[Outcome]:
-    """Return what the evaluations had found for each question when it was last written."""
+    """Return the evaluations' results for each question at the time it was last written."""
     return _outcomes(queries().reviewed_outcomes(connection))
 
 

@@ -1,6 +1,6 @@
 """Rows of the causal graph: its queue, entities, mentions and relationships.
 
-Reading notes is `graph.reading`; searching the graph is a list of `store.ranked_lists`.
+Extraction from notes is in `graph.reading`; searching the graph is a list of `store.ranked_lists`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from rag_resources.database.pool import Connection
 from rag_resources.database.queries import queries
 
 NAME_CHARS = 400
-"""How much of an event's words is kept as its name."""
+"""Most characters of an event's text that are kept as its name."""
 
 _STATEMENTS = UUID("b7a2c3f4-0d3a-5c62-8a05-4f7d3b1c9e21")
 
@@ -52,11 +52,11 @@ class NoteToRead:
 
 @dataclass(frozen=True, slots=True)
 class GraphGaps:
-    """What a part of the graph lacks in the notes of a time window.
+    """The gaps of a part of the graph in the notes of a time window.
 
     Attributes:
         notes: Chunked notes.
-        waiting: Those that it has not read.
+        waiting: Chunked notes that it has not read.
         found: Mentions or statements.
         out_of_bounds: Those that end after their chunk.
     """
@@ -74,7 +74,7 @@ class GraphGaps:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was found in a note, by chunk, and what found it."""
+    """The mentions or statements found in a note, by chunk, and the extractor that found them."""
 
     note: NoteToRead
     mentions: Mapping[UUID, Sequence[Mention]]
@@ -84,12 +84,12 @@ class Extraction:
 
 
 def register_part(connection: Connection, part: GraphPart, *, version: str) -> None:
-    """Have a part of the graph made; all chunked notes are queued if it was made otherwise.
+    """Register a part of the graph; all chunked notes are queued if its version changed.
 
     Args:
         connection: In a transaction.
-        part: Of the graph.
-        version: How it is made.
+        part: The part of the graph.
+        version: The version of the extractor.
 
     Raises:
         IndexingError: Another session does not release its lock on the chunks.
@@ -144,7 +144,7 @@ def count_queued(
 def is_current(
     connection: Connection, versions: Mapping[GraphPart, str], window: TimeWindow
 ) -> bool:
-    """Whether parts are made in these versions, and have read every chunked note of a window."""
+    """Whether parts have these versions, and have read every chunked note of a window."""
     current: bool = queries().graph_is_current(
         connection,
         parts=list(versions),
@@ -244,7 +244,7 @@ def forget_orphans(connection: Connection) -> None:
 
 
 def count_gaps(connection: Connection, part: GraphPart, window: TimeWindow) -> GraphGaps:
-    """Count what a part of the graph lacks in the notes of a time window."""
+    """Count the gaps of a part of the graph in the notes of a time window."""
     row = queries().count_graph_gaps(
         connection, part=part, month_start=window.start, month_end=window.end
     )
@@ -319,10 +319,10 @@ def _columns(rows: Sequence[_StatementRow]) -> dict[str, list[object]]:
 def _add_entities(connection: Connection, tenant: str, found: Sequence[_Entity]) -> None:
     """Store entities, and keep them until commit.
 
-    One that is being deleted with its last note is missing after the first attempt, as that waits
-    for the deletion.
+    The first attempt waits for a concurrent deletion of an entity with its last note. The entity is
+    then missing, so there is a second attempt.
     """
-    # In one order, so that two runs wait for each other and not in a circle.
+    # In a fixed order, so that two runs do not deadlock.
     missing = {entity.id: entity for entity in sorted(found, key=lambda item: item.id)}
     while missing:
         items = list(missing.values())

@@ -1,6 +1,6 @@
-"""Rows of `migration_holds`: people's decisions to stop the migration or let it go on.
+"""Rows of `migration_holds`: people's decisions to stop or resume the migration.
 
-Whether its quality allows it to go on belongs in `store.migration`.
+Whether its quality allows it to continue belongs in `store.migration`.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ HoldKind = Literal["stopped", "rolled_back"]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold, which keeps the migration from going on.
+    """A hold, which keeps the migration from continuing.
 
     Attributes:
         kind: `stopped`: migrated notes stay. `rolled_back`: their chunks are dropped.

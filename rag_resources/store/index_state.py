@@ -40,7 +40,7 @@ def read_index_version(connection: Connection, tenant: str) -> IndexVersion:
 
 
 def index_version_of(told: Mapping[str, Any]) -> IndexVersion:
-    """Return the version that the statement told as JSON, within another one."""
+    """Return the version from the JSON that a larger statement selected."""
     expiry = told["next_expiry"]
     return IndexVersion(
         told["number"], told["lineage"], datetime.fromisoformat(expiry) if expiry else None

@@ -1,4 +1,4 @@
-"""Reads the column `notes.embedding` that the previous application of an adopted database wrote."""
+"""Reads the column `notes.embedding`, which an adopted database's earlier application wrote."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -125,10 +125,10 @@ def golden_of_period(connection: Connection, period: RetrievalFilters) -> set[UU
 
 
 def evaluation_to_compare_with(connection: Connection) -> StoredEvaluation | None:
-    """Return the evaluation of what serves, which the quality after a batch is compared with.
+    """Return the evaluation that the quality after a batch is compared with: that of what serves.
 
-    If there is none and nothing was promoted yet, it is the latest of the search of whole notes,
-    from which a migration starts.
+    If there is none and nothing was promoted yet, it is the latest evaluation of the configuration
+    for whole notes, from which a migration starts.
     """
     serving = evaluation_of_serving(connection)
     if serving or current_promotion(connection):
@@ -138,7 +138,7 @@ def evaluation_to_compare_with(connection: Connection) -> StoredEvaluation | Non
 
 
 def read_baseline(connection: Connection) -> Baseline | None:
-    """Return what the evaluation to compare with found; None if there is none."""
+    """Return the results of the evaluation to compare with; None if there is none."""
     compared = evaluation_to_compare_with(connection)
     if compared is None:
         return None

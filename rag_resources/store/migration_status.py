@@ -40,7 +40,7 @@ EXAMPLES = 3
 PACE_TRANSACTIONS = 50
 WORK_MEMORY = "64MB"
 RECENT = timedelta(minutes=10)
-"""A migration counts as running if it did something within this time or is working now."""
+"""A migration counts as running if it is working now, or stored something within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ErrorKind:
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """The progress of a migration, its quality, and what keeps it from going on.
+    """The progress of a migration, its quality, and what keeps it from continuing.
 
     This is the migration to the configured chunking and the configured models.
 
@@ -81,14 +81,14 @@ class MigrationStatus:
         models: The configured models, and others that still get vectors of every chunk.
         configured_models: Names of the models whose vectors are assets.
         errors: By stage and model.
-        batches: The latest of each configured model, oldest first.
+        batches: The latest batches of each configured model, oldest first.
         serving: The current promotion; None before the first one.
         evaluation: The latest evaluation of the promoted configuration, if there is one.
         baseline: What the next batch will be compared with: what serves.
         hold: A person's hold; None if there is none.
         pace: The speed of the latest work, whenever it was done.
         is_working: Whether anything was done just now or is being done.
-        evidence: Whether `evaluation` and `baseline` still stand for what they measured, by id.
+        evidence: Whether `evaluation` and `baseline` are current, aged or stale, by id.
     """
 
     read_at: datetime

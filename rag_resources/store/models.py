@@ -15,7 +15,7 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class ModelContents:
-    """What is stored for a model.
+    """The amount of data stored for a model.
 
     Attributes:
         chunk_vectors: Chunks with vectors.
@@ -115,7 +115,7 @@ def require_model(connection: Connection, name: str) -> ModelInfo:
 
 
 def keep_model(connection: Connection, name: str) -> None:
-    """Keep a model from being retired until commit, since the caller is about to embed with it.
+    """Keep a model from being retired until commit, because the caller will embed with it.
 
     Raises:
         ModelMissingError: It was retired.

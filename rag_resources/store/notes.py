@@ -23,7 +23,7 @@ STATEMENT_CHARS = 4_000_000
 
 
 class Upsert(StrEnum):
-    """What an upsert did with a record."""
+    """The effect of an upsert on a record."""
 
     INSERTED = "inserted"
     UPDATED = "updated"
@@ -53,7 +53,7 @@ class FilterValues:
 
 @dataclass(frozen=True, slots=True)
 class StoredNote:
-    """A note as a person sees it, without its content.
+    """A note in a list, without its content.
 
     Attributes:
         external_id: Its id, for a note that came from no source.
@@ -77,7 +77,7 @@ class CitedNote:
 
     Attributes:
         text: The characters of the range; fewer if the note is shorter by now.
-        content_sha256: Of the whole content.
+        content_sha256: Hash of the note's whole content.
     """
 
     text: str
@@ -97,7 +97,7 @@ def upsert_notes(
     This takes two round trips, or more if a record is repeated or the records are long.
 
     Returns:
-        What was done with each, in the order of the records.
+        The effect on each, in the order of the records.
     """
     outcomes: list[Upsert] = []
     for part in _statements(records):

@@ -1,4 +1,4 @@
-"""Notes as a reader opens them, and the tags there are. Writing and finding is in `store.notes`."""
+"""Notes for readers with their content, and the tags. Writing and finding is in `store.notes`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class OpenNote:
 
     Attributes:
         external_id: Its id, for a note that came from no source.
-        document_id: The document that it is a section of; None for a note of its own.
+        document_id: The document that it is a section of; None if it is not a section.
         heading_path: The headings above that section, outermost first.
     """
 
@@ -56,7 +56,7 @@ class OpenNote:
 def open_note(
     connection: Connection, note_id: UUID, *, tenant: str, filters: RetrievalFilters
 ) -> OpenNote | None:
-    """Return a note of a tenant; None if there is none that a search with these filters finds."""
+    """Return a note of a tenant; None if a search with these filters could not find it."""
     if not filters.is_empty and not is_visible(connection, note_id, SearchScope(tenant, filters)):
         return None
     row = queries().open_note(connection, note_id=note_id, tenant=tenant)

@@ -1,4 +1,4 @@
-"""Reads the texts of results, which are shown, and their vectors, which diversity compares.
+"""Reads the texts of results, to show them, and their vectors, for diversity.
 
 Finding results belongs in `store.search`.
 """
@@ -26,7 +26,7 @@ class Passage:
     Attributes:
         chunk: A whole note is represented as a chunk of all its characters, with the note's id.
         place: Where the chunk is in its document; None if the note is not a section of one.
-        document: What else is known of it as a part of its document; None without a place.
+        document: Further facts about it as a part of its document; None without a place.
     """
 
     chunk: Chunk
@@ -116,7 +116,7 @@ def _placed(
 def _among_documents(
     connection: Connection, passages: Sequence[Passage]
 ) -> dict[UUID, DocumentPassage]:
-    """Return what is known of passages as parts of their documents, by chunk id."""
+    """Return the facts about passages as parts of their documents, by chunk id."""
     if not passages:
         return {}
     chunks = [passage.chunk for passage in passages]

@@ -10,7 +10,7 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Notes, and what they have so far.
+    """How many notes there are, and how many are chunked and embedded.
 
     Attributes:
         vectors: Embedded chunks by model.
@@ -47,10 +47,10 @@ def index_is_current(
     Args:
         connection: Any.
         window: The months.
-        chunking_hash: How notes are to be chunked.
-        models: Those that embed chunks.
-        window_models: Those that embed windows.
-        windows_hash: How chunks are to be cut into windows.
+        chunking_hash: Hash of the configured chunking.
+        models: The models that embed chunks.
+        window_models: The models that embed windows.
+        windows_hash: Hash of the configured windows.
     """
     current: bool = queries().index_is_current(
         connection,

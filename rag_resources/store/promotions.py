@@ -113,7 +113,7 @@ def previous_promotion(connection: Connection) -> Promotion | None:
 
 
 def last_withdrawn(connection: Connection) -> str | None:
-    """Return the configuration that the last promotion withdrew; None if it was no rollback."""
+    """Return the configuration withdrawn by the last promotion; None if it was no rollback."""
     name: str | None = queries().last_withdrawn(connection)
     return name
 
@@ -131,7 +131,7 @@ def is_withdrawn(connection: Connection, config_hash: str) -> bool:
 
 
 def rolled_back_at(connection: Connection) -> datetime | None:
-    """Return when everything was last rolled back; older evaluations searched other chunks."""
+    """Return when everything was last rolled back; earlier evaluations searched other chunks."""
     moment: datetime | None = queries().rolled_back_at(connection)
     return moment
 
@@ -144,15 +144,15 @@ def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
 def evaluation_of_serving(
     connection: Connection, *, compared_hash: str | None = None
 ) -> StoredEvaluation | None:
-    """Return the evaluation that stands for what serves; None if there is no undisturbed one.
+    """Return the evaluation that represents what serves; None if there is no undisturbed one.
 
-    It is the first that the serving configuration was promoted on since it serves; before the first
-    promotion, the latest of the default configuration, which then serves. Another configuration is
-    compared with the newest evaluation of what serves.
+    For another configuration, it is the newest evaluation of what serves. For the serving
+    configuration itself, it is the first that it was promoted on in its present time of serving;
+    before the first promotion, the latest of the default configuration, which then serves.
 
     Args:
         connection: Open.
-        compared_hash: Of the configuration that is compared with what serves; None if none is.
+        compared_hash: Hash of the configuration that is compared with what serves; None if none is.
     """
     row = queries().evaluation_of_serving(
         connection, default_configuration=DEFAULT_CONFIGURATION, compared_hash=compared_hash

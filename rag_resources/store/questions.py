@@ -1,4 +1,4 @@
-"""What exists of what a question names: files, people, values of metadata, titles; the glossary."""
+"""Looks up what a question names: files, people, values of metadata, titles; and the glossary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class NamedFile:
     """A file that a question names.
 
     Attributes:
-        text: As the question names it.
+        text: The file as the question names it.
         name: Its name.
-        note_ids: Its notes, at most `MOST_NOTES` and one.
+        note_ids: Its notes, at most `MOST_NOTES + 1`.
     """
 
     text: str
@@ -30,12 +30,12 @@ class NamedFile:
 
 @dataclass(frozen=True, slots=True)
 class NamedPerson:
-    """Somebody whom a question names, and whom notes name.
+    """A person whom both a question and notes name.
 
     Attributes:
-        text: As the question names them.
-        name: As the notes do.
-        note_ids: The notes that do, at most `MOST_NOTES` and one.
+        text: The person as the question names them.
+        name: The name in the notes.
+        note_ids: The notes with that name, at most `MOST_NOTES + 1`.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Abbreviation:
 
 
 def find_named_files(connection: Connection, phrases: Sequence[str]) -> list[NamedFile]:
-    """Return the files that some phrases name, by name; none that has no notes."""
+    """Return the files that some phrases name, by name; files without notes are left out."""
     if not phrases:
         return []
     rows = queries().named_files(connection, phrases=list(phrases), most=MOST_NOTES)
@@ -69,7 +69,7 @@ def find_named_files(connection: Connection, phrases: Sequence[str]) -> list[Nam
 
 
 def find_named_people(connection: Connection, names: Sequence[str]) -> list[NamedPerson]:
-    """Return those of some names that are names in the graph, with the notes that have them."""
+    """Return the given names that are in the graph, with the notes that have them."""
     if not names:
         return []
     keys = [mentions.fold(name) for name in names]
@@ -78,7 +78,7 @@ def find_named_people(connection: Connection, names: Sequence[str]) -> list[Name
 
 
 def find_named_values(connection: Connection, names: Sequence[str]) -> list[NamedValue]:
-    """Return the values of the metadata of documents that are one of some names."""
+    """Return the values in documents' metadata that equal one of the names."""
     if not names:
         return []
     rows = queries().named_values(connection, names=list(names))
@@ -86,7 +86,7 @@ def find_named_values(connection: Connection, names: Sequence[str]) -> list[Name
 
 
 def find_titled(connection: Connection, titled: Titled) -> list[UUID]:
-    """Return the notes of a month whose title has a word, at most `MOST_NOTES` and one."""
+    """Return the notes of a month whose title has a word, at most `MOST_NOTES + 1`."""
     rows = queries().titled_in_month(
         connection,
         word=titled.word,
@@ -98,7 +98,7 @@ def find_titled(connection: Connection, titled: Titled) -> list[UUID]:
 
 
 def expand_abbreviations(connection: Connection, words: Sequence[str]) -> list[Abbreviation]:
-    """Return those of some words that the glossary has."""
+    """Return the given words that the glossary has, with their expansions."""
     rows = queries().expand_abbreviations(connection, words=list(words))
     return [Abbreviation(row.abbreviation, row.expansion) for row in rows]
 
@@ -110,12 +110,12 @@ def list_glossary(connection: Connection) -> list[Abbreviation]:
 
 
 def write_abbreviation(connection: Connection, entry: Abbreviation) -> None:
-    """Write what an abbreviation stands for; it replaces what it stood for before."""
+    """Write the expansion of an abbreviation, in place of an earlier one."""
     queries().write_abbreviation(
         connection, abbreviation=entry.abbreviation, expansion=entry.expansion
     )
 
 
 def delete_abbreviation(connection: Connection, abbreviation: str) -> bool:
-    """Delete an abbreviation; return whether it was there."""
+    """Delete an abbreviation; return whether it existed."""
     return bool(list(queries().delete_abbreviation(connection, abbreviation=abbreviation)))

@@ -1,4 +1,4 @@
-"""The limits of a tenant in `tenants`, and what it has."""
+"""The limits of a tenant in `tenants`, and its present usage."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from rag_resources.database.queries import queries
 
 
 def read_quota(connection: Connection, tenant: str) -> Quota:
-    """Return the limits of a tenant; none if nobody created it."""
+    """Return the limits of a tenant; a quota without limits if the tenant was never created."""
     row = queries().fetch_quota(connection, tenant=tenant)
     return _quota(row) if row else Quota()
 
 
 def write_quota(connection: Connection, tenant: str, quota: Quota) -> None:
-    """Store the limits of a tenant, in place of those before; it is created if it was not."""
+    """Store the limits of a tenant, in place of earlier ones; creates the tenant if necessary."""
     queries().upsert_quota(
         connection,
         tenant=tenant,
@@ -29,16 +29,16 @@ def write_quota(connection: Connection, tenant: str, quota: Quota) -> None:
 
 
 def read_usage(connection: Connection, tenant: str) -> Usage:
-    """Count what a tenant has. Takes a scan of its notes."""
+    """Count a tenant's notes and bytes, by a scan of its notes."""
     row = queries().count_usage(connection, tenant=tenant)
     return Usage(row.notes, int(row.size_bytes))
 
 
 def open_account(connection: Connection, tenant: str) -> Account | None:
-    """Count what a tenant has, and let nobody else add to it until commit.
+    """Count a tenant's usage, and keep others from adding to it until commit.
 
     Returns:
-        None if it may have as much as it likes; then nobody waits.
+        None if the tenant has no limit; then nothing is locked.
     """
     row = queries().fetch_quota(connection, tenant=tenant)
     if row is None or not _quota(row).limits_contents:
@@ -51,10 +51,10 @@ def open_account(connection: Connection, tenant: str) -> Account | None:
 def require_room(
     connection: Connection, tenant: str, *, notes: int = 0, size_bytes: int = 0
 ) -> None:
-    """Let a tenant have more, until commit; see `open_account`.
+    """Check that notes fit into a tenant's quota, which stays locked until commit.
 
     Raises:
-        QuotaError: It does not fit into the quota.
+        QuotaError: They do not fit.
     """
     account = open_account(connection, tenant)
     problem = account.add(notes=notes, size_bytes=size_bytes) if account else None
@@ -63,7 +63,7 @@ def require_room(
 
 
 def note_sizes(connection: Connection, note_ids: Collection[UUID]) -> Mapping[UUID, int]:
-    """Return the size in bytes of the text of those notes that are there."""
+    """Return the size in bytes of the text of each given note that exists."""
     rows = queries().list_note_sizes(connection, note_ids=list(note_ids))
     return {row.id: row.size_bytes for row in rows}
 

@@ -28,7 +28,7 @@ class EmbeddedQuery:
 
 
 HUB_CAP = 200
-"""An entity with more links than this is named everywhere, and is not followed any further."""
+"""An entity with more links than this occurs almost everywhere, and is not followed further."""
 
 LEVEL_CAP = 1000
 """Of more events that are equally far away, only the first by id are reached."""
@@ -39,10 +39,10 @@ _LEAST_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where to begin in the graph, and how far to go.
+    """The starting points of a search in the graph, and its depth.
 
     Attributes:
-        seeds: Chunks that were found, best first.
+        seeds: Chunks that other retrievers found, best first.
         names: Keys of entities that the question may name.
         depth: Most relations of a path, >= 0.
         max_depth: The scale of relevance, >= 1.
@@ -59,12 +59,12 @@ class ListRequest:
     """One ranked list to fetch.
 
     Attributes:
-        text: The words to search for, in a list by words.
+        text: The words to search for, in a full-text list.
         embedded: The vector to search with; only in a list by vectors.
         question: Number of the question it searches for; 0 is the question itself, others are
             its sub-questions.
-        links: In a list of the graph.
-        finds: Whether it is searched; otherwise it only scores what other lists hold.
+        links: The starting points, in a list of the graph.
+        finds: Whether it finds candidates; otherwise it only scores those of other lists.
     """
 
     name: RankedList
@@ -76,14 +76,14 @@ class ListRequest:
 
 
 class Reach(NamedTuple):
-    """What the lists of one statement have in common.
+    """Which rows the lists of one statement search.
 
     Attributes:
         notes: Which notes the whole-note lists search: a relation of the query `search_lists`.
         partial: Whether some chunks are excluded.
         materialized: How the notes are found (see `sql/queries/search.sql`).
         limits: How many candidates each step of a list takes.
-        exact: The families of vectors of which the tenant has so few that all are compared.
+        exact: The families of vectors that are searched exhaustively.
         alone: Whether there are no other tenants.
     """
 
@@ -109,7 +109,7 @@ class OwnParameters:
         return sql.Placeholder(numbered)
 
     def sources(self, lists: Sequence[ListRequest]) -> dict[str, tuple[str, int]]:
-        """Say of each parameter what it is, and of which list it is the first to be taken."""
+        """Return the name of each parameter, and the first list that gives its value."""
         found = {}
         for (name, key), numbered in self._names.items():
             same = (number for number, item in enumerate(lists) if own_key(item, name) == key)
@@ -118,7 +118,7 @@ class OwnParameters:
 
 
 def own_key(item: ListRequest, name: str) -> Hashable:
-    """Return what identifies a parameter of a list: lists with the same one share it."""
+    """Return the identity of a list's parameter; lists with an equal one share it."""
     if item.embedded is None:
         return item.text if name == "query" else None
     return {"vector": item.embedded.vector.tobytes(), "threshold": item.embedded.threshold}.get(
@@ -144,7 +144,7 @@ def list_statement(
     Args:
         item: The list.
         number: Its position in the combined statement.
-        reach: What it searches.
+        reach: The rows that it searches.
         own: Collects its parameters.
     """
     return _STATEMENTS[item.name](item, number, reach, own)
@@ -171,7 +171,7 @@ def _by_words(query: str) -> ListStatement:
 
 
 def lexemes_of(query: sql.Composable) -> dict[str, sql.Composed]:
-    """Return the parts that every statement by words begins with."""
+    """Return the parts that every full-text statement begins with."""
     return {
         "corpus": statement("corpus_statistics"),
         "lexemes": statement("question_lexemes", query=query),
@@ -189,7 +189,7 @@ _EXACTLY = {
 
 
 def _among(query: str, family: str, reach: Reach) -> str:
-    """Return the variant of a statement for what it searches."""
+    """Return the name of a statement's variant for the rows that it searches."""
     if family in reach.exact:
         return _EXACTLY[query]
     if query == "search_windows" and reach.alone and not reach.partial:

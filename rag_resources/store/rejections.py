@@ -1,4 +1,4 @@
-"""Rows of `rejected_records`, and the notes whose date is not their source's own."""
+"""Rows of `rejected_records`, and the notes whose source states no date."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Rejection:
 
     Attributes:
         root: The folder or file that was read.
-        location: In it: file, or file and line.
-        reason: In Spanish.
+        location: Where in it: file, or file and line.
+        reason: Why it was rejected, in Spanish.
     """
 
     source: str
@@ -37,7 +37,7 @@ class UndatedNote:
     Attributes:
         name: Its identifier in its source.
         created_at: The date that it got.
-        from_name: Whether that is in the file's name; otherwise it is when the file was changed.
+        from_name: Whether the date is from the file's name; otherwise the file was changed then.
     """
 
     name: str
@@ -53,7 +53,7 @@ def replace_rejections(
     source: str,
     root: str,
 ) -> None:
-    """Store the rejected records of one reading in place of those of the reading before."""
+    """Store the rejected records of one reading, in place of those of the previous reading."""
     queries().replace_rejections(
         connection,
         tenant=tenant,

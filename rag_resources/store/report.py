@@ -17,7 +17,7 @@ OPENING_CHARS = 180
 
 @dataclass(frozen=True, slots=True)
 class EvaluationDetail:
-    """What an evaluation measured besides the figures that gates need.
+    """The figures of an evaluation that gates do not need.
 
     Attributes:
         stages: Latency percentiles by stage, in no particular order.
@@ -66,7 +66,7 @@ def history_of(
 
 def note_openings(connection: Connection, note_ids: Collection[UUID]) -> dict[UUID, NoteOpening]:
     """Return the openings of the given notes; deleted and expired ones are left out."""
-    # One extra character tells whether the note goes on.
+    # One extra character shows whether the note is longer.
     rows = queries().note_openings(connection, note_ids=list(note_ids), max_chars=OPENING_CHARS + 1)
     return {row.id: NoteOpening(row.name, row.title, _opening(row.opening)) for row in rows}
 

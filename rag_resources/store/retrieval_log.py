@@ -1,4 +1,4 @@
-"""Rows of `retrieval_log`: what questions cost and how they went, without their text.
+"""Rows of `retrieval_log`: latencies, results and failures of questions, without their text.
 
 They are written by `retrieval.log`.
 """
@@ -18,13 +18,13 @@ from rag_resources.database.queries import queries
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRecord:
-    """What is kept of an answered question.
+    """The row of an answered question.
 
     Attributes:
         latency_ms: Of the whole retrieval.
         stage_latencies: Milliseconds per stage.
         results: How many passages it got.
-        degraded: The stages it went without.
+        degraded: The stages that were left out.
         failed: Whether nothing could be searched.
         cached: Whether the answer came from the cache.
     """
@@ -72,7 +72,7 @@ class DayOfRetrievals:
 
 @dataclass(frozen=True, slots=True)
 class StageOfRetrievals:
-    """What a stage cost, over the questions that ran it."""
+    """The latency of a stage, over the questions that ran it."""
 
     stage: str
     count: int

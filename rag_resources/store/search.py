@@ -41,7 +41,7 @@ limit, exact search takes two thirds of the time of HNSW; with 5 %, five times i
 """
 
 EXACT_VECTORS = 10_000
-"""Up to this many vectors of a tenant among others' are all compared.
+"""If a tenant shares the database and has at most this many vectors, all of them are compared.
 
 An index over the vectors of all tenants finds too few of one's own: of 100,000 chunks, for tenants
 with 3,000 and 7,000 of them, .84 and .86 of the nearest 20, and .93 of them among the nearest 50.
@@ -51,10 +51,10 @@ _WINDOWS_IN_CHUNK = 10
 """How many windows a chunk has, roughly: as many as it has sentences."""
 
 WINDOWS_PER_CHUNK = 4
-"""Windows looked at for each chunk wanted: of the best 200 windows, some share a chunk."""
+"""Windows fetched for each wanted chunk, because some of the best windows share a chunk."""
 
 WINDOWS_ALONE = 3
-"""The same if chunks are not searched by their own vectors, and all chunks of these windows count.
+"""The same if only windows find chunks; then all chunks of these windows are candidates.
 
 Of the best ten that an exhaustive search finds among 100,000 passages, 150 windows find .841, 200
 find .858, and the three lists of 50 chunks .844. A question by 150 takes a fifth less time.
@@ -75,8 +75,9 @@ class SearchScope:
         unchunked_only: Whether the whole-note lists exclude notes that are searchable by chunk.
         any_unchunked: Whether there may be notes that are not searchable by chunk.
         any_hidden: Whether there may be notes that are not visible.
-        is_shared: Whether there are other tenants, or filters: no plan of PostgreSQL suits all.
-        exact: The families of vectors that are all compared, if not `selective`.
+        is_shared: Whether there are other tenants, or filters, so that no single plan of PostgreSQL
+            suits all searches.
+        exact: The families of vectors that are searched exhaustively, if not `selective`.
     """
 
     tenant: str
@@ -105,8 +106,8 @@ class SearchScope:
     def prepare(self) -> bool | None:
         """Whether psycopg prepares its statements: False plans them for their values each time.
 
-        A generic plan expects few notes for any filter, and as many for each tenant as tenants have
-        on average: with 40,000 chunks of 300 tenants the largest waited ten times as long. For a
+        A generic plan expects few notes for any filter, and the average number of notes for any
+        tenant: with 40,000 chunks of 300 tenants the largest waited ten times as long. For a
         single tenant without filters one plan suits every question, and planning would take a fifth
         of the total time.
         """
@@ -115,7 +116,7 @@ class SearchScope:
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """What decides how to search.
+    """The facts about the database that decide how to search.
 
     Attributes:
         any_unchunked: Whether some note is not searchable by chunk yet.
@@ -123,8 +124,9 @@ class SearchPlan:
         models: The requested models that are registered, by name.
         matching: How many notes are visible, at most `SELECTIVE_NOTES + 1`. None if there are no
             filters and one tenant; then all notes are visible that have not expired.
-        chunk_count: How many chunks the tenant has, up to `EXACT_VECTORS + 1`; else as `matching`.
-        windowed: Those of the models that have windows.
+        chunk_count: How many chunks the tenant has, at most `EXACT_VECTORS + 1`; None as for
+            `matching`.
+        windowed: The models among them that have windows.
     """
 
     any_unchunked: bool
@@ -136,7 +138,7 @@ class SearchPlan:
 
     @property
     def exact(self) -> frozenset[str]:
-        """The families of vectors of which the tenant has few, among others' or with filters."""
+        """The families of vectors to search exhaustively, because the tenant has few of them."""
         if self.chunk_count is None:
             return frozenset()
         counts = {
@@ -146,12 +148,12 @@ class SearchPlan:
         return frozenset(family for family, count in counts.items() if count <= EXACT_VECTORS)
 
     def decides_as(self, other: "SearchPlan") -> bool:
-        """Whether a search under the other plan is the same search."""
+        """Whether both plans lead to the same search."""
         return self.decisions == other.decisions
 
     @property
     def decisions(self) -> tuple[object, ...]:
-        """What is decided by it: the number of visible notes only says whether they are few."""
+        """The decisions that follow from it; the number of visible notes only decides "few"."""
         selective = None if self.matching is None else self.matching <= SELECTIVE_NOTES
         state = (self.any_unchunked, self.any_expired, self.models, self.windowed)
         return *state, selective, self.exact
@@ -176,7 +178,7 @@ def search(
     query, parameters = compose_search(lists, scope, pool=pool)
     found: list[list[Candidate]] = [[] for _ in lists]
     for row in _execute(connection, query, parameters, scope):
-        # Only lists of the graph have paths; they are fetched by themselves.
+        # Only lists of the graph have paths; they are fetched separately.
         path = tuple(getattr(row, "path", ()))
         found[row.list].append(
             Candidate(row.chunk_id, row.note_id, float(row.score), row.created_at, path)
@@ -254,7 +256,7 @@ def compose_search_with(
 
 
 def plan_search(connection: Connection, scope: SearchScope, *, models: Sequence[str]) -> SearchPlan:
-    """Read what decides how to search, in one round trip."""
+    """Read the plan of a search, in one round trip."""
     parameters = scope_parameters(scope) | {"models": list(models)}
     rows = _execute(connection, compose_plan(scope), parameters, scope)
     return plan_of([row._asdict() for row in rows])
@@ -270,7 +272,7 @@ def is_visible(connection: Connection, note_id: UUID, scope: SearchScope) -> boo
 
 
 def compose_plan(scope: SearchScope) -> sql.Composed:
-    """Return the statement that reads what decides how to search."""
+    """Return the statement that reads the plan of a search."""
     return statement(
         "plan_search",
         visible_notes=_visible_notes(scope.filters),
@@ -281,7 +283,7 @@ def compose_plan(scope: SearchScope) -> sql.Composed:
 
 
 def plan_of(rows: Sequence[Mapping[str, Any]]) -> SearchPlan:
-    """Return the plan that the rows of the statement say, at least one."""
+    """Return the plan from the rows of that statement, at least one row."""
     known = {
         row["name"]: ModelInfo(
             row["name"],

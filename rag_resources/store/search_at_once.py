@@ -1,8 +1,8 @@
-"""A whole question in one statement: plan, lists, scores and the texts of what probably leads.
+"""A whole search in one statement: plan, lists, scores and the texts of the probable results.
 
 It is composed of the statements that `store.search` and `store.candidate_scores` run one by one. A
-statement is composed once for each kind of question; after that only its parameters are new. What
-the scores add up to is decided by `core.fusion`.
+statement is composed once for each kind of question; after that only its parameters change. The
+final scores are computed by `core.fusion`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,16 +44,16 @@ _CANDIDATES: Mapping[Documents, str] = {"chunks": "candidate_chunks", "notes": "
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """How the scores of the lists are probably combined; only decides whose texts come along.
+    """An approximation of the fusion; it only decides whose texts the statement returns.
 
     Attributes:
         weights: One for each list.
         scales: The range of each list's scores if they are looked up for every candidate; None:
-            only what a list holds counts.
-        rank_constant: If places in the lists count, not scores; None: scores, stretched over each
-            list.
-        shown: How many texts to bring along, >= 1.
-        kept: How many candidates to bring along, >= 1; None: all.
+            only the scores in a list count.
+        rank_constant: RRF's constant, if ranks count instead of scores; None: scores count, min-max
+            normalised inside each list.
+        shown: How many texts to return, >= 1.
+        kept: How many candidates to return, >= 1; None: all.
     """
 
     weights: tuple[float, ...]
@@ -64,7 +64,7 @@ class Merging:
 
     @property
     def parts(self) -> str:
-        """The query that says what each score adds."""
+        """The query of the contribution of each score to the sum."""
         if self.scales is not None:
             return "parts_on_scales"
         return "parts_of_lists" if self.rank_constant is None else "parts_of_ranks"
@@ -75,13 +75,13 @@ class AllAtOnce:
     """The result of one statement.
 
     Attributes:
-        plan: What the search should have been based on.
-        version: Of the index that was searched; None if that was not requested.
+        plan: The present plan, which the search should have used.
+        version: Version of the searched index; None if that was not requested.
         rankings: One per list, as `search` returns them, of the candidates that were kept.
-        scores: What every candidate scores in each list, on the scale of that list; None if that
-            was not requested.
-        passages: Those that probably lead, by chunk id.
-        matched: The sentences of those that match best, if windows were searched, by chunk id.
+        scores: Every candidate's score in each list, on the scale of that list; None if that was
+            not requested.
+        passages: Those of the probable results, by chunk id.
+        matched: Their best-matching sentences, if windows were searched, by chunk id.
     """
 
     plan: SearchPlan
@@ -104,16 +104,16 @@ def search_at_once(
 ) -> AllAtOnce:
     """Plan, search, look scores up and read texts in one round trip.
 
-    Takes another one if some passages belong to documents.
+    It takes a second round trip if some passages belong to documents.
 
     Args:
         connection: From the product's pool.
-        lists: What to fetch, at least one list.
+        lists: The lists to fetch, at least one.
         scope: Under an earlier plan; without filters.
         pool: Candidates per list, >= 1.
         models: As for `plan_search`.
-        merging: What is needed of the candidates.
-        versioned: Whether to tell the version of the index, too.
+        merging: Which candidates and texts are needed.
+        versioned: Whether to return the version of the index too.
     """
     query, names, sources = _composed(lists, scope, pool, merging, versioned=versioned)
     parameters: dict[str, Any] = {
@@ -128,7 +128,7 @@ def search_at_once(
 
 
 def _kinds(lists: Sequence[ListRequest]) -> tuple[tuple[object, ...], ...]:
-    """Describe lists by all but their values: which table each searches, and what they share."""
+    """Return the kind of each list: its table and what it shares with others, without values."""
     seen: dict[object, int] = {}
     kinds: list[tuple[object, ...]] = []
     for item in lists:
@@ -154,7 +154,7 @@ def _composed(
     *,
     versioned: bool,
 ) -> _Composition:
-    """Return a statement, its parameters, and which of which list each of the lists' is."""
+    """Return a statement, and for each of its parameters the list and the value that fill it."""
     key = (
         *(_kinds(lists), pool, merging),
         *(scope.selective, scope.unchunked_only, scope.any_unchunked, scope.any_hidden),
@@ -201,7 +201,7 @@ def _compose(
 
 
 def _constants(merging: Merging) -> dict[str, sql.Literal]:
-    """Return what a configuration decides; as parameters these would be converted every time."""
+    """Return the configuration's values as literals; parameters would be converted every time."""
     constants = {
         "weights": sql.Literal(list(merging.weights)),
         "rank_constant": sql.Literal(merging.rank_constant),
@@ -278,7 +278,7 @@ def _read(
     held: list[list[Candidate]] = [[] for _ in lists]
     known: list[dict[UUID, float]] = [{} for _ in lists]
     shown, matched = [], {}
-    # Of a hundred rows only those that are shown get names.
+    # For speed, only the few shown ones of a hundred rows become named tuples.
     for values in rows:
         chunk_id, note_id, created_at, numbers, scores, known_numbers, known_scores = values[2:9]
         if chunk_id is None:

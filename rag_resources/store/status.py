@@ -40,31 +40,31 @@ class ModelStatus:
 
 
 class Isolation(StrEnum):
-    """What keeps the tenants apart when somebody searches; see docs/tenants.md."""
+    """How searches are confined to their tenant's rows; see docs/tenants.md."""
 
     ROLES = "roles"
-    """A role that sees its tenant's rows only, by row-level security."""
+    """By a role that sees only its tenant's rows, because of row-level security."""
 
     VIEWS = "views"
-    """That role, and views of its tenant's rows where row-level security would stop an index."""
+    """By that role, and by views of its rows where row-level security would prevent an index."""
 
     CONDITIONS = "conditions"
-    """The conditions of the statements only."""
+    """Only by the conditions in the statements."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
-    """What a database holds.
+    """Counts and versions of a database's contents.
 
     Attributes:
         chunked: Notes that have been chunked.
         unread_documents: Those of the documents that could not be read.
         present: The versions that results depend on.
-        evaluations: The latest of each configuration.
+        evaluations: The latest evaluation of each configuration.
         promotion: The promotion that serves.
         rejections: The first records that could not be read.
         rejected: How many there are.
-        isolation: What keeps the tenants apart when somebody searches.
+        isolation: How searches are confined to their tenant's rows.
     """
 
     notes: int

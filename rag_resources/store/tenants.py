@@ -1,4 +1,4 @@
-"""Rows of `tenants`, and the deletion of everything that is a tenant's in the database."""
+"""Rows of `tenants`, and the deletion of everything of a tenant in the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class ListedTenant:
 
     Attributes:
         questions: Golden questions.
-        keys: Of the API, not revoked.
-        created_at: None if nobody created it: it has rows all the same.
+        keys: Its valid keys of the API.
+        created_at: None if it has rows but was never created explicitly.
     """
 
     name: str

@@ -33,8 +33,8 @@ class Tombstone:
 
     Attributes:
         external_id: Its id, for a note that came from no source.
-        reason: What the person gave as the reason; may be empty.
-        note: Its row as it was; None if nothing of it is kept.
+        reason: The reason that the person gave; may be empty.
+        note: The deleted row; None if it is not kept.
     """
 
     note_id: UUID
@@ -87,7 +87,7 @@ def list_tombstones(
 
 
 def forget_deleted(connection: Connection, *, days: int) -> None:
-    """Keep nothing of the notes that a person deleted at least so many days ago."""
+    """Drop the kept rows of notes that a person deleted at least this many days ago."""
     queries().forget_deleted_tombstones(connection, days=days)
 
 
@@ -114,9 +114,9 @@ def bury_notes(
 
     Args:
         connection: In a transaction that called `lock_deletions`.
-        note_ids: Those that are gone already are skipped.
-        kind: Why.
-        reason: In a person's words.
+        note_ids: Notes that are already gone are skipped.
+        kind: Whether they expired or a person deletes them.
+        reason: The person's reason.
         keep: Whether the tombstones keep the notes, so that they can be restored.
 
     Returns:
@@ -134,7 +134,7 @@ def forget_expired(connection: Connection, *, grace_hours: int) -> None:
 
 
 def lift_tombstone(connection: Connection, tombstone: Tombstone) -> None:
-    """Remove a tombstone; if it keeps a note, the note is back and needs indexing."""
+    """Remove a tombstone; if it keeps a note, the note is restored and needs indexing."""
     key = {"note_id": tombstone.note_id, "content_sha256": tombstone.content_sha256}
     queries().restore_note(connection, **key)
     queries().delete_tombstone(connection, **key)

@@ -36,10 +36,10 @@ class _Family:
     """Vectors of one kind.
 
     Attributes:
-        table: Without the model's name.
-        columns: Each has an index.
+        table: The table's name without the model's.
+        columns: The columns with vectors; each has an index.
         count: Counts the vectors of a model.
-        backfill: How far they are.
+        backfill: Reads the progress of their backfill.
     """
 
     table: str
@@ -133,7 +133,7 @@ def _ensure(database: Database, info: ModelInfo, family: _Family, min_rows: int)
 
 
 def _index_name(table: str, column: str, tenant: str | None) -> str:
-    """Return the name of an index; that of a tenant's own does not tell whose it is."""
+    """Return the name of an index; the name of a tenant's own index does not reveal the tenant."""
     if tenant is None:
         return f"{table}_{column}_hnsw"
     digest = hashlib.sha256("\0".join((table, column, tenant)).encode()).hexdigest()
@@ -145,12 +145,13 @@ def give_own_indexes(
 ) -> list[str]:
     """Give a tenant among others HNSW indexes over its own vectors, for every model.
 
-    In an index of all tenants' vectors a search looks at the nearest of everybody, and finds too
-    few of one's own. Later vectors are inserted into both. Questions go on meanwhile; if killed,
-    the next call does the rest.
+    In an index of all tenants' vectors, a search finds the nearest of all tenants, and too few of
+    its own. Later vectors are inserted into both. Questions are answered meanwhile; if this is
+    killed, the next call does the rest.
 
     Returns:
-        The names of the indexes built now; those of models with few vectors come with them.
+        The names of the indexes built now; a model with few vectors gets them later, when it has
+        more.
 
     Raises:
         IndexingError: Another run took too long to build some.
@@ -171,10 +172,10 @@ def give_own_indexes(
 def take_own_indexes(database: Database, tenant: str) -> None:
     """Drop a tenant's own indexes, also those that a killed call has left.
 
-    Waits for a run that builds indexes now: it may have begun to build some of these.
+    This waits for a run that is building indexes, because it may be building some of these.
 
     Raises:
-        IndexingError: That took too long.
+        IndexingError: The wait took too long.
     """
     with database.transaction() as connection:
         were_wanted = queries().want_no_own_indexes(connection, tenant=tenant) is not None

@@ -1,4 +1,4 @@
-"""Reads what tells that stored vectors are the model's. The comparison is `indexing.verify`."""
+"""Reads samples of stored vectors, to verify them. The comparison is in `indexing.verify`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ class FaultyVectors:
 def sample_embeddings(
     connection: Connection, model: str, window: TimeWindow, *, per_month: int
 ) -> list[StoredVector]:
-    """Return both vectors of some chunks of each month, always the same ones."""
+    """Return both vectors of some chunks of each month, the same chunks at every call."""
     rows = queries().sample_embeddings(connection, **_of(model, window), per_month=per_month)
     return [
         _stored(text, vector)
@@ -47,7 +47,7 @@ def sample_embeddings(
 def sample_windows(
     connection: Connection, model: str, window: TimeWindow, *, per_month: int
 ) -> list[StoredVector]:
-    """Return the vectors of some small windows of each month, always the same ones."""
+    """Return the vectors of some small windows of each month, the same ones at every call."""
     rows = queries().sample_windows(connection, **_of(model, window), per_month=per_month)
     return [
         _stored(window_text(row.title, row.content[row.start_char : row.end_char]), row.embedding)
@@ -74,7 +74,7 @@ def count_faulty_windows(
 
 
 def _of(model: str, window: TimeWindow) -> dict[str, Any]:
-    """The parameters that all of these queries have."""
+    """Return the parameters that all of these queries share."""
     return {"model": model, "month_start": window.start, "month_end": window.end}
 
 

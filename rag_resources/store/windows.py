@@ -1,7 +1,7 @@
 """Rows of `chunk_windows`.
 
 `core.windows` cuts chunks, `indexing.windows` makes the vectors, `store.queues` has the notes that
-wait for them.
+wait for windows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class ChunkToCut:
     """A chunk of a queued note.
 
     Attributes:
-        title: Of the note.
+        title: The note's title.
         stored: The windows it has now, in order.
     """
 
@@ -68,7 +68,7 @@ class WindowGaps:
 
 
 def register_windows(connection: Connection, model: str, *, windows_hash: str) -> None:
-    """Give a registered model windows, and queue all notes if it had none or others.
+    """Enable windows for a registered model, and queue all notes if it had none or others.
 
     If the model has these windows already, nothing is locked. Otherwise some tables are locked
     against writers until the caller commits.
@@ -86,7 +86,7 @@ def register_windows(connection: Connection, model: str, *, windows_hash: str) -
 
 
 def has_windows(connection: Connection, model: str) -> bool:
-    """Whether a model has windows, or is being given some."""
+    """Whether windows are enabled for a model, even if some are still missing."""
     return queries().fetch_windows_hash(connection, name=model) is not None
 
 

@@ -1,1 +1,1 @@
-"""The endpoints, a module per kind."""
+"""The endpoints, one module per kind."""

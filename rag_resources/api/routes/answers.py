@@ -47,7 +47,7 @@ async def answer(request: Request, caller: Searcher, body: AnswerRequest) -> Res
 async def _events(
     sentences: AsyncGenerator[AnswerSentence | Asked, None], language: str
 ) -> AsyncGenerator[str, None]:
-    """Write each sentence, then the whole; or, if that fails on the way, why."""
+    """Yield an event for each sentence, then for the whole answer, or for an error."""
     async with aclosing(sentences):
         try:
             async for each in sentences:

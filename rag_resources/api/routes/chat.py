@@ -1,4 +1,4 @@
-"""OpenAI's form: `/v1/chat/completions` answers the last question; `/v1/models` configurations."""
+"""OpenAI's API: `/v1/chat/completions` answers the last question; `/v1/models` lists models."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -24,7 +24,7 @@ from rag_resources.languages.messages import render
 router = APIRouter(tags=["openai"])
 
 SERVING = "rag"
-"""The model that is whatever configuration serves."""
+"""The model that stands for the serving configuration."""
 
 
 @router.get("/v1/models", response_model=dict[str, Any])
@@ -69,7 +69,7 @@ async def chat(request: Request, caller: Searcher, body: ChatRequest) -> Respons
         return StreamingResponse(chunks, media_type="text/event-stream")
 
     def work(asked: Asked) -> Asked:
-        asked_as_json(asked, language)  # Refuses what could not be searched.
+        asked_as_json(asked, language)  # Raises if nothing could be searched.
         return asked
 
     asked = await searched(
@@ -132,7 +132,7 @@ def _pieces(asked: Asked, language: str) -> Iterator[str]:
 
 
 def _marked(sentences: Sequence[AnswerSentence]) -> str:
-    """Return the last of the sentences so far, with the numbers of its sources."""
+    """Return the last of these sentences, with the numbers of its sources."""
     numbers = numbered(sentences)
     *before, last = sentences
     marks = "".join(f"[{numbers[own]}]" for own in dict.fromkeys(last.citations))
@@ -140,7 +140,7 @@ def _marked(sentences: Sequence[AnswerSentence]) -> str:
 
 
 def _ending(asked: Asked, language: str) -> str:
-    """Return the sources of an answer, or what is said instead of it; then what was searched."""
+    """Return the sources of an answer, or the reason for none; then what was searched."""
     answer = asked.answer
     said = "".join(_sources(answer)) if answer.found else render(answer.notice, language)
     told = [render(each, language) for each in asked.reading.told] if asked.reading else []

@@ -28,7 +28,7 @@ from rag_resources.store.document_list import DocumentDetails, DocumentSummary
 
 router = APIRouter(tags=["documents"])
 PATHS = ("/v1/documents", "/api/v1/documents/ingest")
-"""Where files are uploaded."""
+"""The path for uploads."""
 UNAVAILABLE = "indexing_unavailable"
 _BOX = re.compile(",".join([r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)"] * 4))
 

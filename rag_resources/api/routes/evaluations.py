@@ -1,4 +1,4 @@
-"""`/v1/evaluations`: finished evaluations with their metrics, and asking for further ones."""
+"""`/v1/evaluations`: lists finished evaluations with their metrics, and requests new ones."""
 
 from dataclasses import asdict
 from http import HTTPStatus
@@ -65,7 +65,7 @@ def ask(request: Request, caller: Writer, body: EvaluationBody) -> JSONResponse:
     with request.app.state.tenants.of(caller.tenant) as app:
         name = body.configuration or app.serving_name()
         if name not in app.configurations:
-            app.configuration(name)  # Refuses it, and names those there are.
+            app.configuration(name)  # Refuses an unknown name, and lists the known ones.
         asked = app.evaluation_requests.ask(name, requested_by=caller.key_id)
     headers = {"Location": f"/v1/evaluations/{asked.request_id}"}
     return JSONResponse(_asked_as_json(asked, None), HTTPStatus.ACCEPTED, headers=headers)

@@ -17,7 +17,7 @@ from rag_resources.core.messages import Message
 router = APIRouter(tags=["golden dataset"])
 PATHS = ("/v1/golden-dataset", "/api/golden-dataset")
 SOURCE = "api"
-"""What imported questions are said to come from."""
+"""The source that is stored with imported questions."""
 
 
 def list_entries(

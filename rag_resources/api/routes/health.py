@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics`, and `/docs` without anything from elsewhere."""
+"""`/healthz`, `/readyz`, `/metrics`, and `/docs`, which loads nothing from other servers."""
 
 import time
 from html import escape

@@ -1,6 +1,6 @@
 """`/mcp`: the notes as tools of agents, by the Model Context Protocol over HTTP.
 
-Every request stands for itself, so that any worker can answer it: there are no sessions.
+There are no sessions, so that any worker can answer any request.
 """
 
 from collections.abc import Awaitable, Callable
@@ -41,11 +41,11 @@ TOOLS: dict[str, tuple[type[Body], Answering, str]] = {
     "ask_notes": (AskNotes, ask, "Answer a question from the notes, each sentence with sources."),
     "get_note": (GetNote, get, "Read a note, or a range of its characters, by its id."),
 }
-"""What the arguments are, what answers, and what an agent is told of it."""
+"""For each tool: the model of its arguments, its function, and its description for agents."""
 
 
 def build_sessions(settings: Settings) -> StreamableHTTPSessionManager:
-    """Build what answers; it runs while the application does."""
+    """Build the protocol's request handler, which runs as long as the application."""
     server: Server[Any] = Server(
         "brain-sync-rag",
         version=product_version(),
@@ -57,7 +57,7 @@ def build_sessions(settings: Settings) -> StreamableHTTPSessionManager:
         server,
         json_response=True,
         stateless=True,
-        # Keys, and the name that is asked for, are checked by our own door.
+        # Keys and the Host header are checked by our own `Door`.
         security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=settings.api_max_body_kb * 1024,
     )
@@ -98,7 +98,7 @@ async def _list(_: ServerRequestContext[Any], __: PaginatedRequestParams | None)
 async def _call(
     context: ServerRequestContext[Any], params: CallToolRequestParams
 ) -> CallToolResult:
-    """Call a tool; what goes wrong is told to the agent, which may do better."""
+    """Call a tool; an error is returned to the agent, which may correct its call."""
     if params.name not in TOOLS:
         known = ", ".join(TOOLS)
         return _failed(Message.MCP_TOOL_UNKNOWN.format(name=shown(params.name), known=known))

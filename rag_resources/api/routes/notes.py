@@ -1,4 +1,4 @@
-"""`/v1/notes`, `/v1/tags`: what readers open and filter by; `/v1/me`: what their key allows."""
+"""`/v1/notes` and `/v1/tags`: notes to open and tags to filter by; `/v1/me`: the key's rights."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

@@ -1,7 +1,7 @@
-"""`/`: the page to ask at, and its files. Nothing is inline, nothing comes from elsewhere.
+"""`/`: the web page for questions, and its files. Nothing is inline or from another server.
 
-The page is a client of the API like any other: what it shows of notes it gets there, with the key
-that its reader gave it.
+The page is a client of the API like any other: it gets the notes from there, with the key that its
+reader entered.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _TYPES = {
     ),
     "words.js": "text/javascript",
 }
-"""What is served, by name."""
+"""The files that are served, by name."""
 
 _POLICY = "; ".join(
     (
@@ -65,7 +65,7 @@ _CATEGORY_NAMES = {
     "multi-part": "CATEGORY_MULTI_PART",
 }
 _OF_SCRIPTS = ("PAGE_", "PLACE_", "ANSWER_SOURCES", "ANSWER_UNSUPPORTED_MARK", "ASKED_CARRIED")
-"""Beginnings of the codes that the scripts are given the wording of."""
+"""Prefixes of the message codes whose wording is given to the scripts."""
 
 
 @router.get("/")

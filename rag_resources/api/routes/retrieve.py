@@ -49,7 +49,7 @@ async def query(request: Request, caller: Searcher, body: QueryRequest) -> Respo
 
 
 def _as_json(found: dict[str, Any]) -> Response:
-    """Several times as fast as the `json` module, which took a tenth of a question by words."""
+    """Write JSON several times as fast as `json`, which took a tenth of a full-text question."""
     return Response(to_json(found), media_type="application/json")
 
 

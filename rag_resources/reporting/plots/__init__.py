@@ -1,4 +1,4 @@
-"""Plots for people, by matplotlib; it is imported when something is drawn, for it takes its time.
+"""Plots by matplotlib, which is slow to import and therefore imported only when something is drawn.
 
-How they look and what they are written as is `canvas`; the other modules say what is drawn.
+Their look and their file formats are in `canvas`; the other modules say what is drawn.
 """

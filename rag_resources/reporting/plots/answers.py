@@ -1,4 +1,4 @@
-"""Answers as pictures: the curve of silence, and whether confidence keeps its word."""
+"""Plots of answers: the curve of silence, and the reliability of the confidence."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ _LINES = ("-", "--", "-.", ":")
 
 
 def silence_figure(curves: Mapping[str, SilenceCurve], *, allowed_misses: float) -> "Figure":
-    """Draw false answers over misses of each configuration, and what is allowed.
+    """Draw false answers over misses of each configuration, and the allowed misses.
 
     Args:
         curves: By configuration, at least one.
-        allowed_misses: The setting.
+        allowed_misses: The setting `ANSWER_ALLOWED_MISSES`.
     """
     figure = new_figure(_SIZE_INCHES)
     axes = figure.subplots()
@@ -45,7 +45,7 @@ def silence_figure(curves: Mapping[str, SilenceCurve], *, allowed_misses: float)
 
 
 def reliability_figure(reliability: Mapping[str, tuple[Reliability, ...]]) -> "Figure":
-    """Draw how often the first citation was right over the probability that was given for it.
+    """Draw the reliability diagram: how often the first citation was right, over its probability.
 
     Args:
         reliability: By configuration, at least one; each bin with its 95 % interval.

@@ -1,7 +1,7 @@
-"""How every plot looks, and what it is written as: PNG, opaque, or SVG that takes a page's colours.
+"""The look of every plot, and its formats: opaque PNG, or SVG that takes a page's colours.
 
-The colours are those of Okabe and Ito, told apart by the colour-blind, and no meaning hangs on
-colour alone: areas are hatched, points have shapes of their own.
+The colours are those of Okabe and Ito, which the colour-blind can tell apart. Colour alone never
+carries meaning: areas are hatched, and points have different shapes.
 """
 
 import re
@@ -19,13 +19,13 @@ SKY, VERMILION = "#56b4e9", "#d55e00"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 GREY = "#bbbbbb"
 INK = "#222222"
-"""Of everything that is neither data nor area; an SVG has the colour of the text around it."""
+"""Colour of text, axes and grid; in an SVG, that of the text around it."""
 
 _DOTS_PER_INCH = 100
 _PALETTE = 64
 _GRID_ALPHA = 0.14
 _UNTOLD = ("Creator", "Date", "Format", "Type")
-"""What Matplotlib would tell of itself in an SVG."""
+"""Metadata that Matplotlib would write into an SVG; it is left out."""
 
 
 def new_figure(size_inches: tuple[float, float]) -> "Figure":
@@ -49,7 +49,7 @@ def frame(axes: "Axes", title: str, *, grid: str = "y") -> None:
 
 
 def say(axes: "Axes", text: str) -> None:
-    """Write in the middle why there is nothing to see."""
+    """Write into empty axes why there is nothing to see."""
     axes.set_xticks([])
     axes.text(0.5, 0.5, text, ha="center", va="center", color=INK, transform=axes.transAxes)
 
@@ -62,7 +62,7 @@ def name_rows(axes: "Axes", labels: Sequence[str]) -> None:
 
 
 def write_beside(axes: "Axes", row: int, text: str) -> None:
-    """Write something at the right of a row."""
+    """Write a text at the right of a row."""
     axes.annotate(
         text,
         (1, row),
@@ -76,7 +76,7 @@ def write_beside(axes: "Axes", row: int, text: str) -> None:
 
 
 def png(figure: "Figure") -> bytes:
-    """Write a figure on white, in a palette: a third of the size of one in full colour."""
+    """Return a figure as PNG on white, in a palette: a third of the size of full colour."""
     from PIL import Image
 
     drawn, written = BytesIO(), BytesIO()
@@ -87,10 +87,10 @@ def png(figure: "Figure") -> bytes:
 
 
 def svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
-    """Write a figure as an SVG element to put into a page.
+    """Return a figure as an SVG element to put into a page.
 
-    Its text stays text, its ink is `currentColor`, its ids begin with its name, and it refers to
-    nothing outside.
+    Its text stays text, its ink is `currentColor`, its ids begin with its name, and it has no
+    references to anything outside.
 
     Args:
         figure: As drawn.
@@ -106,7 +106,7 @@ def svg(figure: "Figure", *, name: str, title: str, description: str) -> str:
     root, drawing = written.getvalue().partition("<svg")[2].split(">", 1)
     view_box = re.findall(r'viewBox="[^"]*"', root)[0]
     drawing = re.sub(r"<style.*?</style>", "", drawing)
-    # Only within tags: what a text says stays as it is. Matplotlib writes every ">" as "&gt;".
+    # Only within tags, so that texts stay as they are. Matplotlib writes every ">" as "&gt;".
     drawing = re.sub(r"<[^>]+>", lambda tag: _own(tag[0], name), drawing)
     return (
         f'<svg {view_box} role="img" aria-labelledby="{name}-title {name}-desc">'

@@ -1,6 +1,6 @@
 """Evaluations as pictures: hit rates with their intervals, latency by stage.
 
-How they were over time is `history`.
+Their history over time is in `history`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def hit_rates_figure(verdicts: Mapping[str, GateVerdict], *, threshold: float) -
 
     Args:
         verdicts: By configuration, at least one, the first at the top.
-        threshold: Of the gate.
+        threshold: The gate's Hit_Rate@10.
     """
     from matplotlib.lines import Line2D
 
@@ -84,11 +84,11 @@ def hit_rates_figure(verdicts: Mapping[str, GateVerdict], *, threshold: float) -
 
 
 def latency_figure(bars: Sequence[LatencyBar], *, limit_ms: float) -> "Figure":
-    """Stack the median of every stage, and mark median and p95 of the whole.
+    """Draw the stacked medians of the stages, and mark median and p95 of whole retrievals.
 
     Args:
         bars: At least one, the first at the top.
-        limit_ms: Of the gate on the p95; drawn if it is near.
+        limit_ms: The gate's limit of the p95; drawn if the bars come near it.
     """
     from matplotlib.lines import Line2D
 
@@ -129,7 +129,7 @@ def latency_figure(bars: Sequence[LatencyBar], *, limit_ms: float) -> "Figure":
 
 
 def stage_order(bars: Sequence[LatencyBar]) -> list[str]:
-    """Return every stage, the slowest first: what is stored has no order."""
+    """Return every stage, the slowest first; stored stages have no order."""
     slowest: dict[str, float] = {}
     for bar in bars:
         for stage, shares in bar.stages.items():

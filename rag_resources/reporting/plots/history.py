@@ -1,6 +1,6 @@
-"""Evaluations over time as a picture, with what happened meanwhile.
+"""Plots evaluations over time, with the promotions and batches of that time.
 
-A configuration is told by its colour, its marker and its name beside it.
+A configuration is recognised by its colour, its marker and its name beside the line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SIZE_INCHES = (7.6, 6.4)
 _MARKERS = "os^DvPX<*>ph"
 _HOUR = 1 / 24
-# By how fine the ticks are, from years to seconds; matplotlib's own have English months.
+# One format for each step of the ticks, from years to seconds; matplotlib's own are in English.
 _DATE_FORMATS = ("%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f")
 _DATE_OFFSETS = ("", "%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d %H:%M")
 
@@ -45,13 +45,13 @@ class Events:
 def history_figure(
     history: Sequence[StoredEvaluation], names: Sequence[str], events: Events, *, threshold: float
 ) -> "Figure":
-    """Draw Hit_Rate@10 and MRR of some configurations over time, and what happened meanwhile.
+    """Draw Hit_Rate@10 and MRR of some configurations over time, with events above.
 
     Args:
         history: Oldest first, at least one.
-        names: Of the configurations to draw; those it has nothing of are left out.
-        events: Marked above; what configuration was promoted is its marker.
-        threshold: Of the gate, on Hit_Rate@10.
+        names: The configurations to draw; those without history are left out.
+        events: Marked above; a promotion has the marker of its configuration.
+        threshold: The gate's Hit_Rate@10.
     """
     figure = new_figure(_SIZE_INCHES)
     strip, hits, ranks = figure.subplots(3, 1, sharex=True, height_ratios=(1.1, 3, 3))
@@ -118,7 +118,7 @@ def _mark(axes: "Axes", moment: datetime, row: int, marker: str) -> None:
 def _name_lines(
     axes: "Axes", styles: Mapping[str, tuple[str, str]], values: Mapping[str, float]
 ) -> None:
-    """Write each line's name at the right, by its last value, none over another."""
+    """Write each line's name at the right, near its last value, without overlaps."""
     ordered = sorted(values, key=lambda name: values[name])
     low, high = axes.get_ylim()
     gap = (high - low) * 0.085
@@ -147,7 +147,7 @@ def _name_lines(
 
 
 def _day(moment: datetime) -> float:
-    """Return a time as matplotlib counts, in days."""
+    """Return a time as matplotlib's number of days."""
     from matplotlib.dates import date2num
 
     return float(date2num(moment))  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ def _date(axes: "Axes", moments: Sequence[datetime]) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     first, last = _day(min(moments)), _day(max(moments))
-    if last - first < 2 * _HOUR:  # Of minutes matplotlib knows too few steps, and says so.
+    if last - first < 2 * _HOUR:  # Matplotlib has too few steps for minutes, and warns.
         axes.set_xlim((first + last) / 2 - _HOUR, (first + last) / 2 + _HOUR)
     locator = AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 _DRAWN = 16
 _LINE_CHARS = 26
 _DARK = "#1a1a1a"
-"""On the white of a box, whatever colours the page has."""
+"""Colour of text on the white of a box, whatever colours the page has."""
 
 
 def draw_neighbourhood(found: "Neighbourhood") -> bytes:
-    """Draw what surrounds an entity as PNG."""
+    """Return a PNG of what surrounds an entity."""
     return png(neighbourhood_figure(found))
 
 
 def neighbourhood_figure(found: "Neighbourhood") -> "Figure":
-    """Draw an entity in the middle, what stands beside it, and causes with their effects.
+    """Draw an entity in the middle, the names that occur with it, and causes with their effects.
 
-    A dashed line joins names of the same chunks; an arrow leads from a cause to its effect. Of a
-    name, the events in whose words it stands are drawn.
+    A dashed line joins names of the same chunks; an arrow leads from a cause to its effect. For a
+    name, the drawn events are those whose words contain it.
     """
     centre = found.entity.name
     arrows = [(item.cause, item.effect, item.relation) for item in found.statements[: _DRAWN // 2]]

@@ -1,7 +1,7 @@
 """The retrievers: what each needs from models and database to make its ranked lists.
 
 Their names and stand-ins are in `core.retrievers`, their weights in a configuration. Running
-several of them, and failures, are `retrieval.finding`.
+several of them, and handling failures, is in `retrieval.finding`.
 """
 
 from collections.abc import Mapping

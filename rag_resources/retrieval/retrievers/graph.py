@@ -1,6 +1,7 @@
-"""The retriever `graph`: what follows from the candidates of the others, by the causal graph.
+"""The retriever `graph`: chunks linked by the causal graph to what the other retrievers found.
 
-Questions about causes follow causal statements, others names, tags and dates that few chunks share.
+Questions about causes follow causal statements. Other questions follow names, tags and dates that
+few chunks share.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rag_resources.store.search import SearchPlan
 
 
 class GraphRetriever:
-    """Needs no model; begins at the chunks that the other retrievers found."""
+    """Follows links from the chunks that the other retrievers found; needs no model."""
 
     def dependency(self, config: RetrievalConfig) -> str:
         """See `Retriever`."""

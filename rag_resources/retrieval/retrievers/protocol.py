@@ -20,7 +20,7 @@ class Question:
 
     Attributes:
         note_model: Model of the whole-note vectors, which find notes not yet chunked.
-        intent: What kind of answer it asks for.
+        intent: The kind of answer that it asks for.
         seeds: The chunks that were found so far, best first, for retrievers that follow links.
     """
 
@@ -36,7 +36,7 @@ class Retriever(Protocol):
     """A way of finding candidates."""
 
     def dependency(self, config: RetrievalConfig) -> str:
-        """Name its dependency, for the circuit breaker; each model is a dependency of its own."""
+        """Name its dependency, for the circuit breaker; each model is a separate dependency."""
 
     def models(self, config: RetrievalConfig) -> tuple[str, ...]:
         """Name the models that must embed the question."""

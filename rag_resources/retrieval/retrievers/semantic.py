@@ -1,6 +1,6 @@
-"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by theirs.
+"""The retriever `semantic`: chunks by their two vectors, notes not yet chunked by their own.
 
-What it shares with `retrieval.retrievers.windows` is here, too.
+Functions that `retrieval.retrievers.windows` shares are here too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ def beside_chunks(
 ) -> Sequence[ListRequest]:
     """Return the lists of the notes not yet chunked.
 
-    None if their model does not work: words and chunks still find the rest.
+    Empty if their model does not work: full text and chunks still find the rest.
     """
     model = question.note_model
     if model not in plan.models:

@@ -1,4 +1,4 @@
-"""The retriever `windows`: chunks by the nearest of their windows, notes not yet chunked whole."""
+"""The retriever `windows`: chunks by their nearest window; notes not yet chunked, as a whole."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from rag_resources.store.search import SearchPlan
 
 
 class WindowsRetriever:
-    """Nearest windows under the configuration's model; with `unit: notes` there are none."""
+    """Finds the nearest windows of the configuration's model; none with `unit: notes`."""
 
     def dependency(self, config: RetrievalConfig) -> str:
         """See `Retriever`."""
@@ -29,7 +29,7 @@ class WindowsRetriever:
         if config.unit == "notes":
             yield from by_vectors(question, RankedList.NOTES_WINDOWS, config.model, plan)
             return
-        # Without vectors at all, `by_vectors` says so, as it does for the chunks.
+        # Without any vectors, `by_vectors` raises, as it does for the chunks.
         if config.model in plan.models and config.model not in plan.windowed:
             message = Message.WINDOWS_NOT_INDEXED.format(model=config.model)
             raise ModelMissingError(message, model=config.model)
