@@ -16,6 +16,7 @@ from rag_resources.application.documents import MonthCount
 from rag_resources.cli.output import say, warn
 from rag_resources.cli.status import documents_in_words
 from rag_resources.cli.survey_report import show_rejected, show_undated
+from rag_resources.configurations import DEFAULT_CONFIGURATION
 from rag_resources.core.configuration import Role
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -154,4 +155,6 @@ def print_results(
         console.print(
             Message.RESULTS_PROMOTED.format(name=promotion.configuration, model=promotion.model)
         )
+    else:
+        console.print(Message.STATUS_SERVES_NOTHING.format(default=DEFAULT_CONFIGURATION))
     console.print(Message.RESULTS_NEXT)

@@ -107,6 +107,12 @@ def withdraw_promotion(
         outcome = rag.serving.withdraw(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
+    if not outcome.changed:
+        context.log.warning(
+            Message.ROLLBACK_UNCHANGED.format(
+                name=config.withdraw.strip(), serving=outcome.serving.configuration
+            )
+        )
     context.add_output_metadata(
         labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )

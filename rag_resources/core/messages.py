@@ -1197,6 +1197,7 @@ class Message:
     ROLLBACK_RESUMED: Template
     ROLLBACK_NEVER_SERVED: Template
     ROLLBACK_NOT_NAMED: Template
+    ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template
     ORIGIN_PROMOTION: Template

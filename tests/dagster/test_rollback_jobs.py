@@ -1,5 +1,6 @@
 """The rollback jobs and the resumption: confirmation, reason, and effect on later runs."""
 
+import logging
 from typing import Any
 
 import dagster as dg
@@ -42,6 +43,13 @@ def run(project: Project, job: str, **config: Any) -> dg.ExecuteInProcessResult:
             run_config={**QUIET, "ops": {OPS[job]: {"config": config}}},
         )
     )
+
+
+def warnings_of(project: Project) -> list[str]:
+    """Return what the last run warned of."""
+    [run] = project.instance.get_runs(limit=1)
+    logs = project.instance.all_logs(run.run_id)
+    return [entry.user_message for entry in logs if entry.level == logging.WARNING]
 
 
 def told(project: Project, job: str, **config: Any) -> dict[str, Any]:
@@ -172,6 +180,8 @@ def test_a_promotion_is_taken_back(indexed: Project) -> None:
         True,
     )
     again = told(indexed, "rollback_promotion", **config)
+    unchanged = Message.ROLLBACK_UNCHANGED.format(name="rapida", serving="baseline")
+    assert warnings_of(indexed) == [unchanged]
     assert (again["changed"], again["evidence"]) == (False, "–")  # It was never evaluated.
     assert indexed.query("SELECT configuration FROM promotions ORDER BY id") == [
         ("rapida",),

@@ -277,7 +277,7 @@ def test_the_report_names_the_causes_of_what_is_worse_than_what_serves(store: St
         return attribute_losses(store.database, store.pipeline, first, second)
 
     page = render_report(read_report(store.database, {}, attribute=attribute))
-    assert "se han repetido 30 de 30 preguntas perdidas" in page
+    assert "preguntas perdidas: 30; se han repetido: 30" in page
     assert "la configuración" in page
     assert "Por qué se perdieron" not in render_report(read_report(store.database, {}))
 

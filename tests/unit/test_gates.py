@@ -78,7 +78,9 @@ def test_a_disturbed_evaluation_passes_no_gate_and_says_why(rate: float) -> None
         == Message.GATE_DISTURBED
     )
     for check in (latency_result, regression_result):
-        assert "a 2 preguntas les faltó alguna etapa" in str(check(gates).description)
+        assert "preguntas a las que les faltó alguna etapa, también al repetirlas: 2" in str(
+            check(gates).description
+        )
     assert not gates.hit_rate.allows_promotion
     assert (gates.shortfall, gates.loss) == (None, None)
     assert gates.disturbance
