@@ -1,6 +1,8 @@
 """The serving configuration: the one that answers when a caller names none."""
 
+import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag_resources.core.configuration import NamedConfiguration, RetrievalConfig, parse_retrieval
 from rag_resources.core.errors import InvalidConfigurationError
@@ -33,9 +35,14 @@ def read_serving(connection: Connection, default: NamedConfiguration) -> Serving
         return Serving(default.name, default.retrieval)
     name = promotion.configuration
     try:
-        config = parse_retrieval(
-            promotion.config, origin=Message.RETRIEVED_CONFIG_PROMOTED.format(name=name)
-        )
+        config = _parsed(json.dumps(promotion.config, sort_keys=True), name)
     except InvalidConfigurationError as error:
         return Serving(name, RetrievalConfig(), promotion, tuple(error.problems))
     return Serving(name, config, promotion)
+
+
+@lru_cache(maxsize=64)
+def _parsed(stored: str, name: str) -> RetrievalConfig:
+    """Return a stored configuration, the same object for every question that it serves."""
+    origin = Message.RETRIEVED_CONFIG_PROMOTED.format(name=name)
+    return parse_retrieval(json.loads(stored), origin=origin)

@@ -495,6 +495,7 @@ def logged_questions(url: str) -> int:
 def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
     """How the simple query searches, what is logged, and where the caller's trace goes on."""
     settings = {"QUERY_MODE": "fulltext", "QUERY_TOPK_DEFAULT": "1", "LOG_LEVEL": "debug"}
+    traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
     with (
         collecting() as collector,
         serving(tmp_path, url, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, **settings) as own,
@@ -502,12 +503,13 @@ def test_a_server_serves_as_its_settings_say(url: str, tmp_path: Path) -> None:
         found = own.client.post(
             "/api/v1/query",
             json={"query": QUESTION, "tags": ["coche"]},
-            headers={"traceparent": f"00-{TRACE}-{SPAN}-01"},
+            headers=traced,
         ).json()
         assert found["metadata"]["strategy"] == "fulltext"
         (result,) = found["results"]
         before = logged_questions(url)
-        own.client.post("/v1/retrieve", json=SEARCH)
+        other = SEARCH | {"query": "¿Y la gata?"}
+        own.client.post("/v1/retrieve", json=other, headers=traced)
         assert own.stop() == 0
         assert logged_questions(url) > before, "what waited to be logged is written at the end"
         log = own.log.read_text("utf-8")
