@@ -3,7 +3,8 @@
 `store.ranked_lists` finds the candidates; `core.fusion` combines the scores.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -22,6 +23,8 @@ from rag_resources.store.ranked_lists import (
     OwnParameters,
     lexemes_of,
 )
+
+Kind = TypeVar("Kind", bound=Hashable)
 
 # The statement, table and column that score the candidates of a list.
 _VECTORS: Mapping[RankedList, tuple[str, str, str]] = {
@@ -80,12 +83,11 @@ def look_up_scores(
     """
     found: list[dict[UUID, float]] = [{} for _ in lists]
     own = OwnParameters()
+    searched = {number: item for number, item in enumerate(lists) if item.links is None}
     parts = [
-        sql.SQL("({})").format(
-            compose_scores(item, number, own.bind("ids", list(ids), DOCUMENTS_OF[item.name]), own)
-        )
-        for number, item in enumerate(lists)
-        if item.links is None and (ids := candidates[DOCUMENTS_OF[item.name]])
+        sql.SQL("({})").format(compose_scores(group, own.bind("ids", list(ids), kind), own))
+        for (kind, _), group in grouped(searched, lambda number: DOCUMENTS_OF[lists[number].name])
+        if (ids := candidates[kind])
     ]
     if parts:
         query = sql.SQL("\nUNION ALL\n").join(parts)
@@ -94,17 +96,34 @@ def look_up_scores(
     return found
 
 
+def grouped(
+    lists: Mapping[int, ListRequest], by: Callable[[int], Kind]
+) -> Iterable[tuple[tuple[Kind, Hashable], dict[int, ListRequest]]]:
+    """Divide lists by what `by` says of their numbers, and into those that one statement scores.
+
+    Vectors of one table that are compared with the same vector are read together.
+    """
+    groups: dict[tuple[Kind, Hashable], dict[int, ListRequest]] = {}
+    for number, item in lists.items():
+        read: Hashable = number
+        if item.embedded is not None and _VECTORS[item.name][0] == "score_vectors":
+            _, family, _ = _VECTORS[item.name]
+            read = (family, item.embedded.info.name, item.embedded.vector.tobytes())
+        groups.setdefault((by(number), read), {})[number] = item
+    return groups.items()
+
+
 def compose_scores(
-    item: ListRequest, number: int, wanted: sql.Composable, own: OwnParameters
+    group: Mapping[int, ListRequest], wanted: sql.Composable, own: OwnParameters
 ) -> sql.Composed:
-    """Return the statement that reads the scores of some documents in one list.
+    """Return the statement that reads the scores of some documents in the lists of a group.
 
     Args:
-        item: The list.
-        number: Its position; its rows carry it.
+        group: Of `grouped`, by position; the rows carry it.
         wanted: The ids of the documents, an array.
         own: Collects its parameters.
     """
+    number, item = next(iter(group.items()))
     documents = DOCUMENTS_OF[item.name]
     if item.embedded is None:
         question = own.bind("query", searched_words(item.text), item.text)
@@ -114,13 +133,18 @@ def compose_scores(
             documents=statement(_DOCUMENTS[documents], ids=wanted),
             **lexemes_of(question),
         )
-    query, family, column = _VECTORS[item.name]
+    query, family, _ = _VECTORS[item.name]
     return statement(
         query,
         list=sql.Literal(number),
         ids=wanted,
         key=sql.Identifier(_KEYS[documents]),
-        column=sql.Identifier(column),
+        compared=sql.SQL(", ").join(
+            sql.SQL("({}, {})").format(
+                sql.Literal(each), sql.Identifier("e", _VECTORS[other.name][2])
+            )
+            for each, other in group.items()
+        ),
         **_vector(item.embedded, family, own),
     )
 

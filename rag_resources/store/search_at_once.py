@@ -23,6 +23,7 @@ from rag_resources.database.queries import numbered, statement
 from rag_resources.store.candidate_scores import (
     compose_nearest_windows,
     compose_scores,
+    grouped,
     holds_scores,
 )
 from rag_resources.store.index_state import IndexVersion, index_version_of
@@ -232,15 +233,21 @@ def _all_scores(
         for number, (item, scale) in enumerate(zip(lists, scales, strict=True))
         if holds_scores(item.name, scale)
     ]
-    parts = [_found_scores(held)]
-    for number, item in enumerate(lists):
-        if item.question and number in held:
-            continue
-        kind = DOCUMENTS_OF[item.name]
-        candidates = "candidates_of_list" if item.question else _CANDIDATES[kind]
-        own_list = _array([number] if number in held or item.question else [])
-        wanted = sql.SQL("({})::uuid[]").format(statement(candidates, numbers=own_list))
-        parts.append(compose_scores(item, number, wanted, own))
+    # A list that is not searched holds none.
+    full = {number for number in held if lists[number].finds}
+    scored = {
+        number: item for number, item in enumerate(lists) if not (item.question and number in held)
+    }
+
+    def wanted_by(number: int) -> tuple[str, tuple[int, ...]]:
+        if lists[number].question:
+            return "candidates_of_list", (number,)
+        return _CANDIDATES[DOCUMENTS_OF[lists[number].name]], (number,) if number in full else ()
+
+    parts = [_found_scores(full)]
+    for ((candidates, numbers), _), group in grouped(scored, wanted_by):
+        wanted = statement(candidates, numbers=_array(numbers))
+        parts.append(compose_scores(group, sql.SQL("({})::uuid[]").format(wanted), own))
     return sql.SQL("\nUNION ALL\n").join(sql.SQL("({})").format(part) for part in parts)
 
 

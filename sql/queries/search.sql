@@ -340,14 +340,14 @@ WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: score_vectors
--- Cosines of some chunks, or of some whole notes.
--- params:  {vector} halfvec, {ids} uuid[]
+-- Cosines of some chunks, or of some whole notes, for each list and the vector that it compares.
+-- params:  {vector} halfvec, {ids} uuid[], {compared}: (number of a list, column of e), …
 -- index:   the primary key of the model's partition
 SELECT
-    {list} AS list, e.{key} AS id,
-    1 - (e.{column}::halfvec({dimension}) <=> {vector}::halfvec({dimension})) AS score
-FROM {embeddings} AS e
-WHERE e.model = {model} AND e.{key} = ANY({ids}) AND e.{column} IS NOT NULL;
+    v.list, e.{key} AS id,
+    1 - (v.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension})) AS score
+FROM {embeddings} AS e CROSS JOIN LATERAL (VALUES {compared}) AS v (list, embedding)
+WHERE e.model = {model} AND e.{key} = ANY({ids}) AND v.embedding IS NOT NULL;
 
 -- name: score_windows
 -- Cosines of the nearest windows of some chunks.
