@@ -275,6 +275,7 @@ def transformation_configs() -> st.SearchStrategy[TransformationConfig]:
         TransformationConfig,
         enabled=st.booleans(),
         decomposition=st.booleans(),
+        coordinated=st.booleans(),
         hyde=st.booleans(),
         refine_intent=st.booleans(),
     )

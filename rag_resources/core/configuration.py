@@ -142,6 +142,8 @@ class TransformationConfig(Part):
     Attributes:
         enabled: False searches only the question.
         decomposition: Search the sub-questions of a question too.
+        coordinated: Whether a single question is cut into sub-questions where another
+            interrogative begins, as in "¿cuánto costó y por qué se rompió?".
         hyde: Search a hypothetical answer to an abstract question too (Gao et al., arXiv
             2212.10496); has no effect without a language model.
         refine_intent: Ask the language model for the intent; the rules decide if it fails.
@@ -149,6 +151,7 @@ class TransformationConfig(Part):
 
     enabled: bool = True
     decomposition: bool = True
+    coordinated: bool = True
     hyde: bool = True
     refine_intent: bool = False
 
@@ -298,8 +301,9 @@ class RetrievalConfig(Part):
         """The JSON that is hashed.
 
         It uses the earlier spelling of the weights where that is possible, and names recency, a
-        learned model, the graph and who brings candidates only if they are set, so that evaluations
-        and promotions from before these fields existed keep their hash and stay comparable.
+        learned model, the graph, who brings candidates and whether a single question is cut only if
+        they are set, so that evaluations and promotions from before these fields existed keep their
+        hash and stay comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
@@ -308,6 +312,8 @@ class RetrievalConfig(Part):
             del said["fusion"]["learned"]
         if not self.graph.enabled:
             del said["graph"]
+        if self.transformation.coordinated:
+            del said["transformation"]["coordinated"]
         for item in said["retrievers"].values():
             if item["candidates"]:
                 del item["candidates"]

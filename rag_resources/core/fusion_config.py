@@ -210,6 +210,8 @@ def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
 
     later = {"recency": RecencyConfig().model_dump(), "graph": GraphConfig().model_dump()}
     stored = {**later, **stored, "fusion": fusion}
+    if "transformation" in stored:
+        stored["transformation"] = {"coordinated": True, **stored["transformation"]}
     if "retrievers" in stored:
         own = {name: {"candidates": True, **item} for name, item in stored["retrievers"].items()}
         return {**stored, "retrievers": own}

@@ -160,12 +160,17 @@ _DANGLING = " \t\r\n\u00a0,;:-–—"
 _MARKS = _DANGLING + "¿?¡!."
 
 
-def decompose(query: str, language: str = "es") -> tuple[str, ...]:
+def decompose(query: str, language: str = "es", *, coordinated: bool = True) -> tuple[str, ...]:
     """Find the distinct sub-questions of a question.
 
     Each ends with its own question mark, or they are joined by "y también", "y además" or "; y".
     Text between questions (a greeting, "¿verdad?") is not a question. One that remains is cut where
     another interrogative begins: "¿Cuánto costó la lavadora y por qué se rompió?".
+
+    Args:
+        query: The question.
+        language: Of the question.
+        coordinated: Whether one that remains is cut.
 
     Returns:
         Two to `MAX_SUB_QUERIES` pieces of the query, verbatim, in order, each with a letter or
@@ -176,7 +181,7 @@ def decompose(query: str, language: str = "es") -> tuple[str, ...]:
     """
     patterns = _patterns(language)
     separate = _distinct(_questions(query, patterns.border), patterns.tags)
-    if separate or patterns.coordination is None:
+    if separate or not coordinated or patterns.coordination is None:
         return separate
     further = _coordinated(query, patterns.coordination)
     return _distinct(islice(further, MAX_SUB_QUERIES), patterns.tags)

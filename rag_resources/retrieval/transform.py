@@ -58,7 +58,7 @@ class QueryTransformer:
         return TransformedQuery(
             original=query,
             intent=classify(query, language),
-            sub_queries=decompose(query, language)
+            sub_queries=decompose(query, language, coordinated=config.coordinated)
             if config.enabled and config.decomposition
             else (),
             hypothetical_answer=None,

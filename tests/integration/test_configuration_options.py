@@ -418,6 +418,20 @@ def test_transformation_decomposition_searches_the_questions_inside(notes: Notes
     assert best <= set(contents(apart)[:3])
 
 
+@changes("transformation.coordinated")
+def test_transformation_coordinated_searches_the_questions_inside_a_single_one(
+    notes: Notes,
+) -> None:
+    question = "¿Dónde duerme la gata y cuánto cuesta el abono del tren?"
+    apart = notes.ask(question, {"transformation": {"coordinated": True}})
+    whole = notes.ask(question, {"transformation": {"coordinated": False}})
+    assert apart.transformed is not None
+    assert whole.transformed is not None
+    assert len(apart.transformed.sub_queries) == 2
+    assert whole.transformed.sub_queries == ()
+    assert scores(apart) != scores(whole)
+
+
 @changes("transformation.hyde")
 def test_transformation_hyde_searches_a_made_up_answer(notes: Notes) -> None:
     model = ScriptedModel({"answer": SLEEPS})

@@ -121,7 +121,9 @@ def test_property_16_a_transformation_is_always_whole(
     for transformed in (by_rules, refined):
         assert transformed.transformed_at == NOON
         assert transformed.sub_queries == (
-            decompose(query) if config.enabled and config.decomposition else ()
+            decompose(query, coordinated=config.coordinated)
+            if config.enabled and config.decomposition
+            else ()
         )
     refines = config.enabled and config.refine_intent
     assert by_rules.intent is classify(query)

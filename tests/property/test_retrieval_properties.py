@@ -135,9 +135,11 @@ def test_property_02_a_fused_score_is_the_sum_over_all_lists_of_all_questions(
 
 def sums_over_lists(corpus: Corpus, question: str, config: RetrievalConfig) -> dict[UUID, float]:
     """Every chunk's score, by lists fetched for one question at a time."""
-    parts = config.transformation.enabled and config.transformation.decomposition
+    wanted = config.transformation
+    decomposes = wanted.enabled and wanted.decomposition
+    parts = decompose(question, coordinated=wanted.coordinated) if decomposes else ()
     lists: list[tuple[RankedList, dict[UUID, float]]] = []
-    for number, text in enumerate((question, *(decompose(question) if parts else ()))):
+    for number, text in enumerate((question, *parts)):
         found = corpus.lists(
             text,
             unchunked_only=config.unit == "chunks",
@@ -339,7 +341,8 @@ def test_property_16_a_response_says_how_the_question_was_transformed(
     wanted = config.transformation
     assert isinstance(transformed.intent, Intent)
     decomposes = wanted.enabled and wanted.decomposition
-    assert transformed.sub_queries == (decompose(question) if decomposes else ())
+    parts = decompose(question, coordinated=wanted.coordinated) if decomposes else ()
+    assert transformed.sub_queries == parts
     made_up = wanted.enabled and wanted.hyde and transformed.intent is Intent.ABSTRACT and helped
     assert (transformed.hypothetical_answer is not None) == made_up
     if wanted.enabled and wanted.refine_intent and helped:

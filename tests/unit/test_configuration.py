@@ -454,6 +454,16 @@ def test_who_brings_candidates_is_hashed_if_not_all_do() -> None:
     assert "retrievers" in parse_retrieval({"retrievers": both}, origin="x").canonical
 
 
+def test_whether_a_single_question_is_cut_is_hashed_if_it_is_not() -> None:
+    """So evaluations and promotions stored before there was a choice stay comparable."""
+    cut = parse_retrieval({}, origin="x")
+    assert cut.transformation.coordinated
+    assert respelled(cut.canonical) == cut.model_dump(mode="json")
+    whole = parse_retrieval({"transformation": {"coordinated": False}}, origin="x")
+    assert whole.config_hash != cut.config_hash
+    assert respelled(whole.canonical) == whole.model_dump(mode="json")
+
+
 def test_who_cannot_be_silent_is_told() -> None:
     silent = {"semantic": {"candidates": False}, "fulltext": {}}
     (told,) = notices(parse_retrieval({"retrievers": silent}, origin="x"))

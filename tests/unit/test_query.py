@@ -272,6 +272,14 @@ def test_what_coordinated_questions_are_about_is_repeated(query: str, pieces: li
     assert decompose(query) == tuple(pieces)
 
 
+def test_only_questions_of_their_own_are_distinct_if_coordinated_ones_do_not_count() -> None:
+    assert decompose("¿Cuánto costó y por qué se rompió?", coordinated=False) == ()
+    assert decompose("¿Cuánto costó? ¿Por qué se rompió?", coordinated=False) == (
+        "¿Cuánto costó?",
+        "¿Por qué se rompió?",
+    )
+
+
 @pytest.mark.parametrize(
     "query",
     [
