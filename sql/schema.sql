@@ -282,10 +282,10 @@ CREATE INDEX notes_expiry_idx ON notes (tenant_id, expires_at) WHERE expires_at 
 -- What a document's notes are read and deleted by.
 CREATE UNIQUE INDEX notes_document_idx ON notes (document_id, section_index) WHERE document_id IS NOT NULL;
 
--- A note whose content changed must be chunked again, whoever changed it.
+-- A note whose content, title or tags changed must be chunked again, whoever changed it.
 CREATE FUNCTION note_changed() RETURNS trigger LANGUAGE plpgsql AS $note_changed$
 BEGIN
-    IF new.content IS DISTINCT FROM old.content OR new.title IS DISTINCT FROM old.title THEN
+    IF (new.content, new.title, new.tags) IS DISTINCT FROM (old.content, old.title, old.tags) THEN
         new.chunked_at := NULL;
         new.updated_at := now();
     END IF;
@@ -293,7 +293,7 @@ BEGIN
 END
 $note_changed$;
 
-CREATE TRIGGER notes_changed BEFORE UPDATE OF content, title ON notes
+CREATE TRIGGER notes_changed BEFORE UPDATE OF content, title, tags ON notes
 FOR EACH ROW EXECUTE FUNCTION note_changed();
 
 -- The application that wrote the notes before us may leave out a content or a time, or give null for it, as an object
@@ -362,6 +362,14 @@ CREATE TABLE note_words (
 );
 CREATE INDEX note_words_tsv_idx ON note_words USING gin (tsv);
 
+-- The words that a whole note is found by.
+CREATE FUNCTION note_words_of(title text, tags text[], content text) RETURNS tsvector
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN spanish_tsvector(
+    left(title, 1000) || ' ' || translate(left(array_to_string(tags, ' '), 200), '-_', '  ') || ' '
+    || left(content, 200000)
+);
+
 -- As the owner: who may write notes need not know of it, nor of its schema.
 CREATE FUNCTION index_note_words() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $index_note_words$
@@ -373,7 +381,7 @@ BEGIN
     END IF;
     EXECUTE format(
         'INSERT INTO %1$I.note_words (note_id, tsv, tenant_id) '
-        'SELECT n.id, %1$I.spanish_tsvector(left(n.title, 1000) || '' '' || left(n.content, 200000)), n.tenant_id '
+        'SELECT n.id, %1$I.note_words_of(n.title, n.tags, n.content), n.tenant_id '
         'FROM %2$s ON CONFLICT (note_id) DO UPDATE SET tsv = excluded.tsv',
         tg_table_schema, written
     ) USING new.id;
@@ -384,7 +392,7 @@ $index_note_words$;
 CREATE TRIGGER notes_words_by_insert AFTER INSERT ON notes REFERENCING NEW TABLE AS written
 FOR EACH STATEMENT EXECUTE FUNCTION index_note_words();
 -- Not by statement: a note is updated whenever it is chunked, and its words stay.
-CREATE TRIGGER notes_words_by_update AFTER UPDATE OF title, content ON notes
+CREATE TRIGGER notes_words_by_update AFTER UPDATE OF title, content, tags ON notes
 FOR EACH ROW EXECUTE FUNCTION index_note_words();
 
 CREATE TABLE chunks (
@@ -434,7 +442,7 @@ BEGIN
         FROM notes AS n INNER JOIN note_words AS w ON w.note_id = n.id
         WHERE
             n.id = new.note_id AND octet_length(n.content) = octet_length(new.content) AND n.content = new.content
-            AND n.title !~ '[<&/@.:]' AND char_length(n.title) <= 1000
+            AND n.tags = '{}' AND n.title !~ '[<&/@.:]' AND char_length(n.title) <= 1000
             AND starts_with(new.topics, n.title)
             AND (n.title = '' OR substr(new.topics, 1 + char_length(n.title), 1) IN ('', ':'));
     END IF;

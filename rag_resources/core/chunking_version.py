@@ -20,6 +20,7 @@ from rag_resources.core.configuration import ChunkingConfig, canonical_hash
 from rag_resources.core.contextual import (
     HEADER_CHARS,
     SUMMARY_CHARS,
+    TAGS_CHARS,
     TOPIC_CHARS,
     contextual_prefix,
     contextual_text,
@@ -105,12 +106,12 @@ def algorithm() -> str:
             "revision": REVISION,
             "sentences": asdict(rules().sentences),
             "prefix": asdict(rules().prefix),
-            "limits": [CHARS_PER_TOKEN, SUMMARY_CHARS, TOPIC_CHARS],
+            "limits": [CHARS_PER_TOKEN, SUMMARY_CHARS, TOPIC_CHARS, TAGS_CHARS],
             "probe": [
                 [
                     chunk.start_char,
                     contextual_text(contextual_prefix(summary, chunks, index), chunk.content),
-                    contextual_topics(summary, chunks, index),
+                    contextual_topics(summary, chunks, index, ("plan-piloto", "agua")),
                 ]
                 for index, chunk in enumerate(chunks)
             ],

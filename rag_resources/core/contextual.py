@@ -6,6 +6,7 @@ Its wording is in `languages/es/rules/prefix.toml`. It is embedded, so it is par
 Source: Anthropic, "Introducing Contextual Retrieval" (2024). Properties 19 and 20.
 """
 
+import re
 from collections.abc import Sequence
 
 from rag_resources.core.rules import rules
@@ -15,6 +16,8 @@ from rag_resources.core.types import Chunk
 SUMMARY_CHARS = 160
 TOPIC_CHARS = 60
 HEADER_CHARS = 600
+TAGS_CHARS = 200
+"""Tags past this many characters are left out: they would dilute the text that they stand with."""
 
 
 def summarize(title: str, content: str) -> str:
@@ -44,14 +47,29 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
     return " ".join(parts)
 
 
-def contextual_topics(summary: str, chunks: Sequence[Chunk], index: int) -> str:
-    """Return what the prefix of chunk `index` is about: the summary and the neighbours' openings.
+def contextual_topics(
+    summary: str, chunks: Sequence[Chunk], index: int, tags: Sequence[str] = ()
+) -> str:
+    """Return what chunk `index` is about: the summary, the neighbours' openings, the note's tags.
 
     Full-text search indexes these with the chunk, since the prefix's fixed words are in every
     chunk.
     """
     neighbours = [chunks[near] for near in (index - 1, index + 1) if 0 <= near < len(chunks)]
-    return " ".join([summary, *(_topic(chunk) for chunk in neighbours)])
+    words = [tags_in_words(tags)] if tags else []
+    return " ".join([summary, *(_topic(chunk) for chunk in neighbours), *words])
+
+
+def tags_in_words(tags: Sequence[str]) -> str:
+    """Return a note's tags as text, "plan piloto, agua": as many as fit in `TAGS_CHARS`."""
+    text = ""
+    for tag in tags:
+        words = " ".join(re.split(r"[\s_-]+", tag)).strip()
+        longer = f"{text}, {words}" if text else words
+        if len(longer) > TAGS_CHARS:
+            break
+        text = longer if words else text
+    return text
 
 
 def contextual_text(prefix: str, content: str) -> str:

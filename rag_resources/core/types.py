@@ -52,12 +52,13 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The part of a stored note that indexing needs."""
+    """The part of a stored note that indexing needs. A search reads it without its tags."""
 
     note_id: UUID
     title: str
     content: str
     created_at: datetime
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,21 @@
-"""Cuts chunks into small windows: a few whole sentences each, overlapping, with the note's title.
+"""Cuts chunks into small windows: a few whole sentences each, with the note's title and tags.
 
 `core.chunking` makes chunks, `core.sentences` finds sentences, `indexing.windows` embeds windows.
 """
+
+from collections.abc import Sequence
 
 from pydantic import Field, model_validator
 
 from rag_resources.core.chunking_version import algorithm
 from rag_resources.core.configuration import canonical_hash
+from rag_resources.core.contextual import tags_in_words
 from rag_resources.core.fusion_config import Part
 from rag_resources.core.messages import Message
 from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
-REVISION = 1
+REVISION = 2
 """Version of this module. Raise it by 1 after a change that alters any window or its text."""
 
 _CLOSED = (".", "!", "?", "…", ":")
@@ -54,9 +57,10 @@ def cut_windows(content: str, config: WindowsConfig) -> list[Span]:
     ]
 
 
-def window_text(title: str, text: str) -> str:
-    """Return the text that a window's vector represents: the note's title, then the sentences."""
-    heading = " ".join(title.split())
+def window_text(title: str, text: str, tags: Sequence[str] = ()) -> str:
+    """Return the text that a window's vector represents: "Title (tag, tag). Sentences"."""
+    words = tags_in_words(tags)
+    heading = " ".join([*title.split(), *([f"({words})"] if words else [])])
     if not heading:
         return text
     return f"{heading} {text}" if heading.endswith(_CLOSED) else f"{heading}. {text}"

@@ -73,7 +73,7 @@ def build_chunks(note: Note, config: ChunkingConfig) -> list[Chunk]:
         replace(
             chunk,
             context=with_header(contextual_prefix(summary, chunks, index), header),
-            topics=with_header(contextual_topics(summary, chunks, index), header),
+            topics=with_header(contextual_topics(summary, chunks, index, note.tags), header),
         )
         for index, (chunk, header) in enumerate(zip(chunks, headers, strict=True))
     ]

@@ -133,7 +133,7 @@ def _cut(chunk: ChunkToCut, config: WindowsConfig, texts: dict[bytes, str]) -> t
     """Return the windows of a chunk; add their texts to `texts`, by hash."""
     windows = []
     for span in cut_windows(chunk.content, config):
-        text = window_text(chunk.title, chunk.content[span.start : span.end])
+        text = window_text(chunk.title, chunk.content[span.start : span.end], chunk.tags)
         sha256 = content_sha256(text)
         texts[sha256] = text
         windows.append(Window(span, sha256))

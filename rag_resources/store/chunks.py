@@ -88,7 +88,7 @@ def claim_notes(
     )
     if any(row.rolled_back for row in rows):
         refuse_while_held(connection)
-    return [Note(row.id, row.title, row.content, row.created_at) for row in rows]
+    return [Note(row.id, row.title, row.content, row.created_at, tuple(row.tags)) for row in rows]
 
 
 def replace_chunks(

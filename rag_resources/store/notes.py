@@ -226,7 +226,10 @@ def external_ids(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID,
 def fetch_notes(connection: Connection, note_ids: Iterable[UUID]) -> dict[UUID, Note]:
     """Read notes by id; missing ones are left out."""
     rows = queries().fetch_notes(connection, note_ids=list(note_ids))
-    return {row.id: Note(row.id, row.title, row.content, row.created_at) for row in rows}
+    return {
+        row.id: Note(row.id, row.title, row.content, row.created_at, tuple(row.tags))
+        for row in rows
+    }
 
 
 def fetch_cited(

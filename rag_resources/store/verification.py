@@ -50,7 +50,10 @@ def sample_windows(
     """Return the vectors of some small windows of each month, the same ones at every call."""
     rows = queries().sample_windows(connection, **_of(model, window), per_month=per_month)
     return [
-        _stored(window_text(row.title, row.content[row.start_char : row.end_char]), row.embedding)
+        _stored(
+            window_text(row.title, row.content[row.start_char : row.end_char], row.tags),
+            row.embedding,
+        )
         for row in rows
     ]
 

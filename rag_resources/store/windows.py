@@ -31,12 +31,14 @@ class ChunkToCut:
 
     Attributes:
         title: The note's title.
+        tags: The note's tags.
         stored: The windows it has now, in order.
     """
 
     chunk_id: UUID
     note_id: UUID
     title: str
+    tags: tuple[str, ...]
     content: str
     stored: tuple[Window, ...]
 
@@ -112,6 +114,7 @@ def select_chunks_to_cut(
             row.id,
             row.note_id,
             row.title,
+            tuple(row.tags),
             row.content,
             tuple(
                 Window(Span(start, end), bytes(sha256))

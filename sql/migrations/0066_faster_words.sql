@@ -52,7 +52,7 @@ BEGIN
         FROM notes AS n INNER JOIN note_words AS w ON w.note_id = n.id
         WHERE
             n.id = new.note_id AND octet_length(n.content) = octet_length(new.content) AND n.content = new.content
-            AND n.title !~ '[<&/@.:]' AND char_length(n.title) <= 1000
+            AND n.tags = '{}' AND n.title !~ '[<&/@.:]' AND char_length(n.title) <= 1000
             AND starts_with(new.topics, n.title)
             AND (n.title = '' OR substr(new.topics, 1 + char_length(n.title), 1) IN ('', ':'));
     END IF;

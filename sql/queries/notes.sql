@@ -103,8 +103,8 @@ SELECT n.id, coalesce(n.external_id, n.id::text) AS external_id FROM notes AS n 
 -- name: fetch_notes
 -- Titles and contents of the given notes.
 -- params:  note_ids uuid[]
--- returns: id uuid, title text, content text, created_at timestamptz
-SELECT n.id, n.title, n.content, n.created_at FROM notes AS n WHERE n.id = ANY(:note_ids);
+-- returns: id uuid, title text, content text, created_at timestamptz, tags text[]
+SELECT n.id, n.title, n.content, n.created_at, n.tags FROM notes AS n WHERE n.id = ANY(:note_ids);
 
 -- name: select_notes_to_chunk
 -- The newest notes of a month that need chunking; chunking them claims them one by one.
@@ -134,9 +134,9 @@ WHERE
 -- Lock the given notes that need chunking and are unclaimed, until commit. Their keys stay unlocked, so that rows that
 -- refer to a note (a failure, a vector) can still be written.
 -- params:  note_ids uuid[], chunking_hash text
--- returns: id uuid, title text, content text, created_at timestamptz, rolled_back bool (of the migration)
+-- returns: id uuid, title text, content text, created_at timestamptz, tags text[], rolled_back bool (of the migration)
 SELECT
-    n.id, n.title, n.content, n.created_at,
+    n.id, n.title, n.content, n.created_at, n.tags,
     coalesce((SELECT h.kind = 'rolled_back' FROM migration_holds AS h ORDER BY h.id DESC LIMIT 1), FALSE) AS rolled_back
 FROM notes AS n
 WHERE n.id = ANY(:note_ids) AND (n.chunked_at IS NULL OR n.chunking_hash IS DISTINCT FROM :chunking_hash)

@@ -31,7 +31,7 @@ ORDER BY s.chunk_id;
 -- Some windows of each of a range of months with their vectors, chosen by the hash of their chunk and their number:
 -- always the same ones. Those of notes that wait for others are left out.
 -- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
--- returns: title text, content text (of the chunk), start_char int, end_char int, embedding halfvec
+-- returns: title text, tags text[], content text (of the chunk), start_char int, end_char int, embedding halfvec
 WITH numbered AS (
     SELECT
         w.chunk_id, w.window_index,
@@ -46,7 +46,7 @@ WITH numbered AS (
     WHERE n.created_at >= :month_start AND n.created_at < :month_end AND p.note_id IS NULL
 )
 
-SELECT n.title, c.content, w.start_char, w.end_char, w.embedding
+SELECT n.title, n.tags, c.content, w.start_char, w.end_char, w.embedding
 FROM numbered AS s
 INNER JOIN chunks AS c ON c.id = s.chunk_id
 INNER JOIN notes AS n ON n.id = c.note_id

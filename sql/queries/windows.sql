@@ -3,11 +3,11 @@
 -- name: select_chunks_to_cut
 -- The chunks of some notes, with the windows that they have now.
 -- params:  model text, note_ids uuid[]
--- returns: id uuid, note_id uuid, title text, content text, and by window, null if there is none: starts int[],
---          ends int[], digests bytea[]
+-- returns: id uuid, note_id uuid, title text, tags text[], content text, and by window, null if there is none:
+--          starts int[], ends int[], digests bytea[]
 -- index:   chunks_position_key, chunk_windows_pkey
 SELECT
-    c.id, c.note_id, n.title, c.content,
+    c.id, c.note_id, n.title, n.tags, c.content,
     array_agg(w.start_char ORDER BY w.window_index) FILTER (WHERE w.chunk_id IS NOT NULL) AS starts,
     array_agg(w.end_char ORDER BY w.window_index) FILTER (WHERE w.chunk_id IS NOT NULL) AS ends,
     array_agg(w.text_sha256 ORDER BY w.window_index) FILTER (WHERE w.chunk_id IS NOT NULL) AS digests

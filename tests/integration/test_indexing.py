@@ -163,7 +163,7 @@ def recorded_failures(database: Database) -> list[tuple[str, UUID, str, str]]:
 
 def expected_chunks(database: Database, config: ChunkingConfig) -> dict[UUID, list[Chunk]]:
     """The chunks that the present notes should have."""
-    rows = fetch(database, "SELECT id, title, content, created_at FROM notes")
+    rows = fetch(database, "SELECT id, title, content, created_at, tags FROM notes")
     return {row.id: build_chunks(Note(*row), config) for row in rows}
 
 

@@ -26,8 +26,10 @@ SINCE = (
     "0058_tenant_vectors",
     "0060_word_changes",
     "0061_tenant_views",
+    "0062_tags",
     "0064_graph_indexes",
     "0065_link_proposals",
+    "0066_faster_words",
 )
 KEPT = {
     "notes": "SELECT id, external_id, title, content, tags, metadata, created_at FROM notes",

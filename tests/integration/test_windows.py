@@ -147,6 +147,38 @@ def test_another_title_makes_other_windows(corpus: Windowed) -> None:
     assert len(corpus.embedder.texts) == 2
 
 
+def test_other_tags_make_other_windows(corpus: Windowed) -> None:
+    corpus.fill([Draft(CAT, "La gata", tags=("casa",))], LONG)
+    corpus.cut()
+    assert all(text.startswith("La gata (casa). ") for text in corpus.embedder.texts)
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET tags = '{animales}'")
+    corpus.index(LONG)
+    corpus.cut()
+    assert all(text.startswith("La gata (animales). ") for text in corpus.embedder.texts)
+    assert len(corpus.embedder.texts) == 2
+
+
+@pytest.mark.parametrize("state", ["indexed", "new"])
+def test_a_note_is_found_by_the_words_of_its_tags(corpus: Windowed, state: str) -> None:
+    corpus.fill([*NOTES, Draft("Compramos pan.", tags=("fiesta-mayor",), state=state)], LONG)
+    corpus.cut()
+    for question in ("fiesta", "fiestas mayores"):
+        (found,) = corpus.ask(question, searched(fulltext=1.0)).results
+        assert found.content == "Compramos pan."
+
+
+def test_a_note_whose_tags_changed_is_found_by_the_new_ones_alone(corpus: Windowed) -> None:
+    corpus.fill([*NOTES, Draft("Compramos pan.", tags=("fiesta",))], LONG)
+    with corpus.database.transaction() as connection:
+        connection.execute("UPDATE notes SET tags = '{merienda}' WHERE 'fiesta' = ANY(tags)")
+    for again in (False, True):
+        if again:
+            corpus.index(LONG)
+        assert corpus.ask("fiesta", searched(fulltext=1.0)).results == ()
+        assert len(corpus.ask("merienda", searched(fulltext=1.0)).results) == 1
+
+
 def test_another_way_of_cutting_queues_every_note_once(corpus: Windowed) -> None:
     ids = corpus.fill(NOTES, LONG)
     corpus.cut()

@@ -9,6 +9,7 @@ from rag_resources.core.contextual import (
     contextual_text,
     contextual_topics,
     summarize,
+    tags_in_words,
 )
 from rag_resources.core.types import Chunk
 
@@ -100,6 +101,26 @@ def test_topics_are_the_summary_and_what_the_neighbours_open_with(
     index: int, expected: str
 ) -> None:
     assert contextual_topics("Viaje", THREE, index) == expected
+
+
+def test_the_tags_of_the_note_are_among_its_topics() -> None:
+    assert contextual_topics("Viaje", THREE, 2, ("tren-nocturno", "Lisboa")) == (
+        "Viaje Segunda parte tren nocturno, Lisboa"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ((), ""),
+        (("cal-viva", "plan_piloto", " dos  palabras "), "cal viva, plan piloto, dos palabras"),
+        (("-", "agua"), "agua"),
+        (("x" * 100, "y" * 98, "z"), "x" * 100 + ", " + "y" * 98),
+        (("x" * 201, "y"), ""),
+    ],
+)
+def test_tags_are_words_as_many_as_fit(tags: tuple[str, ...], expected: str) -> None:
+    assert tags_in_words(tags) == expected
 
 
 def test_the_prefix_stands_on_a_line_of_its_own() -> None:
