@@ -29,7 +29,7 @@ class WindowsConfig(Part):
         stride: Sentences from the start of one window to the start of the next.
     """
 
-    sentences: int = Field(2, ge=1, le=20)
+    sentences: int = Field(1, ge=1, le=20)
     stride: int = Field(1, ge=1, le=20)
 
     @model_validator(mode="after")

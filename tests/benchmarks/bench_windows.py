@@ -1,6 +1,6 @@
 """What small windows of chunks gain, and what a note loses that is not chunked yet.
 
-    python -m tests.benchmarks.bench_windows [FILE] [--paragraphs 1 5] [--cuts 2/1 3/2]
+    python -m tests.benchmarks.bench_windows [FILE] [--paragraphs 1 5] [--cuts 1/1 2/1 3/2]
         [--home FOLDER] [--markdown FILE]
 
 Without FILE the sample with its large golden set is measured. Its experiment half is there to
@@ -93,6 +93,7 @@ def weights(
         "retrievers": retrievers,
         "contextual": contextual,
         "fusion": {"method": "scaled"},
+        "transformation": {"coordinated": False},
     }
 
 
@@ -100,14 +101,16 @@ WITHOUT_WINDOWS = {"`scaled` .5 · – · .5": weights(0.5, 0, 0.5)}
 WITH_WINDOWS = {
     ".4 · .2 · .4": weights(0.4, 0.2, 0.4),
     ".25 · .25 · .5": weights(0.25, 0.25, 0.5),
-    ".25 · .25 · .5, found by windows and words": weights(0.25, 0.25, 0.5, finding=False),
     ".25 · .25 · .5, no contextual vector": weights(0.25, 0.25, 0.5, contextual=False),
+    ".25 · .25 · .5, found by windows and words": weights(
+        0.25, 0.25, 0.5, contextual=False, finding=False
+    ),
     "– · .5 · .5": weights(0, 0.5, 0.5),
 }
 """Weights of the chunk's vectors, of its windows and of words."""
 LEFT_OUT = {
     "what the chunk's vectors find": (
-        ".25 · .25 · .5",
+        ".25 · .25 · .5, no contextual vector",
         ".25 · .25 · .5, found by windows and words",
     ),
     "the contextual vector": (".25 · .25 · .5", ".25 · .25 · .5, no contextual vector"),
@@ -423,7 +426,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, nargs="?", metavar="FILE")
     parser.add_argument("--paragraphs", type=int, nargs="+", default=[1, 5])
-    parser.add_argument("--cuts", type=_cut, nargs="*", default=[_cut("2/1"), _cut("3/2")])
+    cuts = [_cut(text) for text in ("1/1", "2/1", "3/2")]
+    parser.add_argument("--cuts", type=_cut, nargs="*", default=cuts)
     parser.add_argument("--home", type=Path, help="keeps the indexes for the next run")
     parser.add_argument("--markdown", type=Path, help="file for the tables")
     asked = parser.parse_args(argv)
@@ -431,7 +435,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         settings = load_settings(rag_home=stack.enter_context(home_folder(asked.home)))
         configurations = load_configurations(settings.configuration_folders)
         named = {name: configurations[name].retrieval for name in (PLAIN, WINDOWED)}
-        named[FOUND_BY_ALL] = with_overrides(named[PLAIN], WITH_WINDOWS[".25 · .25 · .5"])
+        named[FOUND_BY_ALL] = with_overrides(
+            named[PLAIN], WITH_WINDOWS[".25 · .25 · .5, no contextual vector"]
+        )
         server = embedded_server(settings)  # never the database that is in use
         server.up()
         stack.callback(server.down)
