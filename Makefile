@@ -15,7 +15,7 @@ EXAMPLES ?= 10000
 API_URL ?= http://127.0.0.1:8000
 CASES ?= 150
 RESULTS ?= build/bench
-TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
+TABLES := sample.txt embedder.txt quality.md windows.md windows-public.md silence.md silence-public.md decisions.txt retrieval.txt questions.md queries.md peers.md soak.txt scale.md migration.txt
 # More than there are cores: half of the time is waiting, for a daemon, a deadline or a server.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + os.cpu_count()))')
 TESTS = -m pytest -m 'not benchmark and not fuzz' --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -115,6 +115,10 @@ $(RESULTS)/windows.md:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows --markdown $@~)
 $(RESULTS)/windows-public.md:
 	$(call made,$(BIN)/python -m tests.benchmarks.bench_windows $(DATA) --markdown $@~)
+$(RESULTS)/silence.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_silence --markdown $@~)
+$(RESULTS)/silence-public.md:
+	$(call made,$(BIN)/python -m tests.benchmarks.bench_silence $(DATA) --markdown $@~)
 $(RESULTS)/decisions.txt:
 	$(call made,XQUAD=$(DATA) $(BIN)/python -m tests.benchmarks.bench_reranking > $@~)
 $(RESULTS)/retrieval.txt:
@@ -132,8 +136,12 @@ $(RESULTS)/migration.txt:
 $(RESULTS)/soak.txt:
 	$(call made,$(BIN)/python -m tests.benchmarks.soak > $@~)
 
-bench-quality: $(READY)  ## Measure every configuration on DATA, a file in the format of SQuAD
+bench-quality: bench-data $(READY)  ## Measure configurations, windows and answers on the sample and on DATA, a file in the format of SQuAD
 	$(BIN)/python -m tests.benchmarks.bench_quality $(DATA)
+	$(BIN)/python -m tests.benchmarks.bench_windows
+	$(BIN)/python -m tests.benchmarks.bench_windows $(DATA)
+	$(BIN)/python -m tests.benchmarks.bench_silence
+	$(BIN)/python -m tests.benchmarks.bench_silence $(DATA)
 
 # Apart: their requirements exclude some of our pins.
 $(PEERS_READY): tests/benchmarks/peers/requirements.txt
