@@ -53,7 +53,7 @@ def ui() -> None:
 
 @passing_on(app, "dagster", Message.HELP_DAGSTER)
 def dagster(arguments: PassedOn = None) -> None:
-    """Become Dagster's own command line, in the environment that its instance needs."""
+    """Replace this process by Dagster's command line, in the environment of its instance."""
     _prepare(load_settings(), migrating=False, ends_dead_runs=False)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *(arguments or [])])  # noqa: S606 - the caller's own arguments
@@ -80,7 +80,7 @@ def worker(
 def forget(
     tenant: Annotated[str, typer.Argument(metavar="CLIENTE", help=Message.HELP_TENANT_NAME)],
 ) -> None:
-    """Delete what Dagster keeps of the runs of a tenant that has left."""
+    """Delete Dagster's records of the runs of a deleted tenant."""
     settings = load_settings()
     _prepare(settings, migrating=False, ends_dead_runs=False)
     import dagster as dg
@@ -103,14 +103,14 @@ def _prepare(settings: Settings, *, migrating: bool, ends_dead_runs: bool = True
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record of the root logger is more than one of Dagster's attempts to reconnect."""
+    """Whether a record of the root logger is not one of Dagster's attempts to reconnect."""
     return not record.getMessage().startswith("Retrying failed database connection")
 
 
 class _OwnErrors:
     """Standard error without the lines that Dagster itself writes there, in English.
 
-    It does so for each event that it cannot store; the command then says once what is wrong.
+    Dagster writes one for each event that it cannot store; the command reports the problem once.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -1,14 +1,14 @@
-"""When Dagster materialises assets by itself."""
+"""Conditions under which Dagster materialises assets by itself."""
 
 import dagster as dg
 
 
 def when_months_change() -> dg.AutomationCondition[dg.AssetKey]:
-    """Return the condition of assets by month that follow what they are made of.
+    """Return the condition for monthly assets to be made again after their inputs.
 
-    `eager()` reaches the latest month only. Here a month is made again, too, that had been made
-    before: of an earlier month a note is edited or deleted, or comes late. Months that were never
-    made are left to a backfill, since a migration goes on batch by batch.
+    `eager()` only covers the latest month. This condition also makes an earlier month again, if it
+    was made before: a note of that month may be edited, deleted or added late. Months that were
+    never made are left to a backfill, because a migration proceeds in batches.
     """
     latest = dg.AutomationCondition.in_latest_time_window()
     made = ~dg.AutomationCondition.missing()

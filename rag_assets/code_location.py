@@ -158,7 +158,7 @@ def _assets(configured: Configured) -> list[dg.AssetsDefinition]:
 
 
 def _vectors(configured: Configured) -> list[tuple[VectorAsset, str]]:
-    """Return the kinds of vectors that there are, each with its model."""
+    """Return every kind of vectors with each model that has them."""
     return [
         *((EMBEDDINGS, model) for model in configured.models),
         *((WINDOWS, model) for model in configured.window_models),

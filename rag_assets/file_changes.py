@@ -1,4 +1,4 @@
-"""Which files of a folder were changed, for the sensors of notes and of documents."""
+"""Finds the changed files of a folder, for the sensors of notes and of documents."""
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -19,7 +19,7 @@ def change_times(source: Path, seen: int, suffixes: Collection[str]) -> Iterator
     Args:
         source: A folder, or a file.
         seen: A time in nanoseconds.
-        suffixes: Of the files to yield, in lower case; others do not count.
+        suffixes: Suffixes of the files to yield, in lower case; others are ignored.
     """
     moved: dict[Path, int] = {}
     paths = sorted(source.rglob("*")) if source.is_dir() else [source]

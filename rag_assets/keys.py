@@ -44,7 +44,7 @@ GRAPH = tuple(map(graph_key, GraphPart))
 
 
 def holds_vectors(key: dg.AssetKey) -> bool:
-    """Whether an asset is vectors of a model, of chunks or of windows."""
+    """Whether an asset holds vectors of a model, of chunks or of windows."""
     return key.has_prefix([_EMBEDDINGS]) or key.has_prefix([_WINDOWS])
 
 

@@ -1,7 +1,7 @@
-"""What Dagster's pages show of metadata: names in words of their reader, numbers of few decimals.
+"""Formats metadata for Dagster's pages: names in the reader's language, numbers with few decimals.
 
-Everything that an asset, a check or a job tells of itself passes through `labelled`; the names are
-in `rag_resources.languages.labels`.
+All metadata of assets, checks and jobs pass through `labelled`; the names are in
+`rag_resources.languages.labels`.
 """
 
 import re
@@ -11,11 +11,11 @@ from typing import Any
 from rag_resources.languages.labels import label, stage_label
 
 _COARSE = re.compile(r"(^|_)(ms|seconds?|minutes?|hours|percent|per_minute)(_|$)")
-"""Fields of times, speeds and percentages; other fractions are metrics, shares and the like."""
+"""Words in the names of times, speeds and percentages; other fractions are metrics or shares."""
 
 
 def labelled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata under the names of its reader; the order stays.
+    """Return metadata under the names in its reader's language, in the same order.
 
     Times, speeds and percentages keep two decimals, metrics and shares four.
     """

@@ -43,15 +43,15 @@ from rag_resources.settings import Settings
 def main_job(settings: Settings, source: ContentSource) -> None:
     """Run everything with progress bars, and print the table of configurations.
 
-    Notes that could not be indexed stop nothing; they are reported at the end.
+    Notes that could not be indexed do not stop the job; they are reported at the end.
 
     Args:
-        settings: Of this run.
+        settings: The settings of this run.
         source: The notes and questions to read.
 
     Raises:
         RagError: A step or some notes failed; the UI shows the run.
-        DatabaseError: Dagster's own database was lost on the way, or its disk is full.
+        DatabaseError: Dagster's own database was lost meanwhile, or its disk is full.
     """
     try:
         _main_job(settings, source)

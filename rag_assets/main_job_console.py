@@ -95,7 +95,7 @@ def tell_documents(counted: MonthCount) -> None:
 
 
 def tell_unread(application: Application) -> None:
-    """Show the records that could not be read, and the notes that got another date."""
+    """Show the records that could not be read, and the notes without a date of their own."""
     rejections, rejected = application.notes.rejections(limit=SHOWN)
     show_rejected(rejections, rejected)
     undated, count = application.notes.undated(limit=SHOWN_UNDATED)
@@ -141,7 +141,7 @@ def print_results(
         table.add_column(column, no_wrap=True)
     for row in compared.rows:
         table.add_row(*row)
-    # Too narrow a table would cut even the verdict; a narrow terminal wraps lines instead.
+    # A table that is too narrow would cut even the verdict; a narrow terminal wraps lines instead.
     needed = Console(width=WIDEST_TABLE).measure(table).maximum
     Console(width=max(console.width, needed)).print(table)
     references = [

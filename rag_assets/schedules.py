@@ -20,7 +20,7 @@ nightly_evaluation = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 
-# On by default: a note expires only because somebody asked for that.
+# On by default, because a note only expires if its owner set a time.
 hourly_purge = dg.ScheduleDefinition(
     name="hourly_purge",
     job=purge_expired_job,

@@ -35,7 +35,7 @@ from rag_resources.ingestion.sources import READERS, iter_source
 from rag_resources.settings import Settings
 
 READ_FILES, READ_BYTES = 2_000, 20_000_000
-"""Most that a tick, which has a minute, reads to find the months of new notes."""
+"""Most bytes that a tick, which has a minute, reads to find the months of new notes."""
 
 log = structlog.get_logger()
 
@@ -54,7 +54,7 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
 
         The cursor holds the latest change time of a file, in nanoseconds, and the source's
         identity. A change time (ctime) cannot be set back, so files moved in with an old date are
-        seen, too.
+        seen too.
         """
         source = settings.notes_source or (SAMPLE_NOTES if settings.sample_by_default else None)
         if source is None:
@@ -92,10 +92,10 @@ def build_new_notes_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 def _ingested_since(instance: dg.DagsterInstance, settings: Settings) -> int:
-    """Return since when every file is ingested, in nanoseconds; 0 if that is not known.
+    """Return the time, in nanoseconds, up to which every file is ingested; 0 if unknown.
 
-    That is the start of the last run over all months, such as the main job's: what it has read is
-    not read again only because the daemon is started afterwards.
+    It is the start of the last run over all months, such as the main job's. So the files that the
+    main job read are not read again when the daemon is started afterwards.
     """
     event = instance.get_latest_materialization_event(NOTES)
     record = instance.get_run_record_by_id(event.run_id) if event else None
@@ -107,7 +107,7 @@ def _ingested_since(instance: dg.DagsterInstance, settings: Settings) -> int:
 
 
 def _refusal(settings: Settings) -> str:
-    """Return why a run would refuse the source; empty if it would read it."""
+    """Return why a run would refuse the source; empty if it would not."""
     try:
         with open_application(settings) as application:
             source = application.notes.require_settings(NOTES_SETTINGS)
@@ -226,9 +226,9 @@ class _Stop:
     is_gate: bool
 
     def concerns(self, backfill: PartitionBackfill) -> bool:
-        """Whether a backfill was launched before and can do nothing while this lasts.
+        """Whether a backfill was launched before this, and can do nothing while it lasts.
 
-        Without chunks nothing after them is done; other vectors are, whatever a model's gate says.
+        Without chunks, no later asset is made. A model's gate does not stop the vectors of others.
         """
         if self.is_gate and _overrides(backfill.run_config or {}):
             return False

@@ -35,7 +35,7 @@ _SIGNED_OFF = b"Aborted!"
 
 
 def serve(settings: Settings) -> int:
-    """Serve until interrupted; if either process ends, the other is ended, too.
+    """Serve until interrupted; if either process ends, the other is ended too.
 
     Returns:
         0 after an interruption, otherwise the exit code of the process that ended.
@@ -83,7 +83,7 @@ def _run(processes: Sequence["subprocess.Popen[bytes]"]) -> bool:
 
 
 def reached_at(host: str) -> str:
-    """Return the address at which a server that listens on a host is reached from here."""
+    """Return the address that reaches, from this machine, a server listening on a host."""
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound
     return f"[{address}]" if ":" in address else address
 
@@ -91,7 +91,7 @@ def reached_at(host: str) -> str:
 def wait_until_ready(url: str, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
     """Wait until a URL answers, or one of the processes behind it has ended."""
     while _run(processes):
-        # Never through a proxy: it is on this machine.
+        # Never through a proxy, because the server is on this machine.
         with (
             suppress(OSError, HTTPException),
             build_opener(ProxyHandler({})).open(url, timeout=ANSWER_S),
@@ -101,10 +101,10 @@ def wait_until_ready(url: str, processes: Sequence["subprocess.Popen[bytes]"]) -
 
 
 def _tell(lines: Iterable[bytes], interrupted: Event) -> None:
-    """Write lines to standard output until the user ends it: who is stopped then may complain."""
+    """Write lines to standard output until the user interrupts; later complaints are dropped."""
     for line in without_news(lines):
-        # Without a buffer, whose lock could outlive this thread. Also if nobody reads it any more,
-        # the rest is taken: or the process that writes it would wait for ever.
+        # Without a buffer, whose lock could outlive this thread. The output is read to its end
+        # even if nobody can see it: otherwise the process that writes it would block for ever.
         if interrupted.is_set():
             continue
         with suppress(OSError):
@@ -112,12 +112,11 @@ def _tell(lines: Iterable[bytes], interrupted: Event) -> None:
 
 
 def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Leave out what runs tell of their progress, which the UI shows; no option does that.
+    """Remove the progress messages of runs, which the UI shows; no option of Dagster does that.
 
-    Nor is told how a run failed, with a stack: the sensor of failed runs says it in a sentence.
-
-    A message goes on until the next line with a time. Left out, too, is how a process that is ended
-    signs off.
+    Stack traces of failed runs are removed too: the sensor of failed runs says why in a sentence.
+    So are the last messages of a process that is being ended. A message extends to the next line
+    with a time.
     """
     is_news = False
     for line in lines:
@@ -129,7 +128,7 @@ def without_news(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _quiet(*parts: str) -> list[str]:
-    """Return the options that keep Dagster's stream of news, in English, off the terminal.
+    """Return the options that keep Dagster's log messages, in English, off the terminal.
 
     Args:
         parts: Prefixes of further levels that the program has.

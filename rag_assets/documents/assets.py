@@ -34,7 +34,7 @@ def build_documents_asset(settings: Settings) -> dg.AssetsDefinition:
         description=Message.ASSET_DOCUMENTS,
     )
     def documents(context: dg.AssetExecutionContext, rag: RagResource) -> MonthEvents:
-        """Register the files of the source; it is looked through once, whatever the months."""
+        """Register the files of the source, which is read once for all months of the run."""
         if not rag.documents.is_configured:
             context.log.info(Message.DOCUMENTS_NOT_SET)
         with told_as_failure():
@@ -141,6 +141,6 @@ def _problems(report: ExtractReport) -> str:
 
 
 def _by_document(documents: Sequence[MonthDocument]) -> str:
-    """Return a table of how far each document is."""
+    """Return a table of the progress of each document."""
     rows = [(each.address, status_word(each.status), each.pages, each.reason) for each in documents]
     return markdown_table(Message.TABLE_DOCUMENTS_OF_MONTH, rows)

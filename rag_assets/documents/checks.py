@@ -1,4 +1,4 @@
-"""Checks of documents: what new readings lose, what could not be read, what is still there."""
+"""Checks of documents: losses of new readings, errors, and passages verified in their files."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ from rag_resources.store.document_list import status_word
 
 EXAMPLES = 10
 MOST_ERRORS = 0.01
-"""Largest share of documents, and of pages, that may be without text because of errors."""
+"""Largest share of documents, and of pages, that may lack text because of errors."""
 
 
 @dg.asset_check(asset=DOCUMENT_PAGES, blocking=True, description=Message.CHECK_EXTRACTION_LOSS)
 def extraction_loss(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Stop the run that made a reading which loses too much; later runs are only warned.
+    """Stop a run whose new reading loses too much text; later runs only get a warning.
 
     Such a reading replaces nothing until a person accepts it, so the next run can write everything
     else.
@@ -87,7 +87,7 @@ def _named(stages: Sequence[str]) -> str:
 def citations_verified(
     context: dg.AssetCheckExecutionContext, rag: RagResource
 ) -> dg.AssetCheckResult:
-    """Read the passages of the run's months in their files again."""
+    """Look up the passages of the run's months in their files again."""
     window = run_window(context.run.tags, rag.settings)
     if not rag.documents.count(window).documents:
         return dg.AssetCheckResult(passed=True, metadata=labelled({"passages": 0}))

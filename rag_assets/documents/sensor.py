@@ -34,9 +34,9 @@ def build_new_documents_sensor(settings: Settings) -> dg.SensorDefinition:
     def new_documents(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         """Ingest the months of the documents that were written since the cursor.
 
-        Those of the web are looked at by the clock, all of them. The cursor is as that of
-        `new_notes`. A new document belongs to the present month, a changed
-        one to the month in which it arrived.
+        Documents on the web are all checked at fixed intervals. The cursor is like that of
+        `new_notes`. A new document belongs to the present month, a changed one to the month in
+        which it arrived.
         """
         source = settings.documents_source
         if source is None:

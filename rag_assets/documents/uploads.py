@@ -20,7 +20,7 @@ _UNFINISHED = [
 
 
 def build_uploaded_documents_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Build the sensor that has uploaded documents read."""
+    """Build the sensor that starts runs for uploaded documents."""
 
     @dg.sensor(
         job=ingest_job,

@@ -160,7 +160,7 @@ def build_report_asset(configurations: Iterable[str]) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         """Write the report page and show its main part in Dagster.
 
-        If what serves does not pass any more, the run fails, and says why; nothing else does that.
+        If the serving configuration no longer passes, the run fails and says why.
         If that cannot be judged, the metadata and a warning say why.
         """
         with told_as_failure():
@@ -207,9 +207,9 @@ def _plots(report: EvaluationReport) -> dict[str, Any]:
 
 
 def _report_numbers(report: EvaluationReport) -> dict[str, Any]:
-    """Return the numbers that Dagster plots: what serves, the best, how many pass.
+    """Return the numbers that Dagster plots: those of what serves, the best, how many pass.
 
-    What is stale or disturbed is left out: a number in a plot has no room for the word.
+    Stale or disturbed figures are left out, because a plot cannot mark them as such.
     """
     told = [
         item

@@ -1,4 +1,4 @@
-"""What changed between two evaluations, and what lost questions are due to, as run metadata."""
+"""The changes between two evaluations, and the causes of lost questions, as run metadata."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -24,7 +24,7 @@ _PAGE = 500
 _WORK = frozenset(
     name for field in ("inserted", "updated", "migrated", "vectors") for name in every_label(field)
 )
-"""What says that a month was worked on, as materialisations of any version call it."""
+"""Metadata fields that show work on a month, under all names that materialisations may use."""
 
 
 def attribution_metadata(
@@ -71,7 +71,7 @@ def answers_metadata(
     found: EvaluationComparison,
     log: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return the answers whose first citation changed, with what that is due to."""
+    """Return the answers whose first citation changed, with the causes."""
     changed = evaluations.attribute_answers(
         found.before, found.after, worked=worked_months(instance, found), say=log
     )

@@ -81,8 +81,8 @@ def build_gates(
 ) -> list[dg.AssetChecksDefinition]:
     """Build the gates of `evaluation_results/<configuration>`; those of a reference only warn.
 
-    They tell the verdicts. None blocks: that would fail the whole run, and stop other candidates as
-    well. The promotion reads the same verdicts and stops the candidate concerned.
+    They report the verdicts. None blocks: that would fail the whole run, and stop other candidates
+    as well. The promotion reads the same verdicts and stops the candidate concerned.
     """
     is_candidate = configuration.role is Role.CANDIDATE
     with_graph = configuration.retrieval.searches_graph
@@ -157,7 +157,7 @@ def build_gates(
 
 
 def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether Hit_Rate@10 reaches the threshold."""
+    """Report whether Hit_Rate@10 reaches the threshold."""
     verdict = gates.hit_rate
     return dg.AssetCheckResult(
         passed=verdict.allows_promotion,
@@ -177,7 +177,7 @@ def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def settled_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether it does so with its whole interval."""
+    """Report whether the whole interval of Hit_Rate@10 reaches the threshold."""
     return dg.AssetCheckResult(
         passed=gates.hit_rate.state is GateState.PASS,
         metadata=labelled({"queries_to_settle": gates.hit_rate.queries_to_settle}),
@@ -186,7 +186,7 @@ def settled_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def latency_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether the p95 latency is under the limit."""
+    """Report whether the p95 latency is below the limit."""
     return dg.AssetCheckResult(
         passed=gates.latency.allows_promotion,
         metadata=labelled(
@@ -203,7 +203,7 @@ def latency_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def citations_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether enough of an answer's citations are right."""
+    """Report whether enough of an answer's citations are right."""
     figures = gates.evaluation.answers
     found = figures.citation_precision if figures else None
     return _answers_result(
@@ -212,7 +212,7 @@ def citations_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def silence_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether few enough questions are answered while their notes are hidden."""
+    """Report whether few enough questions are answered while their notes are hidden."""
     figures = gates.evaluation.answers
     found = figures.false_answers if figures else None
     return _answers_result(
@@ -240,7 +240,7 @@ def _answers_result(
 
 
 def regression_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether it is worse than what serves."""
+    """Report whether the configuration is worse than what serves."""
     against = gates.against
     if gates.disturbance:
         return dg.AssetCheckResult(passed=False, description=gates.disturbance)
@@ -267,7 +267,7 @@ def regression_result(gates: Gates) -> dg.AssetCheckResult:
 
 
 def graph_result(gates: Gates) -> dg.AssetCheckResult:
-    """Tell whether the causal graph has won against the same configuration without it."""
+    """Report whether the configuration is better with the causal graph than without it."""
     verdict = gates.graph
     if gates.disturbance or verdict is None:
         return dg.AssetCheckResult(passed=False, description=gates.disturbance)
@@ -295,7 +295,7 @@ def _attributed(
     evaluations: Evaluations,
     evaluation: StoredEvaluation,
 ) -> dg.AssetCheckResult:
-    """Add what changed since what serves, and what the lost questions are due to."""
+    """Add the changes from what serves, and the causes of the lost questions."""
     compared = evaluations.compare_with_serving(evaluation)
     if compared is None:
         return result

@@ -23,7 +23,7 @@ class CompareConfig(dg.Config):
 def compare_evaluations(
     context: dg.OpExecutionContext, config: CompareConfig, rag: RagResource
 ) -> None:
-    """Compare the second evaluation with the first, and say what the lost questions are due to."""
+    """Compare the second evaluation with the first, and name the causes of lost questions."""
     with told_as_failure():
         found, judged = rag.evaluations.compare(
             config.before, config.after, common_only=config.common_only

@@ -1,4 +1,4 @@
-"""The check that tells of configuration files that were left out."""
+"""The check that reports configuration files that were left out."""
 
 import dagster as dg
 
@@ -8,7 +8,7 @@ from rag_resources.core.messages import Message
 
 
 def build_configurations_check(configured: Configured) -> dg.AssetChecksDefinition:
-    """Build the check that names what is wrong with each file that has no asset for that."""
+    """Build the check that names the problem of each file that has no asset because of it."""
     problems = configured.configurations.problems
 
     @dg.asset_check(asset=EVALUATION_REPORT, description=Message.CHECK_CONFIGURATIONS)

@@ -67,7 +67,7 @@ def _place_metadata(kind: str, summary: PlaceSummary) -> dict[str, Any]:
 
 
 def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
-    """Return the judgements of the answers; a mean of nothing is left out, not 0."""
+    """Return the judgements of the answers; a mean without values is left out, not 0."""
     if judgements is None:
         return {}
     info = judgements.info
@@ -85,7 +85,7 @@ def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
 
 
 def _answer_metadata(answers: AnswerSummary | None) -> dict[str, Any]:
-    """Return what was measured of the answers; what was not is left out, not 0."""
+    """Return the measured figures of the answers; missing ones are left out, not 0."""
     if answers is None:
         return {}
     figures = answers.figures
@@ -101,11 +101,11 @@ def _answer_metadata(answers: AnswerSummary | None) -> dict[str, Any]:
 def profile_markdown(summary: ProfileSummary, *, pool: PoolStatistics) -> str:
     """Return the cost of an evaluation's retrievals as tables in Spanish.
 
-    Evaluations use no cache, so there is nothing to tell of caches; `retrieval_log` does.
+    Evaluations use no cache, so there are no figures of caches; `retrieval_log` has them.
 
     Args:
-        summary: Of the evaluation.
-        pool: Of the connections to the database.
+        summary: The evaluation's latencies.
+        pool: Statistics of the connections to the database.
     """
     stages = {
         **summary.stages,

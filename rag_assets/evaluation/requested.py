@@ -1,4 +1,4 @@
-"""The job and the sensor that work off the evaluations that were asked for over HTTP."""
+"""The job and the sensor that run the evaluations requested over HTTP."""
 
 import hashlib
 from typing import Any
@@ -25,10 +25,10 @@ JOB = "requested_evaluations"
 
 @dg.op(description=Message.JOB_REQUESTED_EVALUATIONS)
 def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
-    """Measure every request that is not finished, oldest first, in the name of its tenant.
+    """Run every request that is not finished, oldest first, on behalf of its tenant.
 
-    What a killed run had begun is begun anew. An evaluation of this tenant shows as a point of its
-    asset; gates read the database.
+    A request that a killed run had begun is begun anew. An evaluation of this tenant appears as a
+    point of its asset; gates read the database.
     """
     application = rag.application
     requests = application.evaluation_requests
@@ -57,7 +57,7 @@ def requested_evaluations_job() -> None:
 
 
 def build_requested_evaluations_sensor(settings: Settings) -> dg.SensorDefinition:
-    """Build the sensor that has requested evaluations made."""
+    """Build the sensor that starts runs for requested evaluations."""
 
     @dg.sensor(
         name="requested_evaluations",
@@ -67,14 +67,14 @@ def build_requested_evaluations_sensor(settings: Settings) -> dg.SensorDefinitio
         description=Message.JOB_REQUESTED_EVALUATIONS,
     )
     def requested(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        """Start a run for what waits; one at a time, so that each request has one."""
+        """Start a run for the waiting requests; one run at a time, so that each request has one."""
         with open_application(settings) as application:
             waiting = application.evaluation_requests.waiting()
         if not waiting:
             return dg.SkipReason(Message.REQUESTED_EVALUATIONS_NONE)
         if context.instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED)):
             return dg.SkipReason(Message.REQUESTED_EVALUATIONS_RUNNING.format(count=len(waiting)))
-        # A killed run leaves the same requests: its number makes another key of them.
+        # A killed run leaves the same requests; its number in the key makes the key different.
         before = context.instance.get_runs_count(dg.RunsFilter(job_name=JOB))
         which = "".join([str(before), *sorted(str(each.request_id) for each in waiting)])
         return dg.RunRequest(run_key=hashlib.sha256(which.encode()).hexdigest()[:16])

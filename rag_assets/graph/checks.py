@@ -45,7 +45,7 @@ LEAST_PRECISION = 0.7
     asset=graph_key(GraphPart.STATEMENTS), description=Message.CHECK_STATEMENT_PRECISION
 )
 def statement_precision(rag: RagResource) -> dg.AssetCheckResult:
-    """Tell how many of the statements that a person judged were right."""
+    """Report how many of the statements that a person judged were right."""
     found = rag.graph.precision()
     if found.interval is None:
         return dg.AssetCheckResult(passed=True, description=found.in_words)
@@ -66,7 +66,7 @@ def statement_precision(rag: RagResource) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=graph_key(GraphPart.MENTIONS), description=Message.CHECK_GRAPH_SHAPE)
 def graph_shape(rag: RagResource) -> dg.AssetCheckResult:
-    """Tell the share of names that lead nowhere, the widest ones, and the growth by month."""
+    """Report the share of names in only one note, the most frequent names, and growth by month."""
     overview = rag.graph.overview()
     found, months, problems = overview.shape, overview.months, overview.problems
     return dg.AssetCheckResult(

@@ -38,7 +38,7 @@ def build_chunks_asset(settings: Settings) -> dg.AssetsDefinition:
     ) -> MonthEvents:
         """Chunk the notes that need it, then refresh the full-text statistics.
 
-        Only the gate of the model that serves stops it: each other one stops its own vectors.
+        Only the gate of the serving model stops it; another model's gate stops its own vectors.
         """
         indexing = rag.indexing
         with told_as_failure():

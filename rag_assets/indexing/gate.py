@@ -1,4 +1,7 @@
-"""The gate between the batches of a model: a run with work reads it, a check after it sets it."""
+"""The gate between the batches of a model: a run with work reads it, a check afterwards sets it.
+
+The rule of the gate is in `rag_resources.core.migration_gate`.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,7 +45,7 @@ def pass_quality_gate(
 
     Raises:
         dagster.Failure: A gate is closed or the migration is held; the text says which, why, and
-            how to go on.
+            how to continue.
     """
     override = config.override_quality_gate.strip()
     with told_as_failure():
@@ -72,7 +75,7 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 
 
 class BatchQuality(NamedTuple):
-    """What was measured after a batch, with which configuration, and the verdict."""
+    """The evaluation after a batch, its configuration, and the verdict."""
 
     configuration: str
     evaluation: Evaluation
@@ -82,7 +85,7 @@ class BatchQuality(NamedTuple):
 def record_quality(
     context: dg.AssetCheckExecutionContext, rag: RagResource, configured: Configured, model: str
 ) -> BatchQuality | None:
-    """Measure what serves with a model after the run's batch, and set the model's gate.
+    """Evaluate the serving configuration with a model after its batch, and set the model's gate.
 
     A second call in the same run measures again and replaces the verdict.
 

@@ -1,4 +1,4 @@
-"""The job that gives a large tenant vector indexes of its own."""
+"""The job that builds vector indexes for a large tenant alone."""
 
 import dagster as dg
 from pydantic import Field

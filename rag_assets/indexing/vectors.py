@@ -32,12 +32,13 @@ class VectorAsset:
 
     Attributes:
         key: The asset's key, by model.
-        vectors: Their part of the index.
+        vectors: Returns the vectors of this kind from the index.
         counted: The metadata field that counts them.
-        code_version: Of the settings that decide what is embedded; None if chunks alone do.
-        description: Of the asset; takes the model.
-        complete: Name and description of the check that none is missing, and what it tells.
-        verified: Name and description of the check that they are the model's.
+        code_version: Version of the settings that decide which texts are embedded; None if only the
+            chunks do.
+        description: Description of the asset; takes the model.
+        complete: Name, description and message of the check that none is missing.
+        verified: Name and description of the check that they come from the model.
     """
 
     key: Callable[[str], dg.AssetKey]
@@ -122,7 +123,7 @@ def build_vectors_asset(kind: VectorAsset, model: str, settings: Settings) -> dg
 def build_vectors_checks(
     kind: VectorAsset, model: str, configured: Configured
 ) -> list[dg.AssetChecksDefinition]:
-    """Build the checks that a kind of vectors of a model is complete, and the model's own."""
+    """Build the checks that a kind of vectors is complete, and comes from the model."""
     complete_name, complete_description, gaps_told = kind.complete
     verified_name, verified_description = kind.verified
 

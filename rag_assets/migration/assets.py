@@ -42,7 +42,7 @@ def build_migration_status_asset(models: Sequence[str]) -> dg.AssetsDefinition:
     """Build the asset `migration_status`.
 
     Args:
-        models: Those whose chunk vectors are assets.
+        models: The models whose chunk vectors are assets.
     """
 
     @dg.asset(

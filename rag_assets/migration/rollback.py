@@ -43,7 +43,7 @@ class ImmediateConfig(ReasonConfig):
         """Return how many notes may become unfindable.
 
         Raises:
-            InvalidParameterError: It is negative. Dagster would tell that in words of pydantic.
+            InvalidParameterError: It is negative. Dagster's own check would use pydantic's words.
         """
         if self.accept_missing < 0:
             problem = Message.PROBLEM_TOO_SMALL.format(value=self.accept_missing, ge=0)
@@ -175,13 +175,13 @@ def _counts(progress: Progress, moment: str) -> dict[str, Any]:
 
 
 def _evidence(rag: RagResource) -> str:
-    """Say whether what serves now was measured as it is."""
+    """Say whether the evaluation of what serves now is current, aged or stale."""
     evidence = rag.serving.evidence()
     return evidence_in_words(evidence) if evidence else "–"
 
 
 def _state(rag: RagResource) -> dict[str, Any]:
-    """Return what is stored, what serves and what is held."""
+    """Return the counts of stored rows, what serves, and the hold, if any."""
     serving, hold = rag.serving.promotion(), rag.migration.held()
     return {
         **_counts(rag.migration.progress(), "after"),

@@ -19,14 +19,14 @@ ENDED = ("SUCCESS", "FAILURE", "REVOKED")
 """States of tasks that no worker executes any more."""
 
 TIMEOUT_S = 5
-"""Of each answer of the broker or of the workers."""
+"""Time limit of each answer of the broker or of the workers."""
 
 CONFIG = {
-    # A worker takes a task when it can execute it, so that no run waits behind another one.
+    # A worker takes a task only when it can execute it, so that no run waits behind another one.
     "worker_disable_prefetch": True,
     # In a process of its own for each run: memory is returned, and the run's lock ends with it.
     "worker_max_tasks_per_child": 1,
-    # Runs that wait for a worker stay in the broker, also over an outage of the broker.
+    # Runs that wait for a worker stay in the broker, and survive a restart of it.
     "broker_connection_retry_on_startup": True,
     "broker_transport_options": {
         # A task is confirmed when its execution begins, so this bounds only the moments before.
@@ -46,9 +46,9 @@ CONFIG = {
 class FleetRunLauncher(CeleryRunLauncher):
     """Dagster's launcher for Celery, with detection of runs whose worker is gone.
 
-    Dagster's own takes the broker's word. The task of a worker that was killed stays "started"
-    there for ever, and with it the run and its pools. Here a run lives as long as it holds its
-    lock in PostgreSQL, as with every other launcher.
+    Dagster's own launcher trusts the broker. There, the task of a killed worker stays "started" for
+    ever, and the run keeps its pools. Here a run lives as long as it holds its lock in PostgreSQL,
+    as with every other launcher.
     """
 
     def app_args(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class FleetRunLauncher(CeleryRunLauncher):
         return {**arguments, "config_source": {**DEFAULT_CONFIG, **CONFIG, **own}}
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Return `NOT_FOUND` if no worker executes a run or will; a queued run counts as alive.
+        """Return `NOT_FOUND` if no worker executes a run or ever will; a queued run is alive.
 
         Raises:
             DatabaseUnavailableError: The lock of the run cannot be looked up now.
@@ -67,7 +67,7 @@ class FleetRunLauncher(CeleryRunLauncher):
         return lock_health(run) or self._check_start(run)
 
     def terminate(self, run_id: str) -> bool:
-        """Interrupt a run. Its worker stores its end, or the daemon if that is gone."""
+        """Interrupt a run. Its worker stores its end; if the worker is gone, the daemon does."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished or DAGSTER_CELERY_TASK_ID_TAG not in run.tags:
             return False
@@ -83,7 +83,7 @@ class FleetRunLauncher(CeleryRunLauncher):
         try:
             return _health(is_alive=self._is_expected(task_id, run))
         except (OperationalError, RedisError, OSError) as error:
-            # While the broker is away nothing is known of the run.
+            # While the broker does not answer, the state of the run is unknown.
             return CheckRunHealthResult(WorkerStatus.RUNNING, type(error).__name__)
 
     def _is_expected(self, task_id: str, run: DagsterRun) -> bool:

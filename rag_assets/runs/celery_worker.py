@@ -58,6 +58,6 @@ def application() -> Celery:
 
 
 def _interruptible(**_: Any) -> None:
-    """Let a canceled run end as one that is interrupted; Celery's processes die at once."""
+    """Let a canceled run end like an interrupted one; Celery's processes would die at once."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -12,7 +12,7 @@ from rag_resources.languages.messages import render
 
 INTERRUPTED = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
 _CLASS_NAME = re.compile(r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Failure)(?::\s*|$)")
-"""Of an exception, before its message: Dagster writes it there, and it says nothing to a user."""
+"""The class name that Dagster writes before an exception's message; it means nothing to a user."""
 
 
 @contextmanager

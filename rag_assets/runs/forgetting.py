@@ -1,4 +1,4 @@
-"""Deletes what Dagster keeps of the runs of a tenant that has left: events, metadata and output."""
+"""Deletes Dagster's records of the runs of a deleted tenant: events, metadata and output."""
 
 import dagster as dg
 
@@ -13,10 +13,10 @@ _ENDED = [
 
 
 def forget_runs(instance: dg.DagsterInstance, tenant: str) -> int:
-    """Delete the runs of a tenant that have ended, with everything that was logged of them.
+    """Delete the runs of a tenant that have ended, with everything that was logged about them.
 
-    Questions, passages and names of files stand in their configuration, metadata and output. What
-    was materialised by them counts as never materialised; the next run finds its work done.
+    Their configuration, metadata and output contain questions, passages and names of files. Their
+    materialisations are deleted too; the next run finds the work already done.
 
     Returns:
         The number of runs deleted.

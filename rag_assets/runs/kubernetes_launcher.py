@@ -14,7 +14,8 @@ class KubernetesRunLauncher(K8sRunLauncher):
     """Dagster's launcher for Kubernetes; a run lives as long as it holds its lock in PostgreSQL.
 
     Kubernetes takes five minutes to notice that a machine is gone, and may then still count its pod
-    as active. The lock is lost within seconds. Before a run has its lock, its job tells.
+    as active. The lock is lost within seconds. Before a run has its lock, the state of its job
+    decides.
     """
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:

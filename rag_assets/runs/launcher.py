@@ -21,9 +21,9 @@ _PROCESS = re.compile(r"Started process for run \(pid: (\d+)\)")
 class LocalRunLauncher(DefaultRunLauncher):
     """Dagster's own launcher, with detection of runs whose process is gone.
 
-    Dagster's code server reports the end of a run's process. Nobody reports that the server or a
-    main job has died, or that the database was down when a run ended. After a power failure such
-    runs would seem to be running for ever, and would keep their pools.
+    Dagster's code server reports the end of a run's process. But nothing reports that the server or
+    a main job has died, or that the database was down when a run ended. After a power failure such
+    runs would be shown as running for ever, and would keep their pools.
     """
 
     @property
@@ -41,7 +41,7 @@ class LocalRunLauncher(DefaultRunLauncher):
 
     def _check_start(self, run: DagsterRun) -> CheckRunHealthResult:
         """Check a run that has not reached its executor yet, and so holds no lock."""
-        # Only a launcher reports that a run is starting; this one then names the code server.
+        # Only a launcher sets the state "starting"; this one then also stores the code server.
         if GRPC_INFO_TAG not in run.tags:
             launched = run.status is DagsterRunStatus.STARTING
             return CheckRunHealthResult(
@@ -60,7 +60,7 @@ class LocalRunLauncher(DefaultRunLauncher):
     def _has_lost_its_process(self, run: DagsterRun) -> bool:
         """Whether a run had a process on this machine that is gone.
 
-        A code server stops looking after its processes when it cannot reach the database once.
+        A code server stops watching its processes if it fails to reach the database once.
         """
         if "socket" not in json.loads(run.tags[GRPC_INFO_TAG]):
             return False  # The code server may be on another machine.

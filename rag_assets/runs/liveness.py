@@ -1,4 +1,4 @@
-"""Which runs are alive: those whose process holds their lock in the application's database.
+"""Decides which runs are alive: those whose process holds their lock in the application's database.
 
 The lock is implemented in `rag_resources.database.run_lock`. This module decides which runs take it
 and ends runs that have lost it. Runs of other code locations take no lock and are left to Dagster.
@@ -27,7 +27,7 @@ RUN_LOCK = ".dagster/run_lock"
 """Tag of a run that takes its lock. The value is the run's id, because re-executions copy tags."""
 
 START_PATIENCE = timedelta(seconds=30)
-"""How long a code server may take to hear of a run that is starting, before that is checked."""
+"""Grace period before a starting run is checked, in which the code server learns of it."""
 
 
 def takes_lock(run: DagsterRun) -> bool:

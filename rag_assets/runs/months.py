@@ -21,7 +21,7 @@ from rag_resources.store.failures import Failure
 NAMED_NOTES = 5
 LISTED_NOTES = 100
 FAILED_NOTES = label("failed_notes")
-"""The metadata of a failed run or month that only notes failed in."""
+"""The metadata field of a failed run or month in which only notes failed."""
 
 MonthEvents = Iterator[dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]]
 
@@ -33,7 +33,7 @@ class MonthOutcome:
     Attributes:
         counts: By name; the UI plots them.
         per_second: Amounts whose speed is shown, by unit.
-        failures: The notes that failed, one entry each, as people know them.
+        failures: The notes that failed, one entry each, by their names for people.
         reason: Why the month was not processed; empty if it was.
         seconds: How long it took; None stands for the time measured around the work.
     """
@@ -90,8 +90,8 @@ def indexed_month(
     Args:
         indexing: Reads the month's notes.
         window: The month.
-        report: Of the work on the month.
-        counts: What was done.
+        report: The report of the work on the month.
+        counts: The amounts of work done, by name.
         per_second: Amounts whose speed is shown, by unit.
     """
     failed: dict[UUID, Failure] = {}
@@ -123,13 +123,14 @@ def materialize_months(
     remaining months are not tried.
 
     Args:
-        context: Of the run.
+        context: The context of the run.
         work: Processes one month.
         finish: Runs once after the months, unless the database is lost. If it fails the run fails,
             but the good months stay good.
 
     Yields:
-        Dagster's events. Messages of a failing step to `context.log_event` would be lost.
+        Dagster's events. They are not sent to `context.log_event`, because those of a failing step
+        would be lost.
 
     Raises:
         dagster.Failure: A month was bad. If only notes failed, its metadata `FAILED_NOTES`
@@ -188,7 +189,7 @@ def _attempt(
 
 
 def _attempt_end(context: dg.AssetExecutionContext, finish: Callable[[], None]) -> str:
-    """Run what comes after the months; return why it failed, or an empty text."""
+    """Run the work after the months; return why it failed, or an empty text."""
     try:
         finish()
     except RagError as error:

@@ -15,7 +15,7 @@ class MonthProgress:
     """Counts the processed notes of a month; logs from time to time how many are left.
 
     Args:
-        log: Of the run.
+        log: The run's log.
         window: The month.
         count_left: Counts the notes that still need work; called only before a log message.
         clock: In seconds.

@@ -48,7 +48,7 @@ class NewestMonthsFirst(QueuedRunCoordinator[DagsterInstance]):
     def _followed(self, name: str) -> Sequence[str]:
         """Return the runs of a backfill after which Dagster will submit more.
 
-        Dagster stores what it is going to submit before it begins, and continues after a crash.
+        Dagster stores which runs it will submit before it begins, and continues after a crash.
         """
         backfill = self._instance.get_backfill(name)
         return (backfill.reserved_run_ids or ())[:-1] if backfill else ()

@@ -19,14 +19,14 @@ _MORE_CONNECTIONS = 5
 
 
 def keep_connections(instance: DagsterInstance) -> None:
-    """Have an instance keep its connections to its storage, as Dagster's webserver does.
+    """Make an instance keep its connections to its storage, as Dagster's webserver does.
 
-    Otherwise each event and each question to the storage has a connection of its own: of an
-    indexing run over two years that is a quarter of the processor time. A connection that the
-    server has ended fails one statement, and the others of its pool are replaced.
+    Otherwise each event and each query opens a new connection, which takes a quarter of the
+    processor time of an indexing run over two years. If the server ends a connection, one statement
+    fails, and the others of its pool are replaced.
 
     Args:
-        instance: Of this process only; connections are not shared with forked processes.
+        instance: This process's; connections are not shared with forked processes.
     """
     instance.optimize_for_webserver(
         statement_timeout=_STATEMENT_TIMEOUT_MS,
@@ -36,14 +36,14 @@ def keep_connections(instance: DagsterInstance) -> None:
 
 
 class EventLog(PostgresEventLogStorage):
-    """The log in PostgreSQL, made for the pages that people read.
+    """Dagster's event log in PostgreSQL, adapted to the pages that people read.
 
-    A check of a run over months has one entry: no check of the product has partitions, but Dagster
-    plans one execution a month of the run. The result is written beside them, and the history of
-    the check would show each as skipped.
+    A check has one entry per run. No check of the product has partitions, but Dagster would plan
+    one execution for each month of the run. The result would be written besides these, and the
+    history of the check would show each of them as skipped.
 
-    A step that failed with a message for people has that message, without class name and stack;
-    both are in the output of the step. A failure that nobody foresaw keeps them.
+    A step that failed with a message for people shows only that message. Class name and stack trace
+    are in the output of the step. An unforeseen failure keeps them.
     """
 
     @classmethod
@@ -57,7 +57,7 @@ class EventLog(PostgresEventLogStorage):
         super().store_event(_in_words(event))
 
     def store_asset_check_event(self, event: EventLogEntry, event_id: int | None) -> None:
-        """Store what a check is planned to do, or found; a plan without the run's months."""
+        """Store the plan or the result of a check; a plan is stored without the run's months."""
         super().store_asset_check_event(_without_months(event), event_id)
 
 

@@ -44,7 +44,7 @@ def build_answer_log_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def month_metadata(figures: AnswerFigures, drift: QuestionDrift) -> dict[str, Any]:
-    """Return a month's figures to plot, and its tables in Spanish; what is unknown is left out."""
+    """Return a month's figures to plot, and its tables in Spanish; unknown figures are left out."""
     counts = figures.counts
     known = {
         "miss_rate": figures.miss_rate,

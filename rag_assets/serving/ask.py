@@ -76,7 +76,7 @@ def ask_job() -> None:
 
 
 def answer_metadata(asked: Asked, language: str) -> dict[str, Any]:
-    """Return an answer with its sources for people to read, and what it took."""
+    """Return an answer with its sources for people to read, and its cost."""
     response, metadata = asked.retrieval.response, asked.metadata
     read = asked.reading.told if asked.reading else ()
     return labelled(
@@ -111,7 +111,7 @@ def answer_markdown(asked: Asked, language: str) -> str:
 
 
 def _how_sure(asked: Asked, language: str) -> str:
-    """Say how sure an answer is, and why it was withheld."""
+    """Say how likely an answer is right, and why it was withheld."""
     said = answer_in_words(asked.confidence, asked.silence)
     return "\n".join(render(sentence, language) for sentence in said)
 

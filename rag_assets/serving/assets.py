@@ -1,4 +1,4 @@
-"""Which configuration serves."""
+"""The asset `promoted_config`: the configuration that serves."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,7 +22,7 @@ class PromotionConfig(dg.Config):
 
 
 def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[Any]:
-    """Return the condition that one of the candidates passes its gate; it may be any of them."""
+    """Return the condition that any of the candidates passes its gate."""
     gates = dg.AssetSelection.checks(
         *(dg.AssetCheckKey(evaluation_key(name), "hit_rate_gate") for name in candidates)
     )
@@ -33,7 +33,7 @@ def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[An
 
 
 def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
-    """Make the asset `promoted_config`."""
+    """Build the asset `promoted_config`."""
 
     @dg.asset(
         deps=[evaluation_key(name) for name in configured.candidates],

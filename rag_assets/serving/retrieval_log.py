@@ -1,4 +1,4 @@
-"""What users' questions cost over time, and how they went."""
+"""The asset `retrieval_log`: load, latency and failures of users' questions over time."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -19,7 +19,9 @@ def answer_writer(
     write_ms: float = WRITE_MS,
     on_lost: Callable[[str, int], None] = ignore_lost,
 ) -> BackgroundWriter[LoggedAnswer]:
-    """Return what writes answers, each at once: a thumb may follow soon, and names its id.
+    """Return the background writer of the answer log.
+
+    It writes each answer at once, because feedback may soon follow and name its id.
 
     Args:
         database: Where the table is.

@@ -98,25 +98,25 @@ class Door:
         )
 
     async def caller_of(self, request: Request) -> Caller:
-        """Return who sent a request: at once if its key is known, else by a thread.
+        """Return the caller of a request: at once if its key is cached, else by a thread.
 
         Raises:
             ProblemError: 401: there is no valid key; 429: it was used too often.
-            DatabaseError: The database does not say whether the key is valid.
+            DatabaseError: The key cannot be looked up.
         """
         with suppress(_UnknownError):
             return self._caller_of(request, asks=False)
         return await anyio.to_thread.run_sync(partial(self._caller_of, request, asks=True))
 
     def _caller_of(self, request: Request, *, asks: bool) -> Caller:
-        """Return who sent a request.
+        """Return the caller of a request.
 
         Raises:
-            ProblemError: As `caller_of`.
-            _UnknownError: Somebody has to be asked, and `asks` is false.
+            ProblemError: As for `caller_of`.
+            _UnknownError: The key is not cached, and `asks` is false.
         """
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        # Some clients always send a key: it is not looked at while there are none.
+        # Some clients always send a key; it is ignored while there are none.
         if self._is_open(request, asks=asks):
             caller = Caller(self._settings.tenant, ApiRole.OWNER)
         elif given.strip() and scheme.lower() == "bearer":

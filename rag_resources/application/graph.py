@@ -107,7 +107,7 @@ class Graph:
             people.record_review(connection, self.settings.tenant, statement, is_right=is_right)
 
     def suggest_aliases(self, *, limit: int) -> list[people.Suggestion]:
-        """Return pairs of names that may be one."""
+        """Return pairs of names that may mean the same."""
         with self.database.snapshot() as connection:
             return people.suggest_aliases(connection, self.settings.tenant, limit=limit)
 
@@ -143,14 +143,14 @@ class Graph:
         )
 
     def proposals(self, *, limit: int) -> list[links.Proposal]:
-        """Return the links that a language model proposes and nobody has decided."""
+        """Return the links that a language model proposes and nobody has decided on."""
         with self.database.transaction() as connection:
             return links.proposals(connection, self.settings.tenant, limit=limit)
 
     def decide_link(
         self, cause: str, effect: str, relation: Relation, *, confirmed: bool = True
     ) -> tuple[people.Entity, people.Entity]:
-        """Say that an event is the cause of another, or not; see `links.decide_link`."""
+        """Record that an event is the cause of another, or not; see `links.decide_link`."""
         tenant = self.settings.tenant
         with self.database.transaction() as connection:
             return links.decide_link(

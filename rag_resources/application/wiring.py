@@ -284,7 +284,7 @@ class Application:
 
     @cached_property
     def answer_writer(self) -> BackgroundWriter[LoggedAnswer]:
-        """What writes the answers of this process into their log."""
+        """The background writer of this process's answers."""
         return answer_writer(
             self.database, keep_days=self.settings.answer_log_days, on_lost=self.on_lost
         )
@@ -463,10 +463,10 @@ def open_application(
 
     Args:
         settings: The environment.
-        min_connections: As of `Database`.
-        guard: As of `Database`.
-        on_wait: As of `Database`.
-        on_lost: As of `Application`.
+        min_connections: As for `Database`.
+        guard: As for `Database`.
+        on_wait: As for `Database`.
+        on_lost: As for `Application`.
 
     Raises:
         SchemaMismatchError: The schema has another version than this product needs.

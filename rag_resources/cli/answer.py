@@ -118,8 +118,8 @@ def _passage(result: "RetrievalResult", asked: tuple[str, str], *, marks: bool) 
 
     The words of the question stand out by colour on a terminal; the line below names them.
 
-    The sentences that matched best, if they are known, are underlined or between double marks. Of
-    a long text the part around them is shown, and none of the marks of Markdown.
+    The sentences that matched best, if they are known, are underlined or between double marks. If
+    the text is long, only the part around them is shown. Markdown's own marks are left out.
     """
     from rich.text import Text
 

@@ -110,7 +110,7 @@ def review(
     links: Annotated[bool, typer.Option("--links", help=Message.HELP_GRAPH_REVIEW_LINKS)] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a person judge statements, or links that a language model proposes, one by one."""
+    """Let a person judge statements, or links that a language model proposes, one by one."""
     with application() as opened:
         if links:
             _review_links(opened.graph, limit, as_json=as_json)
@@ -280,7 +280,7 @@ def link(
     undo: Undo = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that an event is the cause of an event of another note, that it is not, or undo that."""
+    """Record that an event is, or is not, the cause of an event of another note, or undo that."""
     from rag_resources.core.causal import Relation
 
     if relation not in set(Relation):

@@ -1,4 +1,4 @@
-"""Which part of the passages a language model gets to answer from."""
+"""Selects the part of the passages that fits into a language model's context."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ def fitted(passages: Sequence[str], max_tokens: int = CONTEXT_TOKENS) -> list[st
 
 
 def _beginning(passage: str, longest: int, *, must: bool) -> str:
-    """Return the whole sentences at the beginning of a passage that fit; cut one if it must."""
+    """Return the first whole sentences of a passage that fit; if `must`, cut the first one."""
     # A sentence may be split otherwise where the text is cut, so the last one does not count.
     fitting = [span.end for span in sentences(passage[: longest + 1]) if span.end <= longest]
     whole = passage[: fitting[-1]] if fitting else ""

@@ -1,4 +1,4 @@
-"""The log of answers: what is kept of each, readers' verdicts, and the figures of a month.
+"""The log of answers: their rows, readers' verdicts, and the figures of a month.
 
 Rows are in `store.answers`; the log is written by `answers.log`. How the questions that were asked
 differ from the golden ones is in `core.question_drift`.
@@ -16,25 +16,25 @@ from rag_resources.core.metrics import percentile
 
 
 class Outcome(StrEnum):
-    """What became of a question."""
+    """Whether a question was answered, and if not, why."""
 
     ANSWERED = "answered"
 
     MISSED = "missed"
-    """Nothing was found, or nothing that could be said."""
+    """Nothing was found, or no sentence that could answer."""
 
     WITHHELD = "withheld"
-    """Something was found, but an answer would probably have been false."""
+    """Something was found, but the answer was withheld because it was probably false."""
 
     ASKED_BACK = "asked_back"
-    """Nothing said what the question was about."""
+    """The question did not say what it was about, and was asked back."""
 
     FAILED = "failed"
     """Nothing could be searched, or the answer was cut off."""
 
 
 class Verdict(StrEnum):
-    """What a reader says of an answer, or of one of its citations."""
+    """A reader's verdict on an answer, or on one of its citations."""
 
     UP = "up"
     DOWN = "down"
@@ -58,7 +58,7 @@ class LoggedCitation:
         sentence: Position of the sentence that has it, from 0.
         start: Offset into the note's content, in code points.
         end: After the last character.
-        content_sha256: Of the note's content when it was cited, in hex.
+        content_sha256: Hash of the note's content when it was cited, in hex.
     """
 
     number: int
@@ -94,23 +94,23 @@ class LoggedCitation:
 
 @dataclass(frozen=True, slots=True)
 class LoggedAnswer:
-    """What is kept of an answer.
+    """The row of an answer in the log.
 
     Attributes:
         question: None if texts are not kept.
-        searched: What was searched instead, in a conversation; None if the question itself.
+        searched: The text searched instead, in a conversation; None if the question itself was.
         sentences: Their texts; None if they are not kept, or a note that they were made from is
             gone.
-        filters: Conditions that the question named itself, as JSON.
-        intent: What kind of answer was asked for; None if nothing could be searched.
+        filters: Conditions that the question implied, as JSON.
+        intent: The kind of answer that was asked for; None if nothing could be searched.
         configuration: Its name, without its state.
         config_hash: None if the configuration is not known.
-        answerer: Name and version of what answered.
+        answerer: Name and version of the answerer.
         language_model: The one that was asked; None if none is configured.
         confidence: As `Confidence.to_json`; None if there was nothing to judge.
-        silence: As `Silence.to_json`; likewise.
+        silence: As `Silence.to_json`; None if there was nothing to judge.
         stages: Milliseconds by stage.
-        passages: What it was made from: `noteId`, `chunkId` and `score`, best first.
+        passages: The passages it was made from: `noteId`, `chunkId` and `score`, best first.
         dismissed_at: When a person decided that the question is no golden one.
     """
 
@@ -176,14 +176,14 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A logged question with what became of it.
+    """A logged question with its outcome.
 
     Attributes:
         question: None if texts are not kept.
         lexemes: Its stems; empty without its text.
-        false_answers: The share of questions without an answer that were answered when the
-            threshold in use was measured; None without a calibration.
-        latency_ms: Of retrieval and answer.
+        false_answers: The share of unanswerable questions that were answered when the threshold in
+            use was measured; None without a calibration.
+        latency_ms: Time of retrieval and answer.
         is_up: Whether its reader found the answer right.
         is_down: Whether its reader found it wrong.
     """
@@ -209,11 +209,11 @@ class AnswerFigures:
         counts: Questions by outcome.
         miss_rate: Share of the questions that could be searched and got no answer; None if none
             could.
-        miss_interval: Its 95 % interval by Wilson; None likewise.
-        false_answers: The measured share of questions without an answer that the thresholds in use
+        miss_interval: Its 95 % interval by Wilson; None if `miss_rate` is.
+        false_answers: The measured share of unanswerable questions that the thresholds in use
             answer: the mean over the calibrated questions; None if there are none. Which of the
-            answers given were false nobody knows but their readers.
-        calibrated: How many questions that mean is of.
+            given answers were false, only their readers know.
+        calibrated: How many questions that mean covers.
         up: Answers that their readers found right.
         down: Answers that they found wrong, as a whole or in a citation.
         p50_ms: Median latency of retrieval and answer; None without questions.
@@ -233,7 +233,7 @@ class AnswerFigures:
 
     @property
     def questions(self) -> int:
-        """All of them."""
+        """Number of all questions."""
         return sum(self.counts.values())
 
 

@@ -1,6 +1,6 @@
-"""How right answers are: their citations against golden places, their silence, their confidence.
+"""The metrics of answers: citations against golden places, silence, and confidence.
 
-What a confidence says belongs in `core.confidence`, when an answer is withheld in `core.silence`;
+The confidence itself belongs in `core.confidence`, withholding an answer in `core.silence`, and
 answering the golden questions in `evaluation.answering`.
 """
 
@@ -36,8 +36,8 @@ class EvaluatedAnswer:
     """The answer to a golden question.
 
     Attributes:
-        citations: None if it could not be made; empty if nothing was said.
-        metrics: By name; empty if nothing was said.
+        citations: None if it could not be made; empty if the answer was empty.
+        metrics: By name; empty if the answer was empty.
     """
 
     citations: Citations | None
@@ -61,10 +61,10 @@ class Reliability(Part):
 
 
 class ClaimFigures(Part):
-    """How well the probabilities of a claim were, over questions whose notes they had not seen.
+    """The cross-validated quality of a claim's probabilities.
 
     Attributes:
-        auc: As of `core.calibration.Measured`, and so on.
+        auc: See `core.calibration.Measured`; so are the following.
         bands: The highest first.
     """
 
@@ -79,18 +79,19 @@ class ClaimFigures(Part):
 
 
 class AnswerFigures(Part):
-    """What an evaluation says of the answers.
+    """The figures of an evaluation about the answers.
 
     Attributes:
         allowed_misses: Share of answerable questions that may be left unanswered.
-        answerer: Name and version of what wrote them.
+        answerer: Name and version of the answerer.
         questions: How many were asked.
         answered: How many of them got an answer.
         failed: How many answers could not be made.
         metrics: Over the questions that got an answer.
         silence: None with too few questions.
-        answerable: How well questions with and without their notes are told apart; None likewise.
-        citation: How well the confidence of the first citation tells; None likewise.
+        answerable: How well questions with and without their notes are separated; None with too
+            few questions.
+        citation: The quality of the first citation's confidence; None with too few questions.
     """
 
     answerer: str
@@ -143,7 +144,7 @@ def cited_ranges(answer: Answer, results: Sequence[RetrievalResult]) -> Citation
     """Return what an answer cites as ranges of notes.
 
     Args:
-        answer: From these results.
+        answer: Made from these results.
         results: Best first.
     """
     return tuple(
@@ -190,10 +191,10 @@ def summarize_answers(
     """Compute the figures of the answers.
 
     Args:
-        answerer: Name and version of what wrote them.
+        answerer: Name and version of the answerer.
         answers: By golden id, at least one.
-        calibrated: Made of the same questions, with and without their notes; None if none of them
-            could be asked in full.
+        calibrated: The calibration on the same questions, with and without their notes; None if
+            none of them could be asked in full.
         allowed_misses: Share of answerable questions that may be left unanswered.
     """
     said = [own.metrics for own in answers.values() if own.metrics]
@@ -237,5 +238,5 @@ def _figures(calibrated: Calibrated | None, claim: Claim) -> ClaimFigures | None
 
 
 def figures_from_json(stored: Any) -> AnswerFigures | None:
-    """Return what an evaluation stored; None if it is from before answers were evaluated."""
+    """Return the figures that an evaluation stored; None if it is older than these figures."""
     return None if stored is None else AnswerFigures.model_validate(stored)

@@ -9,9 +9,9 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 
 class SentenceReader:
-    """Reads `{"sentences": [...]}` piece by piece, and gives each item as soon as it is complete.
+    """Reads `{"sentences": [...]}` piece by piece, and returns each item as soon as it is complete.
 
-    What is no such JSON gives no items; whether the whole is valid is for the caller to check.
+    Other JSON gives no items; the caller must check whether the whole is valid.
     """
 
     def __init__(self) -> None:

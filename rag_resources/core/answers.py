@@ -39,15 +39,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of an answer with what supports it.
+    """A sentence of an answer with the ranges that support it.
 
     Attributes:
         text: On one line.
         rank: Rank of the passage, from 1.
-        span: What supports it in the passage; for a copied sentence, the sentence.
-        further: What else supports it.
-        is_supported: Whether its sources were found to say it; if not, they are what the language
-            model named.
+        span: The range in the passage that supports it; for a copied sentence, the sentence.
+        further: Further ranges that support it.
+        is_supported: Whether its sources were found to support it; if not, they are the passages
+            that the language model named.
     """
 
     text: str
@@ -58,7 +58,7 @@ class CitedSentence:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Everything that supports it."""
+        """All ranges that support it."""
         return (Source(self.rank, self.span), *self.further)
 
 

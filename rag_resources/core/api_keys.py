@@ -19,14 +19,14 @@ _SCOPED_PREFIX = "ragscoped_"
 
 
 class ApiRole(StrEnum):
-    """What a key may do; each may do what those after it may."""
+    """The role of a key; each role includes the rights of those after it."""
 
     OWNER = "owner"
     WRITER = "writer"
     READER = "reader"
 
     def covers(self, needed: "ApiRole") -> bool:
-        """Whether a holder of this role may do what needs another."""
+        """Whether this role includes the rights of another."""
         order = list(ApiRole)
         return order.index(self) <= order.index(needed)
 
@@ -37,9 +37,9 @@ class PresentedKey:
 
     Attributes:
         key_id: The id to look up.
-        secret: Of a whole key; empty in a scoped one.
+        secret: The secret of a whole key; empty in a scoped one.
         scope: The signed text of a scoped key; None in a whole one.
-        signature: Of the scope.
+        signature: The signature of the scope.
     """
 
     key_id: str
@@ -57,7 +57,7 @@ class PresentedKey:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a scoped key is restricted to.
+    """The restrictions of a scoped key.
 
     Attributes:
         filters: As `core.filters.parse_filters` reads them.
@@ -69,7 +69,7 @@ class Scope:
 
 
 def hash_secret(secret: str) -> bytes:
-    """Return what is stored of a secret."""
+    """Return the hash of a secret that is stored."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -95,7 +95,7 @@ def scoped_key(key: str, scope: Scope) -> str:
 
 
 def parse_key(text: str) -> PresentedKey | None:
-    """Read a key; None if it has not the form of one."""
+    """Read a key; None if it does not have the form of one."""
     if text.startswith(_SCOPED_PREFIX):
         parts = text.removeprefix(_SCOPED_PREFIX).split(".")
         if len(parts) == 3 and text.isascii():
@@ -108,7 +108,7 @@ def parse_key(text: str) -> PresentedKey | None:
 
 
 def read_scope(payload: str) -> Scope | None:
-    """Read what a scoped key is restricted to; None if it says nothing that can be obeyed."""
+    """Read the restrictions of a scoped key; None if they are not valid."""
     try:
         padded = payload + "=" * (-len(payload) % 4)
         read = json.loads(base64.urlsafe_b64decode(padded))

@@ -1,6 +1,6 @@
-"""What changed between two evaluations, and which questions flipped.
+"""Finds what changed between two evaluations, and which questions flipped.
 
-What the lost questions are due to is found out in `core.counterfactuals`.
+The causes of lost questions are found in `core.counterfactuals`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -102,7 +102,7 @@ class ChangedAnswer:
 
 
 def first_citation(citations: Citations | None) -> tuple[NoteRange, ...]:
-    """Return what the first sentence of an answer cites; empty if nothing was said."""
+    """Return the citations of an answer's first sentence; empty without an answer."""
     return citations[0] if citations else ()
 
 
@@ -111,8 +111,8 @@ def changed_answers(
 ) -> list[ChangedAnswer]:
     """Return the questions whose first citation differs: those that were right first, then by id.
 
-    A question that was not answered in one of the evaluations, because answers were not evaluated
-    or could not be made, is left out. One of which nothing was said counts.
+    A question is left out if answers were not evaluated in one of the evaluations, or its answer
+    could not be made. If its answer was empty, it counts.
     """
     found = [
         ChangedAnswer(before[key], after[key])

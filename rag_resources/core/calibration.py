@@ -71,7 +71,7 @@ class AskedQuestion:
         """Return the signals of a claim; empty if there are none."""
         found = self.signals or {}
         own = {signal: found[signal] for signal in SIGNALS[claim] if signal in found}
-        # Without a sentence that could be said there is nothing to claim of it.
+        # Without a possible sentence there is nothing to claim about it.
         return {} if Signal.ODDS in SIGNALS[claim] and Signal.ODDS not in own else own
 
 

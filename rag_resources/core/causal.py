@@ -1,7 +1,7 @@
-"""Finds by rules which chunk says that one thing is the cause of another.
+"""Finds causal statements in chunks by rules.
 
-Statements are found inside a chunk only: links between notes need a person or a language model. The
-markers are in `languages/es/rules/graph.toml`; names are `core.mentions`.
+A statement lies within one chunk: links between notes need a person or a language model. The
+markers are in `languages/es/rules/graph.toml`; names are found in `core.mentions`.
 """
 
 import re
@@ -15,10 +15,10 @@ from rag_resources.core.sentences import sentences
 from rag_resources.core.text import Span
 
 MAX_SIDE_CHARS = 400
-"""A longer cause or effect is not one."""
+"""A longer text is not accepted as a cause or effect."""
 
 LEAST_WORDS = 2
-"""A shorter cause or effect says nothing."""
+"""A shorter text is not accepted as a cause or effect."""
 
 
 class Relation(StrEnum):
@@ -34,8 +34,8 @@ class CausalStatement:
     """A causal statement of a chunk; all spans are in its content.
 
     Attributes:
-        cause: What stands for the cause.
-        effect: What stands for the effect.
+        cause: The words of the cause.
+        effect: The words of the effect.
         marker: The words that relate them.
         marker_name: The rule, as `languages/es/rules/graph.toml` names it.
         relation: How they are related.
@@ -76,7 +76,7 @@ _WORDS = re.compile(r"[^\W\d_]{2,}")
 def find_statements(content: str) -> list[CausalStatement]:
     """Find the causal statements of a chunk.
 
-    Questions state nothing. A statement inside the cause or the effect of another one is
+    Questions contain no statements. A statement inside the cause or the effect of another one is
     represented there by its effect, so that chains have common ends.
 
     Returns:
@@ -102,7 +102,7 @@ def event_key(content: str, span: Span) -> str:
 
 
 def _follows(content: str, spans: Sequence[Span], number: int) -> bool:
-    """Whether a sentence goes on where a statement ended, in the same paragraph."""
+    """Whether a sentence follows another in the same paragraph."""
     before, sentence = spans[number - 1], spans[number]
     text = content[before.start : before.end]
     return "\n" not in content[before.end : sentence.start] and "?" not in text
@@ -190,7 +190,7 @@ def _says_something(content: str, span: Span) -> bool:
 
 
 def _chained(found: Sequence[CausalStatement]) -> list[CausalStatement]:
-    """Replace a side that holds another whole statement by what that one says happened."""
+    """Replace a side that contains another whole statement by that statement's effect."""
     narrowed = []
     for statement in sorted(found, key=lambda item: item.marker.start):
         inner = [other for other in found if other is not statement]

@@ -58,7 +58,7 @@ def _cut(text: str, span: Span, border: re.Pattern[str]) -> Iterator[Span]:
 def _split_words(
     text: str, span: Span, limit: int, max_tokens: int, counter: TokenCounter
 ) -> Iterator[Span]:
-    """Runs of words within the limit; a longer word alone, and cut if it exceeds `max_tokens`."""
+    """Yield runs of words within the limit; a longer word alone, cut if over `max_tokens`."""
     run: Span | None = None
     for match in _WORD.finditer(text, span.start, span.end):
         word = Span(match.start(), match.end())

@@ -69,7 +69,7 @@ _PROBE_CONFIG = ChunkingConfig(max_tokens=24, overlap_tokens=6, min_tokens=8)
 
 
 def chunking_hash(config: ChunkingConfig) -> str:
-    """Identify a way of chunking: the settings and the algorithm."""
+    """Return the hash of the chunking settings and algorithm."""
     made_by: dict[str, Any] = {"algorithm": algorithm()}
     if config.strategy == "structure":
         made_by["structure"] = structure_algorithm()
@@ -78,7 +78,7 @@ def chunking_hash(config: ChunkingConfig) -> str:
 
 @cache
 def structure_algorithm() -> str:
-    """Identify the algorithm of the strategy `structure`, as `algorithm` does of `sentences`."""
+    """Return the version of the strategy `structure`, as `algorithm` does for `sentences`."""
     chunks = chunk_note(UUID(int=0), _STRUCTURE_PROBE, _STRUCTURE_PROBE_CONFIG)
     return canonical_hash(
         {
@@ -98,7 +98,7 @@ def structure_algorithm() -> str:
 
 @cache
 def algorithm() -> str:
-    """Identify the algorithm, by its data and its result for a probe text."""
+    """Return the version of the algorithm, from its data and its result for a probe text."""
     chunks = chunk_note(UUID(int=0), _PROBE, _PROBE_CONFIG)
     summary = summarize("Acta", _PROBE)
     return canonical_hash(

@@ -20,7 +20,7 @@ class Citation:
     Attributes:
         start: Offset into the note's content, in code points.
         end: After the last character; greater than `start`.
-        content_sha256: Of the note's whole content when it was cited.
+        content_sha256: Hash of the note's whole content when it was cited.
         place: Where the range is in its document; None if the note is not a section of one.
     """
 
@@ -47,10 +47,10 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer with what supports it, at least one citation.
+    """A sentence of an answer with its citations, at least one.
 
     Attributes:
-        is_supported: Whether what it cites was found to say it.
+        is_supported: Whether the cited ranges were found to support it.
     """
 
     text: str
@@ -72,8 +72,8 @@ class CitedAnswer:
 
     Attributes:
         sentences: In reading order; none if nothing was found.
-        answerer: Name and version of what wrote it.
-        notice: What is said instead of sentences; empty if there are some.
+        answerer: Name and version of the answerer.
+        notice: The message shown instead of sentences; empty if there are some.
     """
 
     question: str

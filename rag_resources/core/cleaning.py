@@ -1,4 +1,4 @@
-"""Removes from the pages of a document what neighbouring pages repeat, page numbers and contents.
+"""Removes running heads and feet, page numbers and tables of contents from a document's pages.
 
 Nothing is deleted: removed ranges stay in the page's text, with their reason. Broken words are
 joined in `core.hyphenation`.
@@ -25,14 +25,14 @@ EDGE_ROWS = 4
 """Rows of lines at the top, and at the bottom, that can be running heads or feet."""
 
 MIN_CONTENTS_LINES = 5
-"""Fewer lines that end in growing page numbers are not contents."""
+"""Fewer lines that end in growing page numbers are not a table of contents."""
 
 _SAME_HEIGHT = 6.0
 """Points by which the same running head may differ in height between two pages."""
 
 _SAME_ROW = 4.0
 _WHITE = 0.6
-"""Times its height: white space that separates a running head from the body."""
+"""White space that separates a running head from the body, as a multiple of its height."""
 
 _LONG_LINE = 60
 _NUMBER_CHARS = 8
@@ -152,7 +152,7 @@ def _cleaned(held: Sequence[_Held], index: int) -> Page | PageFailure:
 
 
 def _without(page: Page, removed: Sequence[Removal]) -> Page:
-    """Mark ranges as removed; blocks of which nothing is left go."""
+    """Mark ranges as removed; blocks without any text left are dropped."""
     if not removed:
         return page
     starts = {removal.start for removal in removed}
@@ -181,7 +181,7 @@ def _repeated(
         if not all(why for _, why in found):
             break
     if len(repeated) == EDGE_ROWS:
-        # So much is repeated that it may be the body, of a form: only what stands apart goes.
+        # So much is repeated that it may be the body of a form: only separate lines are removed.
         repeated = repeated[: _rows_apart(rows)]
     return [removal for row in repeated for removal in row]
 
@@ -206,7 +206,7 @@ def _reason(
         counts_on = any(_offset(other, each) == offset for other, each in _near(line, others))
         return PAGE_NUMBER if number.certain or counts_on or not offset else None
     pages = {other.number for other, each in _near(line, others) if each.shape == line.shape}
-    # A long line can be the title of a table that goes on on the next page.
+    # A long line can be the title of a table that continues on the next page.
     enough = 1 if len(line.text) <= _LONG_LINE else 2
     return reason if len(pages) >= enough and any(c.isalpha() for c in line.shape) else None
 

@@ -1,4 +1,4 @@
-"""Which of two evaluations is better, metric by metric, and by how much.
+"""Compares two evaluations metric by metric: which is better, and by how much.
 
 The statistics are in `core.significance`; loading evaluations belongs in `evaluation.comparison`.
 """
@@ -108,11 +108,10 @@ class Comparison:
     Attributes:
         queries: Number of those questions.
         left_out: Number of questions that only one of the two has.
-        metrics: Of the ranking or of the answers, without those that one of the two did not
-            measure.
+        metrics: Metrics of the ranking or of the answers that both measured.
         lost: Found before and not after, by golden id.
         gained: Found after and not before.
-        served: The same of what users get; None if one of the two did not measure it.
+        served: Hits lost and gained in Hit_Rate@final; None if one of the two did not measure it.
     """
 
     queries: int
@@ -184,8 +183,8 @@ def compare_pairs(
 def judge_inferiority(*, lost: int, gained: int, queries: int, margin: float) -> NonInferiority:
     """Test at 5 % whether a hit rate fell by less than the margin, and whether it fell at all.
 
-    It fell by the exact McNemar test, or if the interval is beyond the margin. A loss that is
-    certain but certainly within the margin is no inferiority.
+    It fell if the exact McNemar test says so, or if the interval is beyond the margin. A loss that
+    is significant, but significantly smaller than the margin, is not inferiority.
 
     Args:
         lost: Questions found before and not after.

@@ -1,7 +1,7 @@
-"""How sure a response is: a band whose precision was measured on the user's own golden questions.
+"""The confidence of a response: a band whose precision was measured on the user's golden questions.
 
-What the bands are read from is in `core.confidence_signals`, how they are measured in
-`core.calibration`. An answer made from the passages can be judged by the same claims.
+The signals are in `core.confidence_signals`, measuring the bands in `core.calibration`. An answer
+made from the passages can be judged by the same claims.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,7 +18,7 @@ from rag_resources.core.silence import SilenceCurve, SilencePoint
 
 
 class Signal(StrEnum):
-    """What is known of a response before anybody reads it; see `core.confidence_signals`."""
+    """A number computed from a response that its confidence depends on; see its module."""
 
     DROP = "drop"
     WORDS = "words"
@@ -37,11 +37,11 @@ Signals = Mapping[Signal, float]
 
 
 class Claim(StrEnum):
-    """What may be true of a response, or of the answer made from it.
+    """A claim about a response, or about the answer made from it, that is true or false.
 
     `results`: a note that answers is among the results that a user gets. `first`: it is the first.
-    `citation`: the first sentence of the answer cites what answers. `answerable`: the notes that
-    answer were searched; what is unlikely to be so is not answered (`core.silence`).
+    `citation`: the first sentence of the answer cites a place or note that answers. `answerable`:
+    the notes that answer were searched; if that is unlikely, no answer is given (`core.silence`).
     """
 
     RESULTS = "results"
@@ -52,7 +52,7 @@ class Claim(StrEnum):
 
 OF_RESPONSES = (Claim.RESULTS, Claim.FIRST)
 OF_ANSWERS = (Claim.CITATION,)
-"""What people are told of each, as bands."""
+"""The claims that people read about, as bands."""
 
 _OF_RESPONSE = (Signal.DROP, Signal.WORDS, Signal.LENGTH)
 _OF_ANSWER = tuple(signal for signal in Signal if signal is not Signal.WORDS)
@@ -62,7 +62,7 @@ SIGNALS: Mapping[Claim, tuple[Signal, ...]] = {
     Claim.CITATION: _OF_ANSWER,
     Claim.ANSWERABLE: _OF_ANSWER,
 }
-"""What each claim is told from."""
+"""The signals of each claim."""
 
 
 class BandName(StrEnum):
@@ -77,8 +77,8 @@ class Band(Part):
     """The responses whose probability is at least `from_probability`, and below the band above.
 
     Attributes:
-        right: For how many of the questions in the band the claim was true, each by a model that
-            had not seen questions about the same notes.
+        right: For how many of the questions in the band the claim was true; each was judged by a
+            model that had not seen questions about the same notes.
         questions: How many questions are in the band.
     """
 
@@ -119,7 +119,7 @@ class ClaimModel(Part):
     bands: tuple[Band, ...] = Field(min_length=1)
 
     def probability_of(self, signals: Signals) -> float:
-        """Return how likely the claim is true of a response, in [0, 1]."""
+        """Return the probability that the claim is true of a response, in [0, 1]."""
         return probability(self.intercept, self.signals, signals)
 
     def band_of(self, signals: Signals) -> Band:
@@ -131,15 +131,15 @@ class ClaimModel(Part):
 
 
 class Calibration(Part):
-    """What a configuration's golden questions say about its responses.
+    """The measured confidence of a configuration's responses.
 
     Attributes:
-        claims: Only those that the signals tell something of.
+        claims: Only those that the signals predict better than a constant.
         questions: How many questions it was made from.
         unanswerable: How many of them no note answers.
-        silence: Misses and false answers by threshold; None if nothing tells when to be silent.
-        answerer: What the claims of answers were told from, with its version; they hold for no
-            other.
+        silence: Misses and false answers by threshold; None if no signal says when to be silent.
+        answerer: Name and version of what the signals of answers were computed from; their claims
+            are valid for no other.
     """
 
     claims: dict[Claim, ClaimModel]
@@ -151,7 +151,7 @@ class Calibration(Part):
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure a response is.
+    """The confidence of a response.
 
     Attributes:
         bands: By claim; empty without a calibration.
@@ -174,12 +174,12 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Whether an answer is withheld, by what threshold.
+    """Whether an answer is withheld, and by which threshold.
 
     Attributes:
-        is_silent: Whether nothing is said.
-        curve: What was measured; None without a calibration.
-        point: The threshold that was used; None likewise.
+        is_silent: Whether it is withheld.
+        curve: Misses and false answers by threshold; None without a calibration.
+        point: The threshold that was used; None without a calibration.
         missing: Why there is none, in Spanish; None if there is one.
     """
 
@@ -202,7 +202,7 @@ class Silence:
 def confidence_of(
     calibration: Calibration, signals: Signals, claims: Collection[Claim] = OF_RESPONSES
 ) -> Confidence:
-    """Return how sure a response with these signals is, as far as these claims are calibrated."""
+    """Return the confidence of a response with these signals, for the calibrated claims."""
     return Confidence(
         {
             claim: model.band_of(signals)
@@ -215,11 +215,11 @@ def confidence_of(
 def silence_of(
     calibration: Calibration, signals: Signals, *, allowed_misses: float
 ) -> Silence | None:
-    """Return whether a response with these signals is answered; None if nothing tells.
+    """Return whether an answer with these signals is withheld; None if that is not calibrated.
 
     Args:
-        calibration: Of the configuration.
-        signals: Of the answer.
+        calibration: The configuration's.
+        signals: The answer's.
         allowed_misses: Share of answerable questions that may be left unanswered.
     """
     model = calibration.claims.get(Claim.ANSWERABLE)

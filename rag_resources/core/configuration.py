@@ -64,12 +64,12 @@ class ChunkingConfig(Part):
         strategy: `sentences` fills chunks with sentences, up to `max_tokens`. `structure` ends them
             between paragraphs, rows of a table or sentences, in this order, near `target`.
         max_tokens: Longest chunk of `sentences`, in tokens of `core.text.count_tokens`.
-        overlap_tokens: What neighbours share.
+        overlap_tokens: Length that neighbouring chunks share.
         min_tokens: Shortest chunk, unless the note is shorter or the sentence too long.
         target: Wanted length of chunks of `structure`, in `unit`, as are the following.
         min: Shortest chunk.
         max: Longest chunk.
-        overlap: What neighbours share.
+        overlap: Length that neighbouring chunks share.
         unit: `chars`, or `tokens` as above.
     """
 
@@ -108,7 +108,8 @@ class ChunkingConfig(Part):
     def hashed(self) -> dict[str, Any]:
         """The settings that change chunks: those of the strategy.
 
-        Those of `sentences` are named as before there were strategies, so that their hash stays.
+        The settings of `sentences` keep the names from before there were strategies, so that their
+        hash stays the same.
         """
         if self.strategy == "structure":
             return self.model_dump(include={"strategy", "target", "min", "max", "overlap", "unit"})
@@ -137,7 +138,7 @@ class RerankingConfig(Part):
 
 
 class TransformationConfig(Part):
-    """What is searched besides the question itself.
+    """Which texts are searched besides the question itself.
 
     Attributes:
         enabled: False searches only the question.
@@ -262,7 +263,7 @@ class RetrievalConfig(Part):
 
     @property
     def only_scoring(self) -> frozenset[RetrieverName]:
-        """The retrievers that score candidates of others, and bring none themselves."""
+        """The retrievers that only score the candidates of others."""
         silent = {name for name in self.searched if not self.weighted[name].candidates}
         finding = any(
             KINDS[name].searches_by == "vectors" for name in self.searched if name not in silent
@@ -300,10 +301,10 @@ class RetrievalConfig(Part):
     def canonical(self) -> dict[str, Any]:
         """The JSON that is hashed.
 
-        It uses the earlier spelling of the weights where that is possible, and names recency, a
-        learned model, the graph, who brings candidates and whether a single question is cut only if
-        they are set, so that evaluations and promotions from before these fields existed keep their
-        hash and stay comparable.
+        It uses the earlier spelling of the weights if that is possible. Recency, a learned model,
+        the graph, `candidates` and whether a single question is cut appear only if they are set. So
+        evaluations and promotions from before these fields existed keep their hash and stay
+        comparable.
         """
         said = self.model_dump(mode="json")
         if self.recency == RecencyConfig():
@@ -330,7 +331,7 @@ class RetrievalConfig(Part):
 
 
 class Role(StrEnum):
-    """What a configuration is evaluated for."""
+    """The purpose of a configuration's evaluation."""
 
     CANDIDATE = "candidate"
     REFERENCE = "reference"

@@ -1,4 +1,4 @@
-"""What is valid in a retrieval configuration but may not do what its author expects."""
+"""Warnings about valid retrieval configurations that may not do what their author expects."""
 
 import math
 
@@ -7,7 +7,7 @@ from rag_resources.core.messages import Message
 
 
 def notices(config: RetrievalConfig) -> list[str]:
-    """Return, in Spanish, what may surprise the author of a valid configuration."""
+    """Return the warnings about a valid configuration, in Spanish."""
     found: list[str] = []
     weights = {name: config.retrievers[name].weight_of(config.model) for name in config.searched}
     total = math.fsum(weights.values())

@@ -50,7 +50,7 @@ def contextual_prefix(summary: str, chunks: Sequence[Chunk], index: int) -> str:
 def contextual_topics(
     summary: str, chunks: Sequence[Chunk], index: int, tags: Sequence[str] = ()
 ) -> str:
-    """Return what chunk `index` is about: the summary, the neighbours' openings, the note's tags.
+    """Return the subject of chunk `index`: the summary, the neighbours' openings, the note's tags.
 
     Full-text search indexes these with the chunk, since the prefix's fixed words are in every
     chunk.

@@ -1,6 +1,6 @@
-"""What the turns before carry over to a question that cannot stand alone, by rules.
+"""Completes a question that cannot stand alone from the earlier turns of a conversation, by rules.
 
-A language model may rewrite it instead (`answers.reading`); what it writes is checked here.
+A language model may rewrite the question instead (`answers.reading`); its text is checked here.
 """
 
 import re
@@ -19,17 +19,17 @@ from rag_resources.core.rules import word_rules
 from rag_resources.core.wording import content, fold, names, stem, word_set
 
 MAX_TURNS = 5
-"""Further turns back nothing is looked for."""
+"""Most earlier turns that are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What is searched for a question of a conversation.
+    """A question of a conversation as it is searched.
 
     Attributes:
-        searched: The question, with what is carried over.
-        words: What is carried over: names, dates and, if the question says nothing of what it is
-            about, the words of the question before; empty if it stands alone.
+        searched: The question, with the words carried over.
+        words: The words carried over: names, dates and, if the question has no content word, the
+            words of the earlier question; empty if it stands alone.
     """
 
     searched: str
@@ -37,15 +37,15 @@ class Carried:
 
 
 def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Carried:
-    """Return what to search for a question.
+    """Return the text to search for a question.
 
-    The last turn that names something gives its names and dates, if the question has a pronoun or
-    no content word. A question without a content word also gets those of that turn.
+    If the question has a pronoun or no content word, it gets the names and dates of the last turn
+    that names any. A question without a content word also gets the content words of that turn.
 
     Args:
         question: As it was asked.
-        turns: The questions before, as they were searched, oldest first.
-        language: Of all of them.
+        turns: The earlier questions, as they were searched, oldest first.
+        language: The language of all of them.
     """
     is_empty = says_nothing(question, language) or asks_of_a_time_only(question, language)
     if not is_empty and not refers_back(question, language):
@@ -60,11 +60,11 @@ def carry_over(question: str, turns: Sequence[str], language: str = "es") -> Car
 
 
 def invents_nothing(question: str, turns: Sequence[str]) -> bool:
-    """Whether the names and figures of a rewritten question stand in some of the turns.
+    """Whether all names and figures of a rewritten question are in some of the turns.
 
     Args:
         question: As a language model wrote it.
-        turns: What it was made from: the questions before, and the last one.
+        turns: The questions it was made from: the earlier ones, and the last one.
     """
     said = "\n".join(turns)
     return names(question) <= word_set(said) and _figures(question) <= _figures(said)
@@ -98,7 +98,7 @@ def _said(name: str, words: frozenset[str]) -> bool:
 
 
 def _content_words(turn: str, language: str) -> list[str]:
-    """Return the words of a turn that say what it is about, as they stand there."""
+    """Return the content words of a turn, as they are written there."""
     stems = content(turn, language)
     silent = frozenset(word_rules(language).stop.split()) | empty_words(language)
     tokens = [token.strip('¿?¡!.,;:()«»"“”') for token in turn.split()]

@@ -1,6 +1,6 @@
-"""What lost questions are due to: they are asked again with one change undone at a time.
+"""Finds the causes of lost questions: they are asked again with one change undone at a time.
 
-A change that brings a question back is its cause. How a question is asked is passed in; that is in
+A change that brings a question back is its cause. The function that asks is passed in, from
 `evaluation.attribution`.
 """
 
@@ -75,12 +75,12 @@ class Plan:
     """The ways in which lost questions are asked again.
 
     Attributes:
-        unchanged: With nothing undone. What that brings back was not lost for good.
-        single: With one change undone, each.
-        months: With the new notes of one month hidden, each; only for questions that come back when
+        unchanged: With nothing undone. Questions that it brings back were not lost for good.
+        single: Each with one change undone.
+        months: Each with the new notes of one month hidden; only for questions that come back when
             all new notes are hidden.
-        together: With all changes undone, for what nothing else brings back; None if there are not
-            several.
+        together: With all changes undone, for questions that nothing else brings back; None if
+            there are not several changes.
     """
 
     unchanged: Counterfactual
@@ -104,7 +104,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """What else changed for questions that nothing brings back.
+    """A change that cannot be undone, and the questions that it may have lost.
 
     Attributes:
         month: As `YYYY-MM`, if it is about the notes of one month.
@@ -117,7 +117,7 @@ class Suspected:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What the lost questions are due to.
+    """The causes of the lost questions.
 
     Attributes:
         lost: Number of lost questions.
@@ -139,7 +139,7 @@ class Attribution:
         return self.examined - self.unstable - _all_of(self.causes)
 
     def share(self, queries: AbstractSet[UUID]) -> float:
-        """Return the share of the examined questions that some of them are, in [0, 1]."""
+        """Return the share that some questions have of the examined ones, in [0, 1]."""
         return len(queries) / len(self.examined) if self.examined else 0.0
 
 
@@ -213,7 +213,7 @@ def find_causes(
     ask: Ask,
     suspects: Mapping[tuple[Suspicion, str], AbstractSet[UUID]],
 ) -> Attribution:
-    """Ask lost questions again in the ways of a plan, and say what they are due to.
+    """Ask lost questions again in the ways of a plan, and return their causes.
 
     Args:
         lost: The most important first; at most `MAX_QUESTIONS` are asked.

@@ -1,4 +1,4 @@
-"""What the metadata of a passage of a document says besides its place (`core.places`)."""
+"""The metadata of a passage of a document besides its place (which is in `core.places`)."""
 
 import re
 import unicodedata
@@ -36,7 +36,7 @@ class DocumentPassage:
     changes: tuple[Change, ...] = ()
 
     def to_json(self, place: DocumentPlace, content: str) -> dict[str, Any]:
-        """Return the camelCase form, with what follows from the place and the text."""
+        """Return the camelCase form, with the fields derived from the place and the text."""
         page = place.places[0].page
         path = place.heading_path
         changes = [change.to_json() for change in self.changes]

@@ -1,4 +1,4 @@
-"""How far a document is in each stage, from its status."""
+"""Derives the progress of a document in each stage from its status."""
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ _PENDING, _FAILED = "pending", "failed"
 
 
 class StageState(StrEnum):
-    """How far a document is in a stage."""
+    """The progress of a document in a stage."""
 
     DONE = "done"
     RUNNING = "running"
@@ -22,9 +22,9 @@ def stages_of(status: str, failed: Collection[str], *, has_file: bool) -> Mappin
     """Return the state of each stage.
 
     Args:
-        status: Of the document: a stage, `pending`, `completed`, `partial` or `failed`.
+        status: The document's: a stage, `pending`, `completed`, `partial` or `failed`.
         failed: The stages in which a part of it failed.
-        has_file: Whether our copy of its file is there.
+        has_file: Whether we have a copy of its file.
     """
     first_failed = min((STAGES.index(stage) for stage in failed), default=len(STAGES))
     if status in STAGES:

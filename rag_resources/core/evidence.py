@@ -1,4 +1,4 @@
-"""Whether an evaluation still stands for what it measured.
+"""Decides whether an evaluation is current, aged or stale: whether it still describes the present.
 
 An evaluation records fingerprints of what its configuration searches, by month and part.
 `store.contents` reads the present ones; `evaluation.evidence` brings both together.
@@ -16,13 +16,13 @@ Contents = Mapping[str, Mapping[str, str]]
 """Fingerprints by month (`YYYY-MM-01`, or `NO_MONTH`) and part."""
 
 NO_MONTH = "-infinity"
-"""What belongs to no month: word statistics, models, settings."""
+"""The month of parts that belong to none: word statistics, models, settings."""
 
 UNSETTLED = "unsettled"
-"""Recorded for what was written to during the evaluation: nobody knows what was measured."""
+"""Recorded for a part that was written to during the evaluation: its measured state is unknown."""
 
 WRITTEN_TO = "~"
-"""Recorded before the fingerprint of what changed little during the evaluation."""
+"""Prefix of the recorded fingerprint of a part that changed little during the evaluation."""
 
 UNCOUNTED = "uncounted"
 """The part of a month that was written to since the last count."""
@@ -49,7 +49,7 @@ _OF_NO_NOTE = {"words", "decisions", "model", "settings", UNCOUNTED}
 
 
 class EvidenceState(StrEnum):
-    """Whether an evaluation may be quoted, and promoted on, as the state of now."""
+    """Whether an evaluation still describes what is searched now."""
 
     CURRENT = "current"
     AGED = "aged"
@@ -61,7 +61,7 @@ class SearchSettings:
     """The settings outside a configuration that change what it finds.
 
     Attributes:
-        tenant: Whose notes are searched.
+        tenant: The tenant whose notes are searched.
         note_model: Model of the vectors that find notes not chunked yet.
         language_model: Empty if there is none.
     """
@@ -72,13 +72,13 @@ class SearchSettings:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all of them."""
+        """A hash of all these settings."""
         return canonical_hash([self.tenant, self.note_model, self.language_model])
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A part of a month that is not as it was; None stands for nothing there."""
+    """A part of a month that has changed; None means that there was, or is, nothing."""
 
     month: str
     part: str
@@ -88,7 +88,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class ChangedNotes:
-    """Which notes the moved parts are about.
+    """How many notes the moved parts concern.
 
     Attributes:
         notes: All notes.
@@ -144,13 +144,13 @@ def searched_parts(config: RetrievalConfig, settings: SearchSettings) -> tuple[s
 def settled(
     before: Contents, after: Contents, rewritten: Collection[tuple[str, str]], *, is_small: bool
 ) -> Contents:
-    """Return what an evaluation records: the contents as it began, marked where they were not kept.
+    """Return the contents that an evaluation records: those at its start, with changes marked.
 
     Args:
-        before: As it began.
-        after: As it ended.
+        before: At its start.
+        after: At its end.
         rewritten: Months and parts that were written to between.
-        is_small: Whether all that differs between the two is small enough for aged evidence.
+        is_small: Whether all differences between the two are small enough for aged evidence.
     """
     first, last = _flat(before), _flat(after)
     found: dict[str, dict[str, str]] = {}
@@ -165,7 +165,7 @@ def settled(
 
 
 def moved_parts(recorded: Contents, present: Contents) -> list[Moved]:
-    """Return what differs between two readings, by month and part."""
+    """Return the months and parts that differ between two readings."""
     before, after = _flat(recorded), _flat(present)
     return [
         Moved(*key, before.get(key), after.get(key))
@@ -197,9 +197,9 @@ def judge_evidence(
 
     Args:
         same_config: Whether the configuration is the one that was evaluated.
-        same_golden: Whether the golden questions are.
-        moved: What it searched and is not the same now; None if it was not recorded.
-        notes: The notes concerned.
+        same_golden: Whether the golden questions are those that were asked.
+        moved: The parts it searched that have changed; None if the contents were not recorded.
+        notes: The notes in the moved parts.
         most: The largest share, in [0, 1).
     """
     changed = [] if same_config else [Message.REFUSED_CONFIG_CHANGED.format()]

@@ -43,7 +43,7 @@ class Selection(BaseModel):
 
     Attributes:
         metric: The metric whose mean decides; the highest wins.
-        folds: With few questions, the number of parts; each is judged by what the others chose.
+        folds: With few questions, the number of folds for cross-validation.
         seed: Seed of the split.
     """
 
@@ -58,7 +58,7 @@ class Experiment(BaseModel):
     """An experiment as people write it.
 
     Attributes:
-        name: For titles.
+        name: The name for titles.
         base: The named configuration that all others start from and are compared with.
         grid: Values of fields (`fusion.semantic_weight`); all combinations are tried.
         configurations: Fields to change together, by the name of the resulting configuration.
@@ -78,7 +78,7 @@ class Split:
     """Which questions choose and which judge.
 
     Attributes:
-        parts: Disjoint parts; each is judged by what the questions outside it chose.
+        parts: Disjoint parts; each judges the configuration that the questions outside it chose.
         is_hold_out: Whether there is only one part; the questions outside it are never judged.
     """
 

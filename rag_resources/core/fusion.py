@@ -65,8 +65,8 @@ def fuse(
         retrievers: The weight of each retriever; a stand-in that is not named here has the
             default weight.
         scores: For the methods `scaled` and `learned`: each list's scores of all candidates, in
-            [0, 1], also of those that the list does not hold. None: only what a list holds has a
-            score.
+            [0, 1], also of those that the list does not hold. None: only the candidates of a list
+            have a score in it.
         words: For the method `learned`: the features of words of each candidate.
         tie_break: Order of equal scores.
         most: How many chunks the caller needs; None: all.
@@ -74,7 +74,7 @@ def fuse(
     Returns:
         The chunks of all lists used, or the best of them, best first, ties by `tie_break`.
     """
-    if tie_break != "chunk_id":  # The order below is another, and must not decide who is left out.
+    if tie_break != "chunk_id":  # The order below differs, so it must not cut the list.
         whole = fuse(rankings, config, retrievers, scores=scores, words=words)
         return best_first(whole, tie_break)[:most]
     if config.looks_up_scores and rankings:
@@ -173,11 +173,11 @@ def scaled_combination(
 ) -> list[ScoredChunk]:
     """Fuse by the weighted sum of every candidate's scores, each on the fixed scale of its list.
 
-    A list counts for all candidates of the kind that it ranks, whether it holds them or not: chunks
-    or whole notes. A list of something else than the question counts for what it holds. Weights are
-    scaled so that those of either kind sum to 1 at most: chunks and whole notes compare, and one
-    that lacks a list that others have counts 0 there. Same order and errors as
-    `reciprocal_rank_fusion`.
+    A list counts for all candidates of the kind that it ranks (chunks or whole notes), even those
+    that it does not hold. A list for a sub-question or hypothetical answer counts only for its own
+    candidates. Weights are scaled so that those of either kind sum to at most 1. So chunks and
+    whole notes are comparable, and a candidate scores 0 in a list that its kind lacks. Same order
+    and errors as `reciprocal_rank_fusion`.
 
     Args:
         rankings: The lists, best first, no repeats.
@@ -212,7 +212,7 @@ def scaled_combination(
 
 
 def on_scale(score: float, low: float, high: float) -> float:
-    """Map a score from a range to [0, 1]; one outside is clipped."""
+    """Map a score from a range to [0, 1]; a score outside the range is clipped."""
     return min(1.0, max(0.0, (score - low) / (high - low)))
 
 
@@ -225,7 +225,7 @@ def min_max(scores: Sequence[float]) -> list[float]:
 
 
 def narrow(rankings: Sequence[Ranking]) -> list[Ranking]:
-    """Return what is used of the lists: only the first of those not of the question itself."""
+    """Return the part of the lists that is used: the first few of lists for other texts."""
     return [
         replace(ranking, candidates=ranking.candidates[:SIDE_CANDIDATES])
         if ranking.question
@@ -245,7 +245,7 @@ def _alone(rankings: Sequence[Ranking], most: int | None) -> list[ScoredChunk]:
 
 
 _Held = tuple[Candidate, RankedList]
-"""A chunk in a list, and which list that is."""
+"""A chunk in a list, with the list."""
 
 
 def _summed(
@@ -255,13 +255,13 @@ def _summed(
 
     Args:
         rankings: The lists.
-        parts: For each list, what each of its candidates adds.
+        parts: For each list, the contribution of each of its candidates.
         most: How many chunks to return; None: all.
     """
     seen: dict[UUID, tuple[list[_Held], list[float]]] = {}
     for ranking, own in zip(rankings, parts, strict=True):
         for candidate, part in zip(ranking.candidates, own, strict=True):
-            # One look-up a candidate: hashing ids is most of what fusing costs.
+            # One look-up per candidate: hashing ids is most of the cost of fusing.
             held, terms = seen.setdefault(candidate.chunk_id, ([], []))
             held.append((candidate, ranking.name))
             terms.append(part)
@@ -285,7 +285,7 @@ def _best(
     """Return the chunks with the highest sums of terms, ties by chunk id.
 
     Args:
-        seen: By chunk id, where it was found and what its score is the sum of.
+        seen: By chunk id, where it was found, and the terms whose sum is its score.
         most: How many chunks to return; None: all.
     """
     scored = [

@@ -1,7 +1,7 @@
 """The part of a configuration about weights: of retrievers, their fusion, and recency.
 
-The rest of a configuration is in `core.configuration`, fusion itself in `core.fusion`, what recency
-changes in `core.recency`.
+The rest of a configuration is in `core.configuration`, fusion itself in `core.fusion`, the effect
+of recency in `core.recency`.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class RetrieverConfig(Part):
     Attributes:
         model_weights: Weights by embedding model, for models that need a different one.
         candidates: Whether its chunks become candidates. If not, it only scores those of the other
-            retrievers. That takes a fusion that looks scores up and another retriever by vectors;
-            otherwise it brings candidates all the same.
+            retrievers. This needs a fusion that looks scores up, and another retriever by vectors;
+            without these, its chunks become candidates all the same.
     """
 
     weight: Weight = 0.5
@@ -41,7 +41,7 @@ class RetrieverConfig(Part):
     model_weights: dict[ModelName, Weight] = Field({}, max_length=50)
 
     def weight_of(self, model: str) -> float:
-        """Return the weight of a list found by a model's vectors; "" for a list by words."""
+        """Return the weight of a list found by a model's vectors; "" is a full-text list."""
         return self.model_weights.get(model, self.weight)
 
 
@@ -72,7 +72,7 @@ DEFAULT_RETRIEVERS = {
 
 
 class Feature(StrEnum):
-    """What the fusion `learned` knows of a candidate; `core.learned_fusion` says what each means.
+    """The features of a candidate in the fusion `learned`; `core.learned_fusion` explains them.
 
     The first four are scores of retrievers, the others compare words.
     """
@@ -101,7 +101,7 @@ class FusionConfig(Part):
     `rrf` is reciprocal rank fusion. `weighted` is a convex combination of the scores after min-max
     normalisation of each list, where an absent document scores 0 (Bruch et al., arXiv 2210.11934).
     `scaled` is a convex combination of all scores of all candidates on fixed scales: each cosine is
-    mapped from its model's range, so chunks, windows and notes not yet chunked compare.
+    mapped from its model's range, so chunks, windows and notes not yet chunked are comparable.
     `learned` is a logistic model over the same scores and over words; the weights of the
     retrievers do not count.
 
@@ -206,7 +206,7 @@ def in_earlier_spelling(
 def respelled(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored configuration with its weights in the current spelling and later fields."""
     fusion = {"learned": None, **(stored.get("fusion") or {})}
-    from rag_resources.core.graph_config import GraphConfig  # It is made of parts, as this is.
+    from rag_resources.core.graph_config import GraphConfig  # It imports `Part` from this module.
 
     later = {"recency": RecencyConfig().model_dump(), "graph": GraphConfig().model_dump()}
     stored = {**later, **stored, "fusion": fusion}

@@ -1,7 +1,6 @@
-"""Trains a learned fusion: grouped folds, the penalty, and what the trained model is worth.
+"""Trains a learned fusion: grouped folds, the penalty, and the quality of the trained model.
 
-What the model computes is in `core.learned_fusion`; asking the questions in
-`evaluation.fusion_training`.
+The model itself is in `core.learned_fusion`; asking the questions in `evaluation.fusion_training`.
 """
 
 import hashlib
@@ -47,7 +46,7 @@ class KnownQuestion:
 
     @property
     def group(self) -> Group[Feature]:
-        """Its candidates, those of relevant notes being wanted."""
+        """Its candidates as a group; those of relevant notes are the wanted ones."""
         return Group(
             [item.features for item in self.candidates],
             [item.note_id in self.relevant for item in self.candidates],
@@ -70,7 +69,7 @@ def grouped_folds(
     Args:
         relevant: The relevant notes of each question.
         count: How many parts, >= 2; fewer if the questions do not allow more.
-        seed: Of the order of the groups.
+        seed: Seed of the order of the groups.
 
     Returns:
         Disjoint parts of about the same size, none empty.
@@ -143,7 +142,7 @@ def reciprocal_rank(model: LearnedModel, question: KnownQuestion) -> float:
 def _judged(
     questions: Sequence[KnownQuestion], parts: Sequence[Collection[UUID]], penalty: float
 ) -> float:
-    """Return the MRR of the parts, each by a model of the others."""
+    """Return the MRR of the parts, each judged by a model trained on the others."""
     ranks = []
     for part in parts:
         model = fit([item for item in questions if item.golden_id not in part], penalty=penalty)

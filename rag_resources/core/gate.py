@@ -20,23 +20,23 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 class GateConfig(BaseModel):
-    """What an evaluation must reach. Each condition either blocks a promotion or only warns.
+    """The thresholds of an evaluation. Each condition either blocks a promotion or only warns.
 
     Attributes:
         hit_rate_at_10: Lowest Hit_Rate@10.
         latency_p95_ms: Upper limit of the p95 latency of a retrieval, in milliseconds.
-        margin: How far Hit_Rate@10 and the hit rate of what users get may be below those of the
-            serving configuration.
+        margin: How far Hit_Rate@10 and Hit_Rate@final may be below those of the serving
+            configuration.
         changed_notes: Largest share of notes that may have changed since an evaluation, none of
-            them relevant to a golden question, before it stands for nothing any more.
+            them relevant to a golden question, before it is stale.
         citation_precision: Lowest share of an answer's citations that are right.
         false_answers: Highest share of questions that are answered while their notes are hidden,
             with as many answerable ones left unanswered as the settings allow.
         hit_rate_blocks: Whether a Hit_Rate@10 below `hit_rate_at_10` blocks a promotion.
         latency_blocks: Whether a p95 above `latency_p95_ms` blocks it.
         regression_blocks: Whether a significant loss that may exceed `margin` blocks it.
-        graph_blocks: Whether a configuration with the causal graph that has not won against itself
-            without it is blocked.
+        graph_blocks: Whether a configuration with the causal graph is blocked if it is not better
+            than the same configuration without the graph.
         citation_precision_blocks: Whether a precision below `citation_precision` blocks it.
         false_answers_blocks: Whether more than `false_answers` block it.
     """
@@ -53,7 +53,7 @@ class GateConfig(BaseModel):
     latency_blocks: bool = True
     regression_blocks: bool = True
     graph_blocks: bool = True
-    # What can be reached depends on the corpus, so its owner decides what must be.
+    # What can be reached depends on the corpus, so its owner sets these thresholds.
     citation_precision_blocks: bool = False
     false_answers_blocks: bool = False
 

@@ -87,11 +87,11 @@ class _Reading:
 
 
 def golden_hash(entries: Sequence[GoldenEntry]) -> str:
-    """Hash what an evaluation depends on.
+    """Hash the parts of the entries that an evaluation depends on.
 
     These are questions, relevant notes, places, categories and difficulties, in any order. Entries
-    without places hash as they did before places existed. Editing a note does not change the hash,
-    since places keep their stored text and offsets.
+    without places have the same hash as before places existed. Editing a note does not change the
+    hash, because places keep their stored text and offsets.
     """
     return canonical_hash(sorted(_hashed(entry) for entry in entries))
 
@@ -298,7 +298,7 @@ def _uuid(row: Mapping[str, Any], name: str, reading: _Reading) -> UUID | None:
         return None
     try:
         return UUID(value)
-    except (ValueError, TypeError, AttributeError):  # The last two if it is not a text.
+    except (ValueError, TypeError, AttributeError):  # The last two if it is not a string.
         reading.add(Message.GOLDEN_FIELD.format(field=name, value=shown(value)))
         return None
 

@@ -16,14 +16,14 @@ from rag_resources.core.text import is_blank
 
 DRAFT_TAG = "borrador"
 DRAFTS = 20
-"""How many are proposed."""
+"""How many drafts are proposed."""
 _DIFFICULTY = 2
 _HINT_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class NoteOpening:
-    """What a draft is made of: a note's title, and the beginning of its content."""
+    """The input of a draft: a note's title, and the beginning of its content."""
 
     external_id: str
     title: str
@@ -83,7 +83,7 @@ def without_drafts(raw: Any) -> tuple[Any, list[str]]:
     """Remove the drafts of a golden file, and the tag from those that were answered.
 
     Args:
-        raw: The content of the file; anything that is no list of entries comes back unchanged.
+        raw: The content of the file; anything that is not a list of entries is returned unchanged.
 
     Returns:
         The content, and the questions of the drafts that were removed.

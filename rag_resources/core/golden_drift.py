@@ -49,7 +49,7 @@ class NoteState:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the latest evaluation of a configuration found for an unchanged question.
+    """The result of an unchanged question in the latest evaluation of a configuration.
 
     Attributes:
         first_relevant_rank: 1-based, over distinct notes; None if no relevant note was found.
@@ -133,7 +133,7 @@ class GoldenDrift:
 
     @property
     def findings(self) -> list[str]:
-        """What a person should look at, one line each; empty if all is well."""
+        """What a person should check, one line each; empty if there is nothing."""
         lines = [
             *(_about_notes(Message.DRIFT_GONE, item) for item in self.gone),
             *(_about_notes(Message.DRIFT_EDITED, item) for item in self.edited),
@@ -180,7 +180,7 @@ class GoldenDrift:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for a machine."""
+        """Return the JSON form."""
         return {
             "questions": self.questions,
             "gone": [_notes_json(item) for item in self.gone],

@@ -1,4 +1,4 @@
-"""How edits of notes affected the places of golden questions, for `core.golden_drift`."""
+"""The effects of edited notes on the places of golden questions, for `core.golden_drift`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,7 @@ class QuestionPlace:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for a machine."""
+        """Return the JSON form."""
         place = self.place
         found = None if place.is_lost else {"start": place.start, "end": place.end}
         return {

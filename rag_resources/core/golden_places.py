@@ -17,7 +17,7 @@ from rag_resources.core.quoting import shown
 from rag_resources.core.text import is_blank
 
 MAX_OFFSET = 2**30
-"""PostgreSQL stores no text with more characters."""
+"""Most characters of a text that PostgreSQL can store."""
 # PostgreSQL can store neither NUL nor an unpaired surrogate.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

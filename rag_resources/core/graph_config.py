@@ -13,10 +13,10 @@ class GraphConfig(Part):
     """How the causal graph is searched.
 
     Attributes:
-        enabled: Whether it is.
+        enabled: Whether it is searched.
         max_depth: How many relations a path may have; also the scale of relevance.
-        min_relevance: What is less relevant is left out; see `relevance`.
-        weight: Of the graph's list in the fusion.
+        min_relevance: Candidates of lower relevance are left out; see `relevance`.
+        weight: Weight of the graph's list in the fusion.
         questions: `causal`: only questions about causes follow the graph, through causal
             statements. `all`: other questions also find chunks that share rare names, tags and
             dates with what the other retrievers found.
@@ -40,7 +40,7 @@ class GraphConfig(Part):
 
 
 def relevance(hops: int, max_depth: int) -> float:
-    """Return how relevant an entity is that is some relations away: 1 at the start, 0.5 at the end.
+    """Return the relevance of an entity some relations away: 1 at the start, 0.5 at `max_depth`.
 
     Property: 24.
     """

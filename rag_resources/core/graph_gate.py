@@ -1,4 +1,4 @@
-"""Whether a configuration with the causal graph has won against itself without it.
+"""Decides whether a configuration is better with the causal graph than without it.
 
 It must not harm the questions that one note answers, and it must gain on those that need several.
 The evaluations are read in `evaluation.graph_gate`.
@@ -34,14 +34,14 @@ RECALL = "recall_at_10"
 
 @dataclass(frozen=True, slots=True)
 class GraphVerdict:
-    """What the graph did to the questions.
+    """The effect of the graph on the questions.
 
     Attributes:
         harm: Hit_Rate@10 of the questions with one note; None if it could not be compared.
         gain: Mean difference of recall@10 of the questions with several notes.
         interval: Its 95 % interval, by BCa bootstrap; None if it could not be compared.
         p_value: Two-sided, by paired randomization.
-        reason: What keeps it from having won, in Spanish; None if it has.
+        reason: Why it has not won, in Spanish; None if it has.
     """
 
     harm: NonInferiority | None = None
@@ -67,11 +67,11 @@ def judge_graph(
     """Judge a configuration with the graph against the same one without it.
 
     Args:
-        before: Every metric of every question without the graph.
-        after: Likewise with it.
+        before: Every metric of every question, without the graph.
+        after: The same with the graph.
         single: The questions that one note answers.
-        multi: Those that need several.
-        margin: Share of the former whose hit may be lost, in (0, 1).
+        multi: The questions that need several notes.
+        margin: Share of the `single` questions whose hit may be lost, in (0, 1).
     """
     common = before.keys() & after.keys()
     ones, others = sorted(common & set(single)), sorted(common & set(multi))

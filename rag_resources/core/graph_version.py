@@ -1,8 +1,9 @@
 """The parts of the causal graph, and the versions of the rules that make them.
 
-A version is stored with the part; another one makes it of all notes anew. It covers the rules of
-`languages/es/rules/graph.toml`, the result for a probe, and `REVISION`. Raise `REVISION` by 1 after
-a change of `core.mentions` or `core.causal` that does not change the probe's result.
+A version is stored with its part; if it changes, the part is made anew from all notes. It covers
+the rules of `languages/es/rules/graph.toml`, the result for a probe, and `REVISION`. Raise
+`REVISION` by 1 after a change of `core.mentions` or `core.causal` that does not change the probe's
+result.
 """
 
 from dataclasses import asdict, replace
@@ -31,7 +32,7 @@ class GraphPart(StrEnum):
 
 @cache
 def rules_version(part: GraphPart) -> str:
-    """Identify the rules that make a part."""
+    """Return the version of the rules that make a part."""
     found = rules().graph
     if part is GraphPart.MENTIONS:
         ours = asdict(replace(found, markers=[]))

@@ -1,7 +1,7 @@
-"""Words broken at the ends of lines: whether their hyphen belongs to them.
+"""Decides whether the hyphen of a word broken at the end of a line belongs to the word.
 
-A hyphen that a typesetter put in goes away ("desa-" "rrollo"); one that the writer put in stays
-("teórico-" "práctico").
+A hyphen of the typesetter is removed ("desa-" "rrollo"); one of the writer stays ("teórico-"
+"práctico").
 """
 
 import re
@@ -13,10 +13,10 @@ SOFT_HYPHEN = "\u00ad"
 HYPHENS = ("-", "\u2010", SOFT_HYPHEN)
 
 MAX_WORDS = 500_000
-"""Different words that a vocabulary keeps; the rest of a huge document adds none."""
+"""Most different words of a vocabulary; the rest of a huge document adds none."""
 
 _LONGEST_WORD = 200
-"""Characters of a line's end that are looked at."""
+"""Characters at the end of a line that are examined."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ADDRESS = re.compile(r"\S/-?$|(?:://|www\.)\S+[-/._=&?#%]$")
@@ -29,7 +29,7 @@ _FIRST = re.compile(r"[^\W\d_]+")
 
 
 class LineEnd(Enum):
-    """How the last word of a line goes on: not at all, without its hyphen, or as it is."""
+    """How the last word of a line continues: not at all, without its hyphen, or with it."""
 
     SPACE = "space"
     WITHOUT_HYPHEN = "without hyphen"
@@ -66,16 +66,16 @@ class Vocabulary:
 
 
 def line_end(line: str, following: str, vocabulary: Vocabulary) -> LineEnd:
-    """Say how the last word of a line goes on in the next line.
+    """Return how the last word of a line continues in the next line.
 
-    A path or web address goes on directly. A soft hyphen always goes away. Another one goes away if
-    the joined word occurs elsewhere, or if neither the hyphenated word does nor both parts are
-    words of their own.
+    A path or web address continues directly. A soft hyphen is always removed. Another hyphen is
+    removed if the joined word occurs elsewhere. It is also removed if the hyphenated word does not
+    occur elsewhere and the parts are not both words.
     """
     line = line[-_LONGEST_WORD:]
     address = _ADDRESS.search(line)
     if address and (_SCHEME.search(line) or not following[:1].isupper()):
-        # What ends in `/-` was broken by the typesetter after the slash.
+        # A line that ends in `/-` was broken by the typesetter after the slash.
         return LineEnd.WITHOUT_HYPHEN if line.endswith("/-") else LineEnd.AS_IT_IS
     last, first = _LAST.search(line), _FIRST.match(following)
     if last is None or first is None:

@@ -68,7 +68,7 @@ class JudgeInfo:
         name: `embedded` or `llm`.
         model: Name of the model, with the digest of its weights if that is known.
         version: Version of the rules or of the prompt, and how often each answer was judged.
-        answerer: What wrote the answers, with its version.
+        answerer: Name and version of the answerer.
     """
 
     name: str
@@ -107,7 +107,7 @@ class JudgeSummary:
 
 
 def claims(answer: str) -> list[str]:
-    """Return the sentences of an answer that make a claim that can be checked."""
+    """Return the sentences of an answer that claim something checkable."""
     return [text for text in sentence_texts(answer) if content(text)]
 
 
@@ -152,7 +152,7 @@ class Piece:
 
 
 def pieces_of(passage: str) -> list[Piece]:
-    """Return what of a passage can support a claim: sentences, adjacent pairs, clauses."""
+    """Return the pieces of a passage that can support a claim: sentences, pairs, clauses."""
     own = sentences(passage)
     pairs = [Span(first.start, second.end) for first, second in pairwise(own)]
     clauses = [clause for span in own for clause in _clauses(passage, span)]
@@ -176,12 +176,12 @@ def _clauses(passage: str, sentence: Span) -> list[Span]:
 
 
 def evidence(passages: Sequence[str]) -> list[str]:
-    """Return the texts of what can support a claim, without repeats."""
+    """Return the texts of the pieces that can support a claim, without repeats."""
     return list(dict.fromkeys(piece.text for own in passages for piece in pieces_of(own)))
 
 
 def quote_span(claim: str, passage: str) -> Span | None:
-    """Return where a claim stands in a passage word for word, apart from white space."""
+    """Return where a passage contains a claim word for word, apart from white space."""
     words = r"\s+".join(map(re.escape, claim.split()))
     found = re.search(rf"(?<!\w){words}(?!\w)", passage)
     return Span(*found.span()) if found and words else None
@@ -212,7 +212,7 @@ def could_support(claim: str, piece: str, question: str) -> bool:
 def has_its_facts(claim: str, piece: str, question: str) -> bool:
     """Whether a piece has every number and name of a claim that the question does not have.
 
-    It is what `could_support` can compare between two languages.
+    This is the part of `could_support` that also works between two languages.
     """
     return numbers(claim) <= numbers(piece) | numbers(question) and names(claim) <= word_set(
         piece

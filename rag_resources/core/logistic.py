@@ -20,10 +20,10 @@ Coefficient = Annotated[
 
 
 class FeatureWeight(BaseModel):
-    """How much a standardised feature counts: `weight * (value - mean) / scale`.
+    """The weight of a standardised feature: `weight * (value - mean) / scale`.
 
     Attributes:
-        mean: Of the candidates that the model was trained on.
+        mean: Mean over the candidates that the model was trained on.
         scale: Their standard deviation.
     """
 

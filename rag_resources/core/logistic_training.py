@@ -1,4 +1,4 @@
-"""Fits logistic models: which of several candidates is wanted, or whether a case comes true.
+"""Fits logistic models: which of several candidates is wanted, or whether an outcome is true.
 
 The models themselves are in `core.logistic`.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag_resources.core.logistic import FeatureWeight, Name
 
 DECIMALS = 6
-"""Models are rounded when they are fitted, so that a stored model gives the same probabilities."""
+"""Decimals of a fitted model; it is rounded so that a stored model gives the same probabilities."""
 
 Matrix = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ class Group(Generic[Name]):
 
     Attributes:
         candidates: The features of each.
-        relevant: Whether each is one of those wanted.
+        relevant: Whether each is a wanted one.
     """
 
     candidates: Sequence[Mapping[Name, float]]
@@ -47,13 +47,13 @@ class Fitted(Generic[Name]):
 def fit_conditional(
     groups: Sequence[Group[Name]], names: Sequence[Name], *, penalty: float
 ) -> Fitted[Name]:
-    """Fit a conditional logistic model to which candidate of a group is wanted.
+    """Fit a conditional logistic model of which candidate of a group is wanted.
 
     It minimises the mean over the groups of ``-log(share of the wanted candidates)``, where a
     candidate's share is its exp(logit) over the sum of all, plus ``penalty / 2 * |weights|²`` of
-    the standardised features. So only candidates of one group are told apart. The intercept puts
-    0.5 midway between the mean wanted candidate and the mean other one. The result depends on
-    nothing else, and is rounded as it is stored.
+    the standardised features. So it only compares candidates within a group. The intercept puts
+    0.5 midway between the mean wanted candidate and the mean other one. The result is
+    deterministic, and rounded as it is stored.
 
     Args:
         groups: At least one, each teaches.
@@ -79,7 +79,7 @@ def fit_conditional(
 def fit_logistic(
     rows: Sequence[Mapping[Name, float]], outcomes: Sequence[bool], *, penalty: float
 ) -> tuple[float, dict[Name, FeatureWeight]]:
-    """Fit a logistic regression of what came true.
+    """Fit a logistic regression of outcomes.
 
     It minimises the mean of ``-log(probability of the outcome)`` plus ``penalty / 2 * |weights|²``
     of the standardised values; the intercept is not penalised.
@@ -123,7 +123,7 @@ def _standardise(rows: Sequence[Mapping[Name, float]], names: Sequence[Name]) ->
 
     Args:
         rows: At least one value of each name.
-        names: Of the columns.
+        names: The names of the columns.
 
     Returns:
         `(n_rows, n_names)`, and two of `(n_names,)`.
@@ -136,7 +136,7 @@ def _standardise(rows: Sequence[Mapping[Name, float]], names: Sequence[Name]) ->
 
 
 def _shares(relevant: Sequence[bool]) -> list[float]:
-    """Half for the wanted candidates together, half for the others."""
+    """Return weights: half for the wanted candidates together, half for the others."""
     positive = sum(relevant)
     return [0.5 / (positive if own else len(relevant) - positive) for own in relevant]
 
@@ -150,7 +150,7 @@ def _minimum(values: Matrix, groups: Sequence[Group[Name]], penalty: float) -> M
     relevant = np.concatenate([group.relevant for group in groups])
 
     def softmax(logits: Matrix) -> tuple[Matrix, Matrix]:
-        """The logarithm of each group's sum of exp(logit), and each candidate's share of it."""
+        """Return the log of each group's sum of exp(logit), and each candidate's share of it."""
         highest = np.maximum.reduceat(logits, starts)
         terms = np.exp(logits - np.repeat(highest, sizes))
         sums = np.add.reduceat(terms, starts)

@@ -1,6 +1,6 @@
-"""Text that others wrote: as Markdown that shows it and does nothing else, and without its marks.
+"""Untrusted text as Markdown that shows it literally, and Markdown text without its marks.
 
-A passage keeps the marks of Markdown that its note has; only what people are shown lacks them.
+A passage keeps the Markdown marks of its note; only the text that people are shown lacks them.
 """
 
 import re
@@ -16,8 +16,8 @@ _LINES = re.compile(r"(?<![\\_\w])(_{1,3})(?=[^\s_])([^\n]*?[^\s_\\])(\1)(?![_\w
 def marks_of(text: str) -> frozenset[int]:
     """Return the offsets of the characters that Markdown does not show.
 
-    They are the marks of headings, of bold and of italics. Stars and underscores that stand in
-    numbers, names or lists are none.
+    They are the marks of headings, of bold and of italics, but not stars and underscores in
+    numbers, names or lists.
     """
     groups = [match.span(1) for match in _HEADING.finditer(text)]
     for pattern in (_STARS, _LINES):

@@ -1,8 +1,7 @@
 """The versions of everything that the figures of an evaluation depend on, to say what changed.
 
 `store.versions` reads the current ones; those of a stored evaluation are
-`StoredEvaluation.versions`. Whether an evaluation still stands for what it measured is decided in
-`core.evidence`.
+`StoredEvaluation.versions`. Whether an evaluation is still current is decided in `core.evidence`.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Finds by rules what notes are about: names, tags and dates.
+"""Finds the entities in notes by rules: names, tags and dates.
 
-The words are in `languages/es/rules/graph.toml`; causal statements are `core.causal`. Reading and
-writing rows belongs in `store.graph`.
+The words are in `languages/es/rules/graph.toml`; causal statements are found in `core.causal`.
+Reading and writing rows belongs in `store.graph`.
 """
 
 import re
@@ -17,7 +17,7 @@ from rag_resources.core.rules import rules
 from rag_resources.core.text import Span
 
 MAX_NAME_CHARS = 100
-"""A longer span of capitalised words is no name but a title."""
+"""A longer span of capitalised words is not a name but a title."""
 
 _MAX_NAME_WORDS = 6
 _ENTITIES = UUID("6f1d8c1e-6d1c-5b3e-9a44-3a3f1f2f8a10")
@@ -30,7 +30,7 @@ _TITLES = frozenset(_RULES.titles)
 
 
 class EntityKind(StrEnum):
-    """What an entity is. An event is one side of a causal statement."""
+    """The kind of an entity. An event is one side of a causal statement."""
 
     NAME = "name"
     TAG = "tag"
@@ -43,9 +43,9 @@ class Mention:
     """A place in a chunk where an entity is named.
 
     Attributes:
-        kind: Of the entity.
+        kind: The entity's kind.
         key: Its folded name, by which mentions of one entity are recognised.
-        name: As it stands there.
+        name: As it is written there.
         span: In the content of the chunk. Empty at 0 for a tag, which belongs to the whole note.
     """
 
@@ -56,19 +56,19 @@ class Mention:
 
 
 def entity_id(tenant: str, kind: EntityKind, key: str, note_id: UUID | None = None) -> UUID:
-    """Return the id of an entity: the same for the same name, of one tenant.
+    """Return the id of an entity; equal names of one tenant have the same id.
 
     Args:
-        tenant: Whose notes name it.
-        kind: Of the entity.
+        tenant: The tenant whose notes name it.
+        kind: The entity's kind.
         key: See `Mention`.
-        note_id: Of an event, which belongs to its note.
+        note_id: The note of an event, because an event belongs to its note; else None.
     """
     return uuid5(_ENTITIES, "\0".join((tenant, kind, str(note_id or ""), key)))
 
 
 def fold(text: str) -> str:
-    """Return a name in small letters, without accents, in single spaces."""
+    """Return a name in lower case, without accents, with single spaces."""
     letters = (
         character
         for character in unicodedata.normalize("NFD", text)
@@ -80,13 +80,13 @@ def fold(text: str) -> str:
 def find_mentions(title: str, contents: Sequence[str], tags: Sequence[str]) -> list[list[Mention]]:
     """Find the mentions in the chunks of a note.
 
-    A capitalised word that opens a sentence is part of a name only if it also stands capitalised
-    inside a sentence of the note.
+    A capitalised word that opens a sentence is part of a name only if the note also has it
+    capitalised inside a sentence.
 
     Args:
-        title: Of the note.
-        contents: Of its chunks.
-        tags: Of the note.
+        title: The note's title.
+        contents: The contents of its chunks.
+        tags: The note's tags.
 
     Returns:
         For each chunk its mentions, in order, no two at one place.
@@ -130,7 +130,7 @@ def question_names(question: str) -> list[str]:
 
 
 def lookup_keys(written: str) -> list[str]:
-    """Return the keys that an entity may have which somebody writes: as a name, a tag or a date."""
+    """Return the possible keys of an entity that somebody typed: as a name, a tag or a date."""
     dates = [date.key for date in _dates(written) if date.span.length == len(written.strip())]
     return list(dict.fromkeys([fold(written), fold(written.replace("-", " ")), *dates]))
 
@@ -159,7 +159,7 @@ def alike(keys: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 _ROMAN = re.compile(r"[IVXLCDM]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’·-][^\W\d_]+|\d+)*")
-# Before the first word of a sentence, of an entry, of a quotation, of a cell.
+# What precedes the first word of a sentence, a list entry, a quotation or a cell.
 _OPENERS = frozenset(".:;?!…«“\"'‘([¿¡—–-*_|>#•·✅\n\r") | {""}
 
 
@@ -168,7 +168,7 @@ class _Word:
     """A word of a text.
 
     Attributes:
-        opens: Whether it begins a sentence, or what may be one.
+        opens: Whether it begins a sentence, or a text that may be one.
         is_name: Whether it is capitalised, and not only because of its kind.
     """
 
@@ -185,7 +185,7 @@ def _scan(text: str) -> list[_Word]:
     words: list[_Word] = []
     for position, match in enumerate(matches, start=1):
         word = match[0]
-        # Most words are small: they are not looked at any further.
+        # Most words are in lower case and need no further tests.
         folded = fold(word) if word[0].isupper() else word
         before = text[words[-1].span.end if words else 0 : match.start()]
         opens = _opens(before, words[-1] if words else None)
@@ -235,7 +235,7 @@ def _continues(content: str, run: Sequence[_Word], rest: Sequence[_Word], inside
         return False
     word, between = rest[0], content[run[-1].span.end : rest[0].span.start]
     if _is_initial(content, run[-1]):
-        # The full stop of the initial makes it open a sentence, or so it seems.
+        # The full stop of an initial makes the next word look like the start of a sentence.
         return between in {". ", ".\u00a0"} and (word.is_name or _is_initial(content, word))
     if between not in {" ", "\u00a0"}:
         return False

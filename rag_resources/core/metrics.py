@@ -23,7 +23,7 @@ DEPTH = 10
 """Number of distinct notes that are considered; MRR and nDCG use the same cutoff."""
 
 SERVED = "served_hit_rate"
-"""The share of questions with a relevant note among what a user gets (`top_k.final` results)."""
+"""The share of questions with a relevant note among the `top_k.final` results of a user."""
 
 _MEASURES = {
     **{f"hit_rate_at_{cutoff}": Success @ cutoff for cutoff in CUTOFFS},
@@ -37,7 +37,7 @@ _NAMES = {measure: name for name, measure in _MEASURES.items()}
 
 @dataclass(frozen=True, slots=True)
 class JudgedRanking:
-    """What one question retrieved, and what is relevant.
+    """The ranking of one question, and its relevant items.
 
     Attributes:
         relevant: Ids of the relevant notes (or passages), at least one.

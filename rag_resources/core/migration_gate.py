@@ -29,7 +29,7 @@ _RESERVE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a migration is compared with: what serves now.
+    """The reference of a migration: the evaluation of what serves now.
 
     Attributes:
         evaluation_id: The stored evaluation on which it serves; None if there is none.
@@ -47,8 +47,8 @@ class Pair:
     """The same questions over the same notes, asked with what serves and with the migrated model.
 
     Attributes:
-        serving: What serves.
-        hits: With the model, by golden id.
+        serving: Results of the serving configuration.
+        hits: Hits with the migrated model, by golden id.
         degraded: How many times a question could not be asked in full.
     """
 
@@ -59,7 +59,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class VectorState:
-    """Whether the vectors of a batch are the model's own.
+    """Whether the vectors of a batch really come from the model.
 
     Attributes:
         sampled: Number of texts whose vectors were computed again.
@@ -137,10 +137,10 @@ class BatchVerdict:
 
 
 def serving_with(serving: RetrievalConfig, model: str) -> RetrievalConfig:
-    """Return what serves, searching the chunks by the vectors of a model.
+    """Return the serving configuration with another model for the chunks.
 
-    Another model's windows may not be there yet, and a threshold that was set for one model says
-    nothing of another: both are left out. Property 54.
+    Windows and the similarity threshold are left out: the other model's windows may not exist yet,
+    and a threshold is valid for one model only. Property 54.
     """
     changes: dict[str, object] = {"model": model, "unit": "chunks"}
     if model != serving.model:
@@ -152,7 +152,7 @@ def serving_with(serving: RetrievalConfig, model: str) -> RetrievalConfig:
 
 
 def without_windows(config: RetrievalConfig) -> RetrievalConfig:
-    """Return a configuration that searches no windows, which are made after the chunks' vectors."""
+    """Return a configuration without windows, which are made only after the chunks' vectors."""
     kept = {
         name: item for name, item in config.retrievers.items() if name is not RetrieverName.WINDOWS
     }
@@ -220,7 +220,7 @@ def judge_batch(
 
     Args:
         hits: Whether each golden question was found, by golden id; at least one.
-        baseline: What serves; if None, only the floor decides.
+        baseline: The hits of what serves; if None, only the floor decides.
         floor: Lowest Hit_Rate@10 that the engineer allows, over all of `hits`.
         level: Significance level of this test.
         compared: The hits that are compared with the baseline; None: all.
@@ -253,12 +253,12 @@ def judge_batch(
 
 
 def refuse_batch(vectors: VectorState | None, degraded: int = 0) -> BatchVerdict | None:
-    """Refuse a batch before any statistics; None: it may pass.
+    """Refuse a batch before any statistics; None if it may pass.
 
-    Such a look spends nothing of the significance level.
+    Such a refusal is no interim test, and spends nothing of the significance level.
 
     Args:
-        vectors: Whether its vectors are the model's; None if that was not checked.
+        vectors: Whether its vectors come from the model; None if that was not checked.
         degraded: Questions that could not be asked in full; then its quality is unknown.
     """
     faults: list[str] = vectors.faults if vectors else []

@@ -135,7 +135,7 @@ class Quality:
         configuration: The evaluated configuration; None for a measurement after a batch of
             `model`.
         is_disturbed: Whether a question could not be asked in full.
-        evidence: Whether the evaluation still stands for what it measured; None after a batch.
+        evidence: Whether the evaluation is current, aged or stale; None after a batch.
     """
 
     configuration: str | None
@@ -150,7 +150,7 @@ class Quality:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the figures stand for nothing any more."""
+        """Whether the figures are stale."""
         return self.evidence is not None and self.evidence.state is EvidenceState.STALE
 
 

@@ -108,7 +108,7 @@ def day_text(value: date | datetime | time | timedelta) -> str:
 def _rounded(value: float, placeholders: str) -> str:
     # The shortest text of a float is what was typed; its binary value may round the other way.
     number = Decimal(f"{value:.{_SIGNIFICANT_DIGITS}g}")
-    if placeholders.endswith(","):  # Shown in thousands: the stored value says more.
+    if placeholders.endswith(","):  # Shown in thousands: the stored value is more exact.
         return plain_number(value)
     decimals = placeholders.partition(".")[2].replace(",", "")
     if abs(number.adjusted()) > _SIGNIFICANT_DIGITS:
@@ -127,7 +127,7 @@ def _rounded(value: float, placeholders: str) -> str:
 
 
 def _literals(section: str) -> tuple[str, str]:
-    """What a format shows before and after the digits, such as a currency."""
+    """Return the text of a format before and after the digits, such as a currency."""
     shown = _LITERALS.sub(_shown_literal, section).replace("%", "")
     found = _DIGITS.search(shown)
     if not found:
@@ -149,7 +149,7 @@ def _date(value: float, code: str, *, from_1904: bool) -> str | None:
     bare = _BRACKETS.sub("", _LITERALS.sub("", code.split(";", maxsplit=1)[0])).lower()
     if "[" in bare:
         return day_text(timedelta(days=value))
-    # Excel believes in a 29th of February 1900: before it, days count from one day later.
+    # Excel treats 1900 as a leap year: before 1 March 1900, days count from one day later.
     epoch = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 30)  # noqa: DTZ001 - cells have no zone
     if not from_1904 and 1 <= value < _WHOLE_DAYS_FROM:
         epoch += timedelta(days=1)

@@ -1,6 +1,6 @@
 """Pages as JSON: the form in which a child process sends them and the database keeps their blocks.
 
-What comes from a child process is checked: the file that it read may have taken it over.
+The output of a child process is checked, because the file that it read may have compromised it.
 """
 
 import base64
@@ -27,7 +27,7 @@ MAX_PAGE_NUMBER = 10_000_000
 
 
 def item_to_json(item: Page | PageFailure) -> dict[str, Any]:
-    """Return the JSON form of what a reader yields; `item_from_json` reads it."""
+    """Return the JSON form of a page or failure; `item_from_json` reads it."""
     if isinstance(item, PageFailure):
         return {"number": item.number, "code": item.code, "details": dict(item.details)}
     return {

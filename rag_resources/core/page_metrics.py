@@ -25,12 +25,12 @@ class DocumentPage:
 
     @property
     def key(self) -> str:
-        """Identifies the page in a ranking."""
+        """The page's key in a ranking."""
         return f"{self.document_id}#{self.number}"
 
 
 def pages_retrieved(results: Sequence[RetrievalResult]) -> tuple[DocumentPage, ...]:
-    """Return the pages of results, best first, with repeats; notes that are no documents have none.
+    """Return the pages of results, best first, with repeats; other notes than sections have none.
 
     The pages of one passage follow each other in reading order.
     """

@@ -1,7 +1,7 @@
-"""How readable a text is, from its characters and the shape of its words, without a dictionary.
+"""Rates the readability of a text by its characters and word shapes, without a dictionary.
 
 Broken font maps give letters in the wrong frequencies, words without vowels, capitals within words,
-and characters that no text has. Such text must stay out of search; good text never may.
+and characters that no text has. Such text must stay out of search, and good text must not.
 """
 
 import re
@@ -14,7 +14,7 @@ MIN_LETTERS = 60
 """With fewer letters, their frequencies say less, and count less."""
 
 FULL_PAGE_CHARS = 200
-"""A text with fewer characters is a little worse: a title, or what is left of a page."""
+"""A text with fewer characters is rated a little lower: a title, or the remains of a page."""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _COMMON = frozenset("eaosnrildtcu")
@@ -32,7 +32,7 @@ _MANY_SCRIPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class TextSigns:
-    """What speaks for a text being readable; each is in [0, 1], and 1 is good.
+    """The signs that a text is readable; each is in [0, 1], and 1 is good.
 
     Attributes:
         characters: Few are unknown, private or control characters.
@@ -53,7 +53,7 @@ class TextSigns:
 
 
 def text_quality(text: str) -> float:
-    """Return how readable a text is, in [0, 1]; under .3 it should not be searched.
+    """Return the readability of a text, in [0, 1]; below .3 it should not be searched.
 
     The worst sign decides. A text that is nearly empty gets up to a quarter less.
     """
@@ -66,7 +66,7 @@ def text_quality(text: str) -> float:
 
 
 def text_signs(text: str) -> TextSigns:
-    """Return what speaks for a text being readable."""
+    """Return the signs that a text is readable."""
     counts = Counter(_LEADERS.sub("", text))
     visible = {c: n for c, n in counts.items() if not c.isspace()}
     total = sum(visible.values()) or 1
@@ -141,7 +141,7 @@ def _is_odd(word: str) -> bool:
 
 
 def _script_sign(visible: dict[str, int]) -> float:
-    """Return 0 if a text mixes scripts as no text does."""
+    """Return 0 if a text mixes scripts in a way that no real text does."""
     scripts = Counter[str]()
     for character, number in visible.items():
         if character.isalpha():

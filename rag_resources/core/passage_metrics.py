@@ -28,7 +28,7 @@ class NoteRange:
 def target_ranges(
     relevant_note_ids: Sequence[UUID], places: Sequence[LocatedPlace]
 ) -> tuple[NoteRange, ...]:
-    """Return the ranges that a question should find; empty if it is not judged by passages.
+    """Return the ranges that a question should find; empty if it is not judged per passage.
 
     These are its places. For a relevant note without a place, the range is the whole note. A lost
     place is left out, since there is nothing to find; golden drift reports it.
@@ -54,7 +54,7 @@ def target_ranges(
 def golden_ranges(
     relevant_note_ids: Sequence[UUID], places: Sequence[LocatedPlace]
 ) -> tuple[NoteRange, ...]:
-    """Return `target_ranges`; of a question that names no places, its whole relevant notes."""
+    """Return `target_ranges`; for a question without places, its whole relevant notes."""
     whole = tuple(NoteRange(note_id, 0, _NOTE_END) for note_id in relevant_note_ids)
     return target_ranges(relevant_note_ids, places) or whole
 

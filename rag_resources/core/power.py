@@ -1,4 +1,4 @@
-"""What a number of paired questions can resolve: power of the tests of `core.significance`.
+"""The power of the paired tests of `core.significance` for a number of questions.
 
 Loading the evaluations whose discordance is observed belongs in `evaluation.power`.
 """
@@ -16,7 +16,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.significance import PERMUTATIONS, mcnemar_p_value
 
 POWER = 0.8
-"""Wanted probability that a single two-sided test at `ALPHA` shows a difference that exists."""
+"""Wanted probability that a two-sided test at `ALPHA` detects a difference that exists."""
 
 _MOST_QUERIES = 1_000_000
 _TAIL = 1e-12
@@ -44,7 +44,7 @@ ASSUMED = Discordance(share=0.10, spread=0.25)
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a number of questions can show about two configurations.
+    """The differences between two configurations that a number of questions can detect.
 
     Attributes:
         queries: Number of the questions.
@@ -73,12 +73,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class PairPower:
-    """What the golden dataset can show about a configuration and the reference.
+    """The power of the golden dataset for one configuration and the reference.
 
     Attributes:
         configuration: Its name; None if the discordance is assumed.
         resolution: The smallest differences that can be shown now.
-        requirement: What the wanted difference takes; None if none is wanted.
+        requirement: The questions needed for the wanted difference; None if none is wanted.
     """
 
     configuration: str | None
@@ -88,7 +88,7 @@ class PairPower:
 
 @dataclass(frozen=True, slots=True)
 class GoldenPower:
-    """What the golden dataset can show.
+    """The power of the golden dataset.
 
     Attributes:
         queries: Number of golden questions.
@@ -111,13 +111,13 @@ def golden_power(
     *,
     difference: float | None = None,
 ) -> GoldenPower:
-    """Return what a number of golden questions can show.
+    """Return the power of a number of golden questions.
 
     Args:
         queries: >= 1.
         reference: The configuration that the others were compared with.
         discordances: Of the others from it, by name; if there are none, `ASSUMED` is used.
-        difference: The difference that one wants to be able to show, in (0, 1].
+        difference: The difference that the dataset should be able to detect, in (0, 1].
 
     Raises:
         InvalidParameterError: There is no question, or the difference is out of range.

@@ -142,7 +142,7 @@ _END = r"(?![\w\u0300-\u036f])"
 
 
 def _border(joiners: Mapping[str, Sequence[str]]) -> re.Pattern[str]:
-    """Match what stands between two questions."""
+    """Match the border between two questions."""
     and_ = f"(?:{'|'.join(joiners['and'])})"
     also = f"(?:{'|'.join(map(_accents_optional, joiners['also']))})"
     return re.compile(
@@ -216,10 +216,10 @@ _TAIL_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class _Coordination:
-    """How a further question begins that shares the question marks of the first.
+    """The patterns of a further question inside the question marks of the first.
 
     Attributes:
-        joint: What stands between two questions, if the second begins as one.
+        joint: Matches the border between two questions, if the second begins like a question.
         subject: A subject whose two verbs make one question.
         asking: An interrogative with what may stand before it.
         without_verb: An interrogative with its noun, at the end of a text.
@@ -307,7 +307,7 @@ _INTERROGATIVE_WORD = re.compile(
     ),
     re.IGNORECASE,
 )
-"""In the language of the notes, since the words of notes are what is searched."""
+"""Interrogatives of the notes' language, because the words of notes are searched."""
 
 
 def searched_words(query: str) -> str:

@@ -1,8 +1,8 @@
 """How far the questions that people ask have moved from the golden questions.
 
-An evaluation says how good the answers to the golden questions are. It says less of questions that
-are asked of other things, or in another way. Whether the golden questions themselves still hold is
-in `core.golden_drift`.
+An evaluation says how good the answers to the golden questions are. It says less about questions on
+other subjects, or in other words. Whether the golden questions themselves are still right is in
+`core.golden_drift`.
 """
 
 from collections import Counter

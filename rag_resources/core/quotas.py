@@ -1,4 +1,4 @@
-"""What a tenant may have and ask, and whether something more still fits."""
+"""The limits of a tenant, and whether more notes or bytes still fit."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ MEGABYTE = 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The limits of a tenant; None where there is none.
+    """The limits of a tenant; None means no limit.
 
     Attributes:
-        notes: At most so many.
-        size_bytes: Of the texts of its notes, in UTF-8, and the files of its documents together.
-        questions_a_minute: Over HTTP.
-        upload_hours: How long its uploads live, in hours, if they do not say it themselves.
+        notes: Most notes.
+        size_bytes: Most bytes of its notes' texts (UTF-8) and its documents' files together.
+        questions_a_minute: Most questions over HTTP per minute.
+        upload_hours: Lifetime of its uploads in hours, unless an upload states its own.
     """
 
     notes: int | None = None
@@ -25,25 +25,25 @@ class Quota:
 
     @property
     def limits_contents(self) -> bool:
-        """Whether it says how much the tenant may have."""
+        """Whether it limits the number or the size of notes."""
         return self.notes is not None or self.size_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How many notes a tenant has, and how large they and the files of its documents are."""
+    """The number of a tenant's notes, and the size of them and of its documents' files."""
 
     notes: int
     size_bytes: int
 
 
 class Account:
-    """Counts what is added to what a tenant has.
+    """Counts additions to a tenant's usage against its quota.
 
     Args:
         tenant: Its name, for messages.
         quota: Its limits.
-        usage: What it has already.
+        usage: Its usage before the additions.
     """
 
     def __init__(self, tenant: str, quota: Quota, usage: Usage) -> None:
@@ -54,7 +54,7 @@ class Account:
     def add(self, *, notes: int = 0, size_bytes: int = 0) -> str | None:
         """Add notes and bytes, or say why they do not fit; negative numbers take away.
 
-        What adds nothing always fits, so that whoever has too much can have less.
+        A change that adds nothing always fits, so a tenant over its quota can reduce its usage.
         """
         problem = self._problem(notes, size_bytes)
         if problem is None:

@@ -1,4 +1,4 @@
-"""How messages show values of any kind."""
+"""Formats values of any kind for messages."""
 
 import reprlib
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""A question as it is searched: what it implies, what it carries over, and what it stands for.
+"""A question as it is searched: with implied conditions, conversation and expanded abbreviations.
 
 The rules are in `core.question_reading` and `core.conversation`; `answers.reading` applies them.
 """
@@ -25,16 +25,16 @@ class ImpliedKind(StrEnum):
     """A value of documents' metadata, such as an author."""
 
     PERSON = "person"
-    """Somebody whom notes name, and who is asked about."""
+    """A person in the notes whom the question asks about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """A condition that a question names itself.
+    """A condition that a question implies.
 
     Attributes:
-        text: As the question names it; who passes it in `ignored` revokes it.
-        shown: What it stands for, for people: a name, a month, a period.
+        text: The condition as the question names it; passing it in `ignored` revokes it.
+        shown: Its meaning for people: a name, a month, a period.
         filters: The condition.
     """
 
@@ -54,14 +54,14 @@ class Reading:
 
     Attributes:
         question: As it was asked.
-        searched: What is searched.
+        searched: The text that is searched.
         intent: See `core.question_reading.QuestionSigns`.
         filters: The caller's conditions with the implied ones.
         implied: The conditions that the question names; not those that were revoked.
         files: The notes of each file that it names, if it names several; each is searched.
-        carried: What the turns before carried over.
-        expansions: What its abbreviations stand for.
-        notes: What people are told of it.
+        carried: The words carried over from earlier turns.
+        expansions: The expansions of its abbreviations.
+        notes: Messages about it for people.
     """
 
     question: str
@@ -77,7 +77,7 @@ class Reading:
 
     @property
     def asks_back(self) -> bool:
-        """Whether nothing says what the question is about, so that it is asked back."""
+        """Whether the reader is asked back, because nothing says what the question is about."""
         return self.intent == CLARIFICATION
 
     def only_names_a_note(self, language: str) -> bool:
@@ -96,12 +96,12 @@ class Reading:
         return replace(self, filters=filters, implied=(), files=(), notes=(*self.notes, note))
 
     def reworded(self, render: Callable[[str], str]) -> "Reading":
-        """Return it with its notes in other words."""
+        """Return it with its messages rendered, for instance in another language."""
         return replace(self, notes=tuple(map(render, self.notes)))
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What people are told of it: what was searched instead, on which conditions, and notes."""
+        """The messages for people: what was searched instead, under which conditions, and notes."""
         carried = Message.ASKED_CARRIED.format(searched=self.searched)
         return (
             *((carried,) if self.searched != self.question else ()),

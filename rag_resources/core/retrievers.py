@@ -44,12 +44,12 @@ class RetrieverKind:
     """The properties of a kind of retriever.
 
     Attributes:
-        searches_by: By vectors or by words; a strategy may use only one of the two. By links: from
-            what the others found, after them; a strategy of vectors or words alone has none.
+        searches_by: Vectors or words; a strategy may use only one of the two. Or links, from what
+            the others found, after them; strategies of vectors or words alone do not use these.
         stand_ins: Retrievers to use if it fails, unless one of them was used anyway.
         lists: Its ranked lists, by what they rank.
-        unavailable: What the user reads if it fails and no other one that searches by the same
-            worked; None if only `degraded` reports it.
+        unavailable: The message for the user if it fails and no other retriever of the same kind of
+            search worked; None if only `degraded` reports it.
     """
 
     searches_by: Literal["vectors", "words", "links"]

@@ -1,6 +1,7 @@
 """The language data that the core uses: one class per file of `languages/es/rules`.
 
-The notes are Spanish, so their rules are. A question may be in any language of `languages`.
+The rules for notes are Spanish, because the notes are. A question may be in any language of
+`languages`.
 
 The core reads no files. `languages` binds the data when the package is imported, before the modules
 that use them.
@@ -61,11 +62,11 @@ class QuestionRules:
     Attributes:
         joiners: Conjunctions ("and") and adverbs ("also") between two questions.
         intents: Regular expressions by intent, in the order in which they are tried.
-        coordinated: How a further question begins that shares the question marks of the first;
+        coordinated: Expressions for a further question inside the question marks of the first;
             empty in a language without rules for it.
         kinds: Regular expressions by the kind of answer asked for, in the order in which they are
             tried.
-        reading: What a question says besides; see `core.question_reading`.
+        reading: Rules for the signs in a question; see `core.question_reading`.
     """
 
     idioms: list[str]
@@ -79,7 +80,7 @@ class QuestionRules:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRules:
-    """Regular expressions by the kind of answer that a sentence which matches may hold."""
+    """Regular expressions of sentences, by the kind of answer that a matching one may hold."""
 
     held: dict[str, list[str]]
 
@@ -100,7 +101,7 @@ class CausalMarker:
 
 @dataclass(frozen=True, slots=True)
 class GraphRules:
-    """What names, dates and causal statements look like."""
+    """Patterns of names, dates and causal statements."""
 
     particles: list[str]
     lettered: list[str]
@@ -172,5 +173,5 @@ def question_rules(language: str) -> QuestionRules:
 
 
 def word_rules(language: str) -> WordRules:
-    """Return the words that say nothing, and the number words, of a language."""
+    """Return the stop words, negations and number words of a language."""
     return _words[language]

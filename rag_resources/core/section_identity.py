@@ -1,4 +1,4 @@
-"""Which note each section of a document is, so that what did not change stays the same note."""
+"""Matches the sections of a document to its stored notes, so that unchanged ones stay the same."""
 
 import re
 import unicodedata
@@ -27,12 +27,12 @@ def name_sections(
 ) -> list[str]:
     """Return the external id of each section's note.
 
-    A section with the same text as a stored one is the same note. Of the others, those under the
-    same headings as a stored one are that note, edited. The rest are new: `address#heading-2` for
-    the second section under that heading.
+    A section with the same text as a stored one is the same note. Any other section under the same
+    headings as a stored one is that note, edited. The rest are new: `address#heading-2` for the
+    second section under that heading.
 
     Args:
-        address: Of the document; part of new ids.
+        address: The document's address; part of new ids.
         sections: In the order of the document.
         stored: In the order of the document; each is used for one section at most.
     """
@@ -67,7 +67,7 @@ def _new(address: str, section: Section, taken: set[str]) -> str:
 
 
 def _slug(headings: Sequence[str]) -> str:
-    """Return the last heading in letters that are safe everywhere; `texto` without one."""
+    """Return the last heading as a slug of safe letters; `texto` if there is no heading."""
     plain = unicodedata.normalize("NFKD", headings[-1] if headings else "").casefold()
     letters = "".join(each for each in plain if not unicodedata.combining(each))
     return _BREAK.sub("-", letters)[:_SLUG_CHARS].strip("-") or "texto"

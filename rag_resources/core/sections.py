@@ -14,7 +14,7 @@ from rag_resources.core.places import NoteSpan, cut_spans
 from rag_resources.core.text import Span
 
 SECTION_CHARS = 10_000
-"""The longest note made of a section: some eight chunks of 1,200 characters."""
+"""Length of the longest note made from a section: about eight chunks of 1,200 characters."""
 MIN_QUALITY = 0.3
 """Pages of lower quality stay out of the sections, and so out of search."""
 HEADING_CHARS = 200
@@ -35,8 +35,8 @@ class _Passage:
     """The text of a block as a note will have it; offsets of spans count from its start.
 
     Attributes:
-        joint: What joins it to the passage before it if it is the rest of that one, which was too
-            long; otherwise None.
+        joint: If it is the rest of the passage before it, which was too long: the text that joins
+            them. Otherwise None.
     """
 
     kind: BlockKind
@@ -67,7 +67,7 @@ def sections_of(
         max_chars: Longest text of a section, at least 100. A longer section is cut between blocks,
             or within a block that is longer than half of it; all parts have the same heading path.
             If a table is cut, the next part repeats its header.
-        min_quality: Pages of lower quality are left out; `is_searchable` tells which.
+        min_quality: Pages of lower quality are left out; see `is_searchable`.
 
     Properties: 45, 46.
     """
@@ -186,14 +186,14 @@ def _joined_over_pages(pages: Iterable[Page]) -> Iterator[_Passage]:
                     yield held
                 held = passage
             end = held.spans[-1].page_end
-            # A hyphen that no run has was removed as one at the end of a line.
+            # A hyphen that is in no run was removed, as one at the end of a line.
             hyphenated = page.text[end : end + 1] in _HYPHENS
     if held:
         yield held
 
 
 def _continues(before: _Passage, after: _Passage, *, hyphenated: bool) -> bool:
-    """Whether a paragraph at the top of a page continues the last one of the page before."""
+    """Whether a paragraph at the top of a page continues the last one of the previous page."""
     last, first = before.spans[-1], after.spans[0]
     return (
         last.page + 1 == first.page
@@ -237,7 +237,7 @@ def _paragraphs(text: str) -> Iterator[Block]:
 
 
 def _gap(between: str, kind: BlockKind) -> str:
-    """The white space in a note for what is between two runs of a block."""
+    """Return the white space in a note for the text between two runs of a block."""
     white = re.sub(r"\S", "", between)
     if not white or between.strip() in _HYPHENS:
         return ""

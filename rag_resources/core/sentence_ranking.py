@@ -29,7 +29,7 @@ _LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
 
 
 class SentenceFeature(StrEnum):
-    """What is known of a sentence that may answer a question.
+    """A feature of a sentence that may answer a question.
 
     `coverage`, `context` and `passage` are the shares of the question's words, by how rare they are
     among the sentences, that are in the sentence alone, in it and its two neighbours, and in its
@@ -53,7 +53,7 @@ class SentenceFeature(StrEnum):
 
 
 KIND_FEATURES = tuple(feature for feature in SentenceFeature if feature.startswith("has_"))
-"""The features that tell whether the kind of answer that is asked for is there."""
+"""The features that say whether the kind of answer that is asked for is there."""
 
 SentenceFeatures = Mapping[SentenceFeature, float]
 
@@ -62,7 +62,7 @@ class SentenceModel(BaseModel):
     """A logistic model of which sentence answers, with how it was made.
 
     Attributes:
-        version: Name and number; another one may rank the same sentences otherwise.
+        version: Name and number; another version may rank the same sentences differently.
         trained_on: The questions that it was fitted to.
     """
 
@@ -79,8 +79,8 @@ class ScoredPassage:
     """A passage to answer from.
 
     Attributes:
-        score: Of its retrieval, >= 0; only its ratio to that of the first passage counts.
-        origin: Where it is from and of when, as a language model is told; it does not count here.
+        score: Its retrieval's score, >= 0; only its ratio to the first passage's score counts.
+        origin: Its source and date, as given to a language model; not used here.
         headings: The title of its note, and of a document the headings above the passage. A
             sentence that is one of them is a heading.
     """
@@ -99,7 +99,7 @@ class Sentence:
         passage: Index of the passage, from 0.
         span: In the passage.
         text: On one line.
-        is_heading: Whether it is a heading of its passage, or written as one of Markdown.
+        is_heading: Whether it is a heading of its passage, or written as a Markdown heading.
     """
 
     passage: int
@@ -110,11 +110,11 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class RankedSentence:
-    """A sentence with what the model makes of it.
+    """A sentence with the model's score.
 
     Attributes:
         score: In [0, 1]; comparable only within one question.
-        features: What is known of it.
+        features: Its features.
     """
 
     sentence: Sentence
@@ -138,7 +138,7 @@ class RankedSentence:
 
 
 def sentences_of(passages: Sequence[ScoredPassage]) -> list[Sentence]:
-    """Return the sentences of all passages in order; one that stands in several is its first."""
+    """Return the sentences of all passages in order; a repeated one only where it is first."""
     found: dict[str, Sentence] = {}
     for index, passage in enumerate(passages):
         headings = {" ".join(own.split()) for own in passage.headings}
@@ -155,8 +155,8 @@ def rank_sentences(
 ) -> list[RankedSentence]:
     """Return the sentences of passages, the most likely to answer first; ties in reading order.
 
-    Headings that only name what is asked for come last if another sentence has a word of the
-    question: they share its words and say nothing of it.
+    Headings that only name the subject come last if another sentence has a word of the question:
+    they share its words but do not answer it.
     """
     candidates = sentences_of(passages)
     known = sentence_features(question, passages, candidates, language)
@@ -178,7 +178,7 @@ def sentence_features(
     candidates: Sequence[Sentence],
     language: str = "es",
 ) -> list[dict[SentenceFeature, float]]:
-    """Return what is known of each sentence; see `SentenceFeature`.
+    """Return the features of each sentence; see `SentenceFeature`.
 
     Args:
         question: The question.
@@ -214,7 +214,7 @@ def sentence_features(
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
-    """The words of a question with how rare each is among the sentences."""
+    """The words of a question, each weighted by its rarity among the sentences."""
 
     rarity: Mapping[str, float]
 
@@ -243,7 +243,7 @@ _KINDS = {
 
 
 def _reach(candidates: Sequence[Sentence], held: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """The words of each sentence and of its neighbours in the same passage."""
+    """Return the words of each sentence and of its neighbours in the same passage."""
     reach = []
     for place, sentence in enumerate(candidates):
         near = range(max(0, place - 1), min(len(candidates), place + 2))
@@ -268,13 +268,13 @@ def _whole_words(expressions: Sequence[str]) -> re.Pattern[str]:
 
 
 def _kind(question: str, language: str) -> str:
-    """The kind of answer that a question asks for; empty if no rule tells."""
+    """Return the kind of answer that a question asks for; empty if no rule matches."""
     folded = fold(question)
     return next((kind for kind, own in _patterns(language) if own.search(folded)), "")
 
 
 def _evidence(question: str) -> Mapping[str, Callable[[str], bool]]:
-    """How each kind of answer shows in a sentence, beyond what the question says itself."""
+    """Return a test for each kind of answer: whether a sentence adds one to the question."""
     known_names, asked = names(question), fold(question)
 
     def holds(kind: str) -> Callable[[str], bool]:
@@ -293,7 +293,7 @@ def _content(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _sentences(text: str) -> tuple[Span, ...]:
-    """The sentences of a text; of a table, its rows."""
+    """Return the sentences of a text; for a table, its rows."""
     found: list[Span] = []
     for span in sentences(text):
         lines = [

@@ -241,7 +241,7 @@ def _is_abbreviated(
 
 
 def _is_name_initial(tail: str, word: str, word_is_initial: bool) -> bool:
-    """Whether a capital letter before a capitalised word is of a name, not of a "plan B"."""
+    """Whether a capital letter before a capitalised word is a name's initial, not a "plan B"."""
     if word_is_initial and len(word) == 1:
         return True
     if word.casefold() in _STARTERS:

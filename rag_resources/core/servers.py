@@ -12,8 +12,8 @@ class Servers:
     Attributes:
         ollama_host: Address of the Ollama server; None is this machine's.
         openai_base_url: Address of the OpenAI-compatible server, up to the version; None: there is
-            none, so that notes are sent nowhere by mistake.
-        openai_api_key: Its key, if it wants one.
+            none. It has no default, so that notes are not sent anywhere by mistake.
+        openai_api_key: Its key, if it requires one.
     """
 
     ollama_host: str | None = None

@@ -18,7 +18,7 @@ from rag_resources.core.messages import Message
 PERMUTATIONS = 9_999
 RESAMPLES = 9_999
 SEED = 20_070_906
-"""Fixed, so that the same evaluations always give the same report."""
+"""Seed; fixed, so that the same evaluations always give the same report."""
 
 _BATCH = 500
 _ROUNDING = 1e-9
@@ -148,9 +148,9 @@ def mcnemar_p_value(lost: int, gained: int) -> float:
 
 
 def loss_p_value(lost: int, gained: int) -> float:
-    """Return the one-sided p-value of the exact McNemar test: that as many are lost by chance.
+    """Return the one-sided p-value of the exact McNemar test against a loss.
 
-    Source: as `mcnemar_p_value`.
+    Source: as for `mcnemar_p_value`.
     """
     if lost + gained == 0:
         return 1.0

@@ -1,7 +1,7 @@
-"""When an answer is withheld: the curve of misses and false answers of the hidden-notes evaluation.
+"""Decides when an answer is withheld, by the curve of misses and false answers.
 
-Every golden question is asked twice: as it is, and with its relevant notes hidden. Silence at the
-first is a miss, an answer to the second is false. The probability that is compared with the
+Every golden question is asked twice: as it is, and with its relevant notes hidden. No answer to the
+first is a miss; an answer to the second is false. The probability that is compared with the
 threshold is that of `Claim.ANSWERABLE` in `core.confidence`.
 """
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 class SilencePoint(Part):
-    """What one threshold does.
+    """The misses and false answers of one threshold.
 
     Attributes:
         threshold: A response whose probability is below it is not answered.
@@ -41,8 +41,8 @@ class SilencePoint(Part):
 class SilenceCurve(Part):
     """Misses and false answers by threshold.
 
-    Each question is counted with a threshold that was chosen without the questions of its part, so
-    the counts are those to expect of other questions.
+    Each question is counted with a threshold that was chosen without the questions of its fold, so
+    the counts can be expected of other questions too.
 
     Attributes:
         asked: Questions asked with their notes.
@@ -75,7 +75,7 @@ class SilenceCurve(Part):
         )
 
     def to_json(self, point: SilencePoint) -> dict[str, Any]:
-        """Return the camelCase form of what one threshold does."""
+        """Return the camelCase form of one point."""
         missed, false = self.intervals(point)
         return {
             "allowedMisses": point.allowed,
@@ -92,9 +92,9 @@ class SilenceCase:
     """A question asked with its notes, or without them.
 
     Attributes:
-        part: Of the cross-validation.
-        probability: That the notes answer, by a model of other parts; None if nothing was found
-            that could be said, which is silence at any threshold.
+        part: Its fold in the cross-validation.
+        probability: Probability that the notes answer, by a model trained on other folds; None if
+            no sentence could answer, which is silence at any threshold.
     """
 
     part: int
@@ -103,7 +103,7 @@ class SilenceCase:
 
     @property
     def height(self) -> float:
-        """Its probability, or less than any."""
+        """Its probability, or a value below any probability."""
         return -1.0 if self.probability is None else self.probability
 
 
@@ -142,8 +142,8 @@ def threshold_for(heights: Sequence[float], allowed_misses: float) -> float:
     """Return the highest threshold below which at most a share of questions lies.
 
     Args:
-        heights: Of questions asked with their notes, ascending, at least one; negative without a
-            probability. If there are more of these than allowed, the threshold is 0.
+        heights: Those of questions asked with their notes, ascending, at least one; negative
+            without a probability. If more are negative than allowed, the threshold is 0.
         allowed_misses: In [0, 1).
     """
     most = math.floor(allowed_misses * len(heights) + _ROUNDING)

@@ -23,7 +23,7 @@ _RULED_ROWS = 2
 _SINGLE_ROWS = 10
 _HEADING_END = re.compile(r"[\w)»\"'”’]$")
 
-# What ending a chunk costs, beside its distance from the target (at most 1).
+# Cost of ending a chunk at a border, besides its distance from the target (at most 1).
 _AT_PARAGRAPH, _AT_LINE, _AT_SENTENCE, _AFTER_HEADING, _SHORT_REST = 0.0, 0.5, 1.0, 2.0, 4.0
 
 
@@ -152,7 +152,7 @@ def _best_end(
 
 
 def _units(text: str, config: ChunkingConfig, measure: TokenCounter) -> list[Span]:
-    """Rows, and the sentences between tables; what is too long is split further."""
+    """Return rows, and the sentences between tables; units that are too long are split further."""
     rows = [row for table in tables_of(text) for row in table.rows]
     pieces = sorted([*rows, *_outside(text, rows)], key=lambda piece: piece.start)
     units: list[Span] = []
@@ -165,7 +165,7 @@ def _units(text: str, config: ChunkingConfig, measure: TokenCounter) -> list[Spa
 
 
 def _outside(text: str, rows: Sequence[Span]) -> Iterator[Span]:
-    """The sentences of a text, without what is in rows."""
+    """Yield the sentences of a text outside rows of tables."""
     following = 0
     for sentence in sentences(text):
         start = sentence.start
@@ -187,7 +187,7 @@ def _visible(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _costs(text: str, units: Sequence[Span]) -> list[float]:
-    """What ending a chunk after each unit costs."""
+    """Return the cost of ending a chunk after each unit."""
     heads = {
         table.rows[table.header_rows - 1].end for table in tables_of(text) if table.header_rows
     }

@@ -1,7 +1,7 @@
 """How the numbers of a table with dates changed from one period to the next. Property 56.
 
-It is computed from the cells of a sheet as they are shown, exactly: what cannot be read without
-guessing has no temporal context.
+It is computed exactly, from the cells of a sheet as they are shown. A cell that cannot be read
+without guessing has no temporal context.
 """
 
 import re
@@ -89,13 +89,13 @@ def temporal_context(
 ) -> tuple[Change, ...]:
     """Return the changes in the rows of a passage, row by row, from left to right.
 
-    A table counts if it has a header and a column of dates, one in every row and each only once:
-    then its columns of numbers have changes. Rows are compared in the order of their dates.
+    A table counts if it has a header and a column with one date in every row, without repeats. Its
+    columns of numbers then have changes. Rows are compared in the order of their dates.
 
     Args:
         text: The note, a section of a sheet.
         spans: All spans of the note, in order, with their cells.
-        start: Offset of the passage.
+        start: Offset of the passage in the note.
         end: After its last character.
 
     Properties: 56.

@@ -88,7 +88,7 @@ class Candidate(NamedTuple):
         note_id: Its note.
         score: Higher is better, in [0, 1], comparable only within the list.
         created_at: Creation time of the note, for ties; timezone-aware.
-        path: The entities through which the graph found it, start to end; else empty.
+        path: The entities through which the graph found it, from start to end; else empty.
     """
 
     chunk_id: UUID
@@ -124,7 +124,7 @@ class ScoredChunk:
         original_score: Its score in the first list that contains it.
         created_at: Creation time of its note; timezone-aware.
         rerank_score: A re-ranker's score, in [0, 1].
-        path: As of a candidate.
+        path: As in `Candidate`.
     """
 
     chunk_id: UUID
@@ -150,7 +150,7 @@ class RetrievalResult:
         rerank_score: The re-ranker's score, if there was re-ranking.
         start_char: Offset of `content` in the note.
         place: Where it is in its document; None if the note is not a section of one.
-        document: What else is known of it as a part of its document; None without a place.
+        document: Further facts about it as a part of its document; None without a place.
         matched_window: Offsets in the note of the few sentences that matched best; None if no
             windows were searched.
         causal_path: The entities through which the graph found it, start to end; empty if the
@@ -222,13 +222,13 @@ class RetrievalResponse:
 
     Attributes:
         stages: Milliseconds per stage, in order.
-        transformed: What was searched besides the question.
+        transformed: The texts that were searched besides the question.
         degraded: Stages that failed or were skipped.
         messages: Messages to the user.
         error: Why nothing could be searched; it is one of the messages too. None if something was
             searched, even if nothing was found.
         cached: Whether it comes from the cache.
-        confidence: How sure it is; None if nothing judged that.
+        confidence: The confidence that it is right; None if it was not judged.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -245,7 +245,7 @@ class RetrievalResponse:
     confidence: Confidence | None = None
 
     def reworded(self, render: Callable[[str], str]) -> "RetrievalResponse":
-        """Return the response with everything that is told of it in other words."""
+        """Return the response with all messages rendered, for instance in another language."""
         return replace(
             self,
             messages=tuple(map(render, self.messages)),
@@ -290,7 +290,7 @@ class ModelInfo:
         digest: Identifies the weights and the prefixes; if it changes, vectors change.
         similarity_threshold: Cosine below which a passage counts as unrelated, for this model.
         max_sequence_tokens: Longest text in model tokens before it is windowed or truncated.
-        cosine_range: The cosines that a score of 0 and of 1 on the fixed scale stand for.
+        cosine_range: The cosines that map to 0 and to 1 on the fixed scale of scores.
     """
 
     name: str

@@ -50,8 +50,8 @@ def describe_problems(
     """Return every problem that pydantic found, in Spanish, with the dotted path of its field.
 
     Args:
-        error: What pydantic found.
-        model: What was validated; with it, the known name nearest to an unknown one is told.
+        error: The errors that pydantic found.
+        model: The validated model; with it, the nearest known name is suggested for an unknown one.
         lines: Of the file that was validated, if it is one; with them, each problem begins with
             its line.
     """

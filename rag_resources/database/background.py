@@ -33,9 +33,9 @@ def ignore_lost(_: str, __: int) -> None:
 class BackgroundWriter(Generic[RecordT]):
     """Writes records in batches, in a thread; thread-safe.
 
-    A database that is down, locked, full or read-only loses the records of that time, and nothing
-    else: who puts a record neither waits for a write nor fails by it. A record that cannot be
-    stored loses no other one.
+    While the database is down, locked, full or read-only, records are lost, and nothing else: `put`
+    neither waits for a write nor fails because of one. If a record cannot be stored, the others of
+    its batch still are.
 
     Args:
         database: Where they are written.

@@ -1,4 +1,4 @@
 """Documents: where files come from, reading them into pages with places, and storing them.
 
-Types are in `core.documents`; cleaning, hyphenation and quality, which are pure, in `core`.
+Types are in `core.documents`; cleaning, hyphenation and quality are pure and therefore in `core`.
 """

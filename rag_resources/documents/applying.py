@@ -1,6 +1,6 @@
-"""Replaces the pages of documents by what was read, and writes their sections as notes.
+"""Replaces the pages of documents by new readings, and writes their sections as notes.
 
-Reading is `documents.extracting`. How pages become sections is in `core.sections`.
+Reading is in `documents.extracting`. How pages become sections is in `core.sections`.
 """
 
 import hashlib
@@ -53,12 +53,12 @@ ACCEPTED, DROPPED = "accepted", "dropped"
 
 @dataclass
 class ApplyReport:
-    """What became of the readings of a window.
+    """The outcome of applying the readings of a window.
 
     Attributes:
-        merged: Titles of documents that had the text of another one, and are its addresses now.
-        refused: Titles of documents that do not fit into the quota of their tenant, and why.
-        notes: Number of notes by what was done with them.
+        merged: Titles of documents that had the text of another one, and are now its addresses.
+        refused: Titles of documents that do not fit into their tenant's quota, and why.
+        notes: Number of notes by the effect on them.
     """
 
     documents: int = 0
@@ -80,7 +80,7 @@ def apply_window(database: Database, window: TimeWindow, *, tenant: str) -> Appl
     """Let the readings of a window replace the pages of their documents.
 
     Each document takes one transaction: pages, sections and notes change together or not at all.
-    One that does not fit into the quota of its tenant waits until it does, and says so.
+    A document that does not fit into its tenant's quota waits until it does, and is reported.
     """
     report = ApplyReport()
     with database.transaction() as connection:
@@ -216,7 +216,7 @@ def _goes_elsewhere(
 
 
 def _searchable(pages: Sequence[StoredPage]) -> list[Page]:
-    """Return the pages that become notes: a person's decision counts more than the quality."""
+    """Return the pages that become notes; a person's decision overrides the quality."""
     return [
         replace(stored.page, quality=None) if stored.review == ACCEPTED else stored.page
         for stored in pages
@@ -227,7 +227,7 @@ def _searchable(pages: Sequence[StoredPage]) -> list[Page]:
 def _record(
     document: Any, own: Mapping[str, Any], address: str, section: Section, name: str
 ) -> NoteRecord:
-    """Return the note of a section; what the source says counts more than what the file says."""
+    """Return the note of a section; the source's metadata override the file's."""
     headings = [_MARKS.sub("", own) for own in section.heading_path if own != document.title]
     return NoteRecord(
         external_id=name,
@@ -235,7 +235,7 @@ def _record(
         content=section.text,
         created_at=document.arrived_at,
         metadata={
-            # When it expires is for its owner to say.
+            # Only its owner may set an expiry, not the file itself.
             **{key: value for key, value in own.items() if key not in EXPIRES_AT_FIELDS},
             **document.metadata,
             "file": address,

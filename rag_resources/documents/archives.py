@@ -1,4 +1,4 @@
-"""Opens office files, which are ZIP archives of XML, and refuses those made to do harm."""
+"""Opens office files, which are ZIP archives of XML, and refuses malicious ones."""
 
 import resource
 import zipfile
@@ -14,7 +14,7 @@ from rag_resources.core.messages import Message
 from rag_resources.core.quoting import shown
 
 MAX_BYTES = 1024**3
-"""Most that an archive may unpack to in a process whose memory has no limit."""
+"""Most bytes that an archive may unpack to in a process without a memory limit."""
 MAX_ENTRIES = 10_000
 MAX_LEVELS = 400
 _ENCRYPTED_FLAG = 1
@@ -32,8 +32,8 @@ def archive_of(file: BinaryIO, kind: str) -> Iterator[zipfile.ZipFile]:
         kind: What it should be, for messages, such as `DOCX`.
 
     Raises:
-        InvalidSourceError: It is damaged, encrypted or too large, or a part has a name that leaves
-            the archive. Also if that shows while the caller reads it.
+        InvalidSourceError: It is damaged, encrypted or too large, or a part's name leads outside
+            the archive. It may be raised while the caller reads the archive.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -73,13 +73,13 @@ def _most_bytes() -> int:
 
 
 def check_parts(archive: zipfile.ZipFile) -> None:
-    """Read every part once, so that none is larger than it says, and no XML has a DTD.
+    """Read every part once, to check that none is larger than it states, and no XML has a DTD.
 
-    For parsers of others, which would unpack and parse without these limits.
+    Call it before third-party parsers, which unpack and parse without these limits.
     """
     for part in archive.infolist():
         if part.filename.lower().endswith((".xml", ".rels")):
-            with suppress(expat.ExpatError):  # Damaged: whether that matters, its reader says.
+            with suppress(expat.ExpatError):  # Damaged: its reader decides whether that matters.
                 parse_xml(archive, part.filename)
         with archive.open(part) as stream:
             while stream.read(1 << 20):
@@ -94,7 +94,7 @@ def parse_xml(
     end: Callable[[str], None] | None = None,
     text: Callable[[str], None] | None = None,
 ) -> None:
-    """Parse a part of an archive, telling its tags and text by callbacks.
+    """Parse a part of an archive, with callbacks for its tags and text.
 
     Tags and attributes come without their prefixes.
 

@@ -1,6 +1,6 @@
-"""Registers the files that a source has: keeps a copy of each, and finds out which are new.
+"""Registers the files of a source: keeps a copy of each, and finds out which are new.
 
-What a folder has is `documents.folder`; reading the files is `documents.extracting`.
+Listing a folder is in `documents.folder`; reading the files is in `documents.extracting`.
 """
 
 import hashlib
@@ -40,11 +40,11 @@ _TENANT_CHARS = 16
 
 @dataclass
 class ArrivalReport:
-    """What a source has.
+    """The outcome of registering the files of a source.
 
     Attributes:
-        counts: Number of files by what became of them.
-        rejected: Files that could not be taken, and why.
+        counts: Number of files by outcome.
+        rejected: Files that could not be registered, and why.
         left_out: Files of documents that a person deleted or that have expired, and why.
         missing: Addresses that the source has lost since the last time.
     """
@@ -72,7 +72,7 @@ def arrive(
     Args:
         database: Open.
         files: Where copies are kept.
-        found: What the source has.
+        found: The files of the source.
         tenant: The owner.
         source: Its name; part of the identity of an address.
         config: Limits the size of files.
@@ -165,7 +165,7 @@ def why_left_out(deleted: DeletedDocument) -> str:
 
 
 def file_name(tenant: str, file_sha256: bytes) -> str:
-    """Return the name of our copy of a file; neither tenant nor path is part of it as written."""
+    """Return the name of our copy of a file; it does not contain the tenant or path literally."""
     return f"{files_folder(tenant)}/{file_sha256.hex()}"
 
 
@@ -181,7 +181,7 @@ def _unchanged(
     before: StoredAddress,
     known: Mapping[str, StoredAddress],
 ) -> Arrival:
-    """Store new metadata; of a document with several addresses the first one's."""
+    """Store new metadata; for a document with several addresses, only the first one's."""
     changed = (found.title, dict(found.metadata)) != (before.title, dict(before.metadata))
     if changed and found.address == min(
         address for address, each in known.items() if each.document_id == before.document_id

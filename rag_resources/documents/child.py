@@ -1,7 +1,7 @@
 """The process that reads one file. It is started by `documents.extraction`, and by nobody else.
 
-A damaged or hostile file can only end this process: it has limits, no credentials, and nothing to
-write but messages to its parent.
+A damaged or malicious file can only end this process: it has limits, no credentials, and can write
+nothing but messages to its parent.
 """
 
 import base64
@@ -33,10 +33,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Do a job on the file on stdin, and write what it gives to stdout, one message each."""
+    """Do a job on the file on stdin, and write its results to stdout as messages."""
     limits: Mapping[str, int] = json.loads(sys.argv[3])
     _limit_process(limits)
-    # What libraries print must not get among the messages.
+    # Output of libraries must not get among the messages.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with pipe, os.fdopen(os.dup(0), "rb") as file:
@@ -75,7 +75,7 @@ def _send_pages(reader: DocumentReader, file: BinaryIO, most: int, pipe: BinaryI
 
 
 def _look_again(job: str, file: BinaryIO, requests: Any, pipe: BinaryIO) -> None:
-    """Send what is in boxes of a PDF file, or a picture of a page with boxes."""
+    """Send the text in boxes of a PDF file, or a picture of a page with boxes."""
     from rag_resources.documents.pdf_places import PdfFile
 
     with PdfFile(file) as pdf:

@@ -1,6 +1,6 @@
 """Reads CSV and other delimited text as one sheet; cells are named as in a workbook.
 
-What becomes of the cells is decided in `core.sheets`. CSV files of notes are read in `ingestion`.
+`core.sheets` turns the cells into blocks. CSV files of notes are read in `ingestion`.
 """
 
 import csv
@@ -20,7 +20,7 @@ from rag_resources.documents.reader_versions import identity_of
 _SAMPLE_CHARS = 64 * 1024
 _DELIMITERS = (",", ";", "\t", "|")
 _SAYS_DELIMITER = re.compile('\ufeff?"?sep=([,;\t|])"?\n', re.IGNORECASE)
-"""The first line by which a file tells Excel its delimiter."""
+"""The first line with which a file declares its delimiter to Excel."""
 
 _MAX_FIELD_CHARS = 10 * 1024**2
 
@@ -57,8 +57,8 @@ def _rows(text: str) -> Iterator[Row]:
 def delimiter_of(text: str) -> str:
     """Return the delimiter that cuts the first lines into the most equal rows.
 
-    Of two that do so equally well, the one that gives more columns; a comma if none cuts anything.
-    `csv.Sniffer` is not used: it takes the decimal comma of `1,5;2,5` for the delimiter.
+    If two do so equally well, the one with more columns wins; a comma if none cuts anything.
+    `csv.Sniffer` is not used, because it takes the decimal comma of `1,5;2,5` for the delimiter.
     """
     sample = text[:_SAMPLE_CHARS]
 

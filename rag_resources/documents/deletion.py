@@ -1,6 +1,6 @@
 """Deletes documents with everything that has their text, and lets sources bring them back.
 
-What has expired is deleted by `purge_documents`.
+Expired documents are deleted by `purge_documents`.
 """
 
 from uuid import UUID
@@ -41,8 +41,8 @@ def delete_document(
 def purge_documents(database: Database, files: Files, *, grace_hours: int) -> int:
     """Delete the documents that expired some hours ago or earlier; return how many.
 
-    Nothing is remembered of them or their notes, if this comes before the notes are purged: the
-    same file may come again. The copies go first, as in `delete_document`.
+    If this runs before the notes are purged, no trace of them or their notes is kept, so that the
+    same file may come again. The copies are deleted first, as in `delete_document`.
     """
     deleted = 0
     with database.transaction() as connection:
@@ -50,7 +50,7 @@ def purge_documents(database: Database, files: Files, *, grace_hours: int) -> in
     for document_id, tenant in expired:
         with database.transaction() as connection:
             store.lock_documents(connection, tenant=tenant)
-            # Its time may have been changed, or its file have come again, since the list was made.
+            # Since the list was made, its expiry may have changed, or its file may have come again.
             if not store.has_expired(connection, document_id, grace_hours=grace_hours):
                 continue
             _delete_copies(connection, files, document_id, tenant)

@@ -1,7 +1,7 @@
-"""Reads Word documents: `mammoth` makes HTML of them, whose blocks `documents.html` finds.
+"""Reads Word documents: `mammoth` turns them into HTML, in which `documents.html` finds the blocks.
 
-What mammoth leaves out is read here: equations, and the text of page headers and footers. Hidden
-text, which it would take for visible, is taken out before.
+This module reads what mammoth leaves out: equations, and the text of page headers and footers. It
+also removes hidden text first, which mammoth would treat as visible.
 """
 
 import io
@@ -44,7 +44,7 @@ p[style-name='Source Code'] => pre:separator('\\n')
 
 
 class DocxReader:
-    """Reads a Word document as one page, since its pages are made by whoever shows it.
+    """Reads a Word document as one page, because only the program that shows it makes pages.
 
     Headers, footers and hidden text are listed as removed. Pictures, macros and external files are
     not read.
@@ -57,7 +57,7 @@ class DocxReader:
         """Yield the only page.
 
         Raises:
-            InvalidSourceError: It is damaged, protected by a password or made to do harm.
+            InvalidSourceError: It is damaged, protected by a password or malicious.
         """
         if file.read(len(_OLE)) == _OLE:
             raise InvalidSourceError(Message.DOCUMENT_ENCRYPTED)
@@ -74,7 +74,7 @@ class DocxReader:
 
 
 def _html(archive: zipfile.ZipFile, hidden: list[str]) -> str:
-    """The document as HTML; its hidden text is added to a list instead."""
+    """Return the document as HTML; its hidden text is added to a list instead."""
     try:
         made = mammoth.convert_to_html(
             _prepared(archive, hidden),
@@ -90,7 +90,7 @@ def _html(archive: zipfile.ZipFile, hidden: list[str]) -> str:
 
 
 def _prepared(archive: zipfile.ZipFile, hidden: list[str]) -> io.BytesIO:
-    """The same document with each equation as a run of text, and without hidden text."""
+    """Return the document with each equation as a run of text, and without hidden text."""
     copy = io.BytesIO()
     with zipfile.ZipFile(copy, "w") as made:
         for part in archive.infolist():
@@ -122,7 +122,7 @@ def _equations_as_text(content: bytes) -> bytes:
 
 
 def _without_hidden(content: bytes, hidden: list[str]) -> bytes:
-    """Take the runs out that Word hides; their text is added to a list."""
+    """Remove the runs that Word hides; their text is added to a list."""
     root = ElementTree.fromstring(content)  # noqa: S314 - `check_parts` refused any DTD
     word = root.tag[: root.tag.index("}") + 1]
     for parent in list(root.iter()):
@@ -183,7 +183,7 @@ def _text_of(archive: zipfile.ZipFile, name: str) -> str:
 
 
 def _metadata(archive: zipfile.ZipFile) -> Mapping[str, str]:
-    """Title, author and date as the document says them."""
+    """Return title, author and date as the document states them."""
     found: dict[str, str] = {}
     names = {"title": "title", "creator": "author", "created": "date"}
     open_tag = ""

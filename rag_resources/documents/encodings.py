@@ -23,7 +23,7 @@ def decoded(content: bytes, kind: str) -> str:
     """Return a text: by its byte order mark, as UTF-8, else in the likeliest encoding of Spanish.
 
     Raises:
-        InvalidSourceError: It is no text.
+        InvalidSourceError: It is not text.
     """
     for mark, encoding in _MARKS.items():
         if content.startswith(mark):

@@ -1,6 +1,6 @@
-"""Reads the documents of a window; what was read waits until it replaces the earlier pages.
+"""Reads the documents of a window; the new pages wait until they replace the earlier ones.
 
-The child process is `documents.extraction`; replacing pages is `documents.applying`.
+The child process is in `documents.extraction`; replacing pages is in `documents.applying`.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ FAILED, READ, HELD = "failed", "read", "held"
 
 @dataclass
 class ExtractReport:
-    """What was read in a window.
+    """The outcome of reading the documents of a window.
 
     Attributes:
         failures: Documents that could not be read to their end: title and reason.
@@ -76,10 +76,10 @@ def extract_window(
     *,
     tenant: str,
 ) -> ExtractReport:
-    """Read the documents of a window that the present readers have not read, several at once.
+    """Read the documents of a window that the present readers have not read, several in parallel.
 
-    Each is read in one transaction, which holds the claim on it: a run that is killed leaves
-    nothing, and the next one reads the document again.
+    Each is read in one transaction, which holds the claim on it. A run that is killed leaves no
+    rows, and the next one reads the document again.
     """
     limits = _limits(config)
     with database.transaction() as connection:
@@ -97,12 +97,12 @@ def extract_window(
 def extract_document(
     database: Database, files: Files, document_id: UUID, config: ExtractionConfig
 ) -> ExtractReport:
-    """Read one document again, whatever has read it before; nothing if another run reads it."""
+    """Read one document again, even if it was read already; do nothing if another run reads it."""
     return _extract(database, files, config, _limits(config), document_id)
 
 
 def _limits(config: ExtractionConfig) -> Mapping[str, Any]:
-    """Return the limits of readings: a failed one is tried again under others."""
+    """Return the limits of readings; a failed reading is repeated under other limits."""
     return config.model_dump(include={"timeout_s", "memory_mb", "pages", "output_mb"})
 
 
@@ -164,7 +164,7 @@ def _read_into(
     media_type: str,
     config: ExtractionConfig,
 ) -> tuple[list[Page | PageFailure], str]:
-    """Read a file and write its pages; return them, and why there are not more."""
+    """Read a file and write its pages; return them, and why it was not read to its end, if so."""
     items: list[Page | PageFailure] = []
     failure, written = "", 0
     try:
@@ -183,7 +183,7 @@ def _read_into(
 
 
 def _silence(items: Sequence[Page | PageFailure]) -> str:
-    """Return why a document that was read gives nothing, unless its pages say it themselves."""
+    """Return why a document without text has none, unless the notices of its pages say so."""
     said = any(isinstance(item, PageFailure) or item.text.strip() or item.notices for item in items)
     return "" if said else Message.DOCUMENT_NO_TEXT
 
@@ -219,7 +219,7 @@ def _state(
     diff: tuple[ExtractionDiff, bool] | None,
     config: ExtractionConfig,
 ) -> str:
-    """Return what a reading may do. Another file may say less; another reader may not."""
+    """Return the state of a reading: another file may contain less text, another reader may not."""
     if diff is not None and diff[1] and not diff[0].is_within(config):
         return HELD
     return READ if items else FAILED
@@ -228,7 +228,7 @@ def _state(
 def _tell(
     connection: Connection, document_id: UUID, state: str, failure: str, *, is_first: bool
 ) -> None:
-    """Store what the reading means for the document; pages and notes stay as they are."""
+    """Store the document's status after a reading; pages and notes stay as they are."""
     if state == FAILED:
         write_failure(connection, document_id, failure)
         set_status(connection, document_id, "failed" if is_first else "partial")

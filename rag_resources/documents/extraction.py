@@ -42,7 +42,7 @@ _PASSED_ON = (
     "COVERAGE_PROCESS_CONFIG",
     "COVERAGE_PROCESS_START",
 )
-"""The child gets no other variables: the others may hold credentials."""
+"""The only variables that the child gets, because others may hold credentials."""
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1"}
 _END_S = 5.0
 _POLL_S = 0.01
@@ -77,10 +77,10 @@ def extract(
 def read_boxes(
     file: BinaryIO, boxes: Sequence[tuple[int, Box]], config: ExtractionConfig
 ) -> list[str | None]:
-    """Return the text that a PDF file has in each box; None where the page cannot be read.
+    """Return the text of a PDF file in each box; None where the page cannot be read.
 
     Args:
-        file: As of `extract`.
+        file: As for `extract`.
         boxes: Each with the number of its page; those of a page together, for speed.
         config: The limits.
 
@@ -107,10 +107,10 @@ def picture_of(file: BinaryIO, page: int, boxes: Sequence[Box], config: Extracti
 def _messages(
     job: str, file: BinaryIO, media_type: str, config: ExtractionConfig, *, requests: Any = None
 ) -> Iterator[Any]:
-    """Yield what the child sends until it says that it is done.
+    """Yield the child's messages until it reports its end.
 
     Raises:
-        ExtractionError: It did not come to its end.
+        ExtractionError: The child did not reach its end.
     """
     end_at = time.monotonic() + config.timeout_s
     with _child(job, file, media_type, config, requests) as process:

@@ -1,6 +1,6 @@
-"""A folder of documents: which files it has, and what their names and sidecar files say of them.
+"""Lists a folder of documents, with the metadata from names and sidecar files.
 
-Registering what was found is `documents.arrival`.
+Registering the found files is in `documents.arrival`.
 """
 
 import re
@@ -29,7 +29,7 @@ _INTEGER = re.compile(r"-?(0|[1-9]\d{0,15})")
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that a source has.
+    """A file of a source.
 
     Attributes:
         address: Its path in the folder, with `/`, or its URL.
@@ -51,8 +51,8 @@ class FoundFile:
 class PathPattern:
     """Takes metadata from paths, as `{partido}_{año}.pdf` does.
 
-    A field stands for any characters but `/`; a pattern without `/` is compared with the file's
-    name alone. The suffix is compared without regard to case.
+    A field matches any characters but `/`; a pattern without `/` is compared only with the file's
+    name. The suffix is compared case-insensitively.
 
     Raises:
         InvalidParameterError: The pattern has no field, an empty one, or one twice.
@@ -88,8 +88,8 @@ def folder_files(
 ) -> Iterator[FoundFile | RejectedRecord]:
     """Yield the documents of a folder and its subfolders, in order of paths.
 
-    Hidden files and files of other suffixes are left out; those named like a sidecar belong to
-    their document. A link that leads out of the folder is rejected.
+    Hidden files and files with other suffixes are left out; files named like a sidecar belong to
+    their document. A link to a target outside the folder is rejected.
 
     Raises:
         InvalidSourceError: The folder cannot be read. Raised by the call itself.

@@ -20,7 +20,7 @@ class FramesLateError(Exception):
 
 
 class FramesCutError(Exception):
-    """The sender ended without saying so, or sent something else."""
+    """The sender ended before its last message, or sent something else."""
 
 
 def write_frame(pipe: BinaryIO, value: Any) -> None:

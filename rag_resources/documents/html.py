@@ -1,8 +1,8 @@
 """Reads web pages: the main content as blocks; navigation and hidden text listed as removed.
 
-`selectolax` parses, and what is content is decided here: libraries that extract the main content,
-such as trafilatura, return it without what they left out. Word documents come this way, too
-(`documents.docx`).
+`selectolax` parses, and this module decides what is content: libraries that extract the main
+content, such as trafilatura, do not return what they left out. Word documents are read by this
+module too (`documents.docx`).
 """
 
 import re
@@ -88,7 +88,7 @@ def parsed(content: bytes) -> LexborHTMLParser:
         try:
             return LexborHTMLParser(content.decode(declared[1].decode("ascii")))
         except (LookupError, UnicodeDecodeError):
-            pass  # It is not what it says.
+            pass  # The declared encoding is wrong.
     return LexborHTMLParser(decoded(content, "HTML"))
 
 
@@ -112,9 +112,9 @@ def content_of(tree: LexborHTMLParser, *, main_only: bool) -> PageText:
 
     Args:
         tree: The parsed page.
-        main_only: Whether navigation is removed: what stands outside of `main` or `article`, what
-            says so by tag, role or class, and lists of links. If less than a quarter of the text
-            would be left, nothing is taken for navigation.
+        main_only: Whether navigation is removed: elements outside of `main` or `article`, elements
+            with a tag, role or class of navigation, and lists of links. If less than a quarter of
+            the text would be left, nothing is treated as navigation.
     """
     body = tree.body
     if body is None:
@@ -150,7 +150,7 @@ _META = {
 
 
 class _Navigation:
-    """Tells which elements of a page are not its main content."""
+    """Decides which elements of a page are not its main content."""
 
     def __init__(self, body: LexborNode) -> None:
         found = next(filter(None, (body.css(selector) for selector in _CONTENT)), [])
@@ -190,12 +190,12 @@ class _Walk:
     """Walks through an element and collects its blocks, without recursion.
 
     Args:
-        navigation: What is removed as such.
-        with_hidden: Whether hidden text is collected, too.
+        navigation: Decides what is removed as navigation.
+        with_hidden: Whether hidden text is collected too.
         nested_tables: Whether a table that has another one in a cell can hold data.
 
     Attributes:
-        page: What was collected.
+        page: The collected blocks.
     """
 
     def __init__(
@@ -336,7 +336,7 @@ class _Walk:
 
 
 def _is_data(table: LexborNode, *, nested: bool) -> bool:
-    """Whether a table holds data; other tables only arrange what is in them."""
+    """Whether a table holds data; other tables only serve the layout."""
     if table.css_first("h1, h2, h3, h4, h5, h6") is not None:
         return False
     widths = [len(_cell_nodes(row)) for row in _own_rows(table)]
@@ -364,8 +364,8 @@ def _cell_nodes(row: LexborNode) -> list[LexborNode]:
 def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
     """The texts of the cells of each row by columns, and whether it is a header.
 
-    A cell that reaches over several rows is repeated in each, as in a workbook; one that reaches
-    over several columns is followed by blank ones.
+    A cell that spans several rows is repeated in each, as in a workbook; a cell that spans several
+    columns is followed by blank ones.
     """
     rows: list[tuple[list[str], bool]] = []
     down: dict[int, tuple[int, str]] = {}
@@ -394,7 +394,7 @@ def _rows(table: LexborNode) -> list[tuple[list[str], bool]]:
 
 
 def _reach(cell: LexborNode, name: str) -> int:
-    """Over how many rows or columns a cell reaches."""
+    """Return how many rows or columns a cell spans."""
     value = cell.attributes.get(name) or ""
     return min(int(value), _MOST_REACH) if value.isdecimal() and int(value) else 1
 

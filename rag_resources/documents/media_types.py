@@ -1,4 +1,4 @@
-"""Recognises what a file is by its content; its name decides only between kinds of text.
+"""Recognises the media type of a file by its content; its name decides only between kinds of text.
 
 The readers of each kind are listed in `documents.readers`.
 """
@@ -48,7 +48,7 @@ UNREAD = {
     *(".ppsx", ".odp", ".key", ".numbers", ".epub", ".mobi", ".djvu", ".xps", ".tif", ".tiff"),
     *(".eml", ".msg", ".zip", ".rar", ".7z", ".tar", ".gz"),
 }
-"""Suffixes of documents that no reader knows, which is told; of all others nothing is said."""
+"""Suffixes of documents that no reader knows, which are reported; all others are ignored."""
 
 _TEXTS = (HTML, CSV, TEXT, MARKDOWN)
 _EDGE_BYTES = 65_536
@@ -61,7 +61,7 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _OTHER_STREAMS = tuple(
     name.encode("utf-16-le") for name in ("WordDocument", "PowerPoint Document", "__properties")
 )
-"""Streams of an OLE file that is no workbook: of Word, PowerPoint or Outlook."""
+"""Streams of an OLE file that is not a workbook: of Word, PowerPoint or Outlook."""
 _IN_ARCHIVES = {
     b"word/document": DOCX,
     b"xl/workbook.xml": XLSX,
@@ -77,7 +77,7 @@ def media_type_of(file: BinaryIO, name: str) -> str:
     """Return the media type of a file.
 
     The first bytes decide before the suffix, so that a file that is valid as two kinds is always
-    read as the same one. Nothing is unpacked: only both ends of the file are looked at.
+    read as the same one. Nothing is unpacked: only both ends of the file are examined.
 
     Args:
         file: Seekable.

@@ -1,4 +1,4 @@
-"""Metadata of documents that a person gave: which values are allowed."""
+"""Checks the metadata of documents that a person gave."""
 
 import math
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ MAX_VALUE_CHARS = 1_000
 
 
 def checked_metadata(values: Any) -> dict[str, Any]:
-    """Return metadata with values that JSON and filters know; dates become text.
+    """Return metadata with values that JSON and filters support; dates become text.
 
     `expiresAt` is when the document expires.
 
     Raises:
-        InvalidSourceError: They are no mapping, too many, or a value is of no allowed kind.
+        InvalidSourceError: They are not a mapping, are too many, or a value has another type.
     """
     if values is None:
         return {}

@@ -22,11 +22,11 @@ TIMEOUT_S = 120.0
 """A page takes one to two seconds of a processor."""
 
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-"""Documents are read side by side; on a busy machine its four threads take ten times as long."""
+"""One thread: documents are read in parallel, and four threads are ten times slower when busy."""
 _VERSION_TIMEOUT_S = 10.0
 
 _MIN_CONFIDENCE = 20.0
-"""Of 100; words below it are specks and drawings."""
+"""Lowest confidence of a word, of 100; words below it are specks and drawings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Recogniser(Protocol):
     """Finds words on a picture.
 
     Attributes:
-        identity: Of the program and its settings; pages recognised by another are stale.
+        identity: Identifies the program and its settings; pages recognised by another are stale.
     """
 
     identity: str
@@ -75,7 +75,7 @@ class Tesseract:
     Attributes:
         program: Its path.
         languages: As in `spa` or `spa+cat`; their data must be installed.
-        timeout_s: For one page.
+        timeout_s: Longest time for one page.
     """
 
     program: str
@@ -120,7 +120,7 @@ class Tesseract:
 
 @cache
 def _version(program: str) -> str:
-    """Return the first line that the program says of itself, such as `tesseract 5.3.0`."""
+    """Return the first line of the program's version, such as `tesseract 5.3.0`."""
     try:
         said = subprocess.run(  # noqa: S603 - an argument list, no shell interprets it
             [program, "--version"], capture_output=True, check=True, timeout=_VERSION_TIMEOUT_S

@@ -29,7 +29,7 @@ from rag_resources.documents.pdf_page import (
 from rag_resources.documents.pdf_text_lines import letters_by_size, text_size
 
 _HYPHEN = re.compile("[\x02\ufffe](?:\r\n)?")
-"""How PDFium marks a hyphen at the end of a line; the mark differs from version to version."""
+"""PDFium's marks for a hyphen at the end of a line, which differ between versions."""
 
 REVISION = 2
 """Revision of the code that reads; raise it by 1 when a page is read in another way."""
@@ -39,8 +39,8 @@ class PdfReader:
     """Reads PDF files.
 
     Args:
-        recogniser: For pages that show something but have no text; without it they say that they
-            need OCR.
+        recogniser: OCR for pages that show something but have no text; without it, these pages get
+            a notice that they need OCR.
     """
 
     name = "PDF"
@@ -63,7 +63,7 @@ class PdfReader:
             document.close()
 
     def _pages(self, document: pdfium.PdfDocument) -> Iterator[Page | PageFailure]:
-        """Yield every page as it stands, with what neighbouring pages repeat."""
+        """Yield every page as read, before cleaning, with the lines that neighbours repeat."""
         vocabulary = _vocabulary(document)
         letters = Counter[float]()
         for number in range(1, len(document) + 1):
@@ -88,9 +88,9 @@ class PdfReader:
         """Read a page, and recognise its text if it has none.
 
         Args:
-            page: Of the document.
+            page: A page of the document.
             number: From 1.
-            vocabulary: Of the document.
+            vocabulary: The document's vocabulary.
             letters: Letters of each size on the pages before; this page's are added.
         """
         try:

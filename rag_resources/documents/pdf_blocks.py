@@ -54,8 +54,8 @@ def blocks_of(
 
     Args:
         columns: As laid out.
-        size: Of the page's text.
-        areas: What is drawn on the page; small squares and discs mark the items of lists.
+        size: Size of the page's text.
+        areas: The areas drawn on the page; small squares and discs mark the items of lists.
     """
     marks = [area for area in areas if _is_mark(area, size)]
     blocks: list[PageBlock] = []

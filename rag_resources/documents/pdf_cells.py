@@ -1,4 +1,4 @@
-"""Cells and tables, however they are found: by `documents.pdf_grids` or `documents.pdf_tables`."""
+"""The types of cells and tables, which `documents.pdf_grids` and `documents.pdf_tables` find."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def size(self) -> float:
-        """Size of the letters; of no account, since a table is never cut."""
+        """Size of the letters; it has no effect, since a table is never cut."""
         return 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a PDF page draws beside words: straight lines, areas, images; and where text is clipped.
+"""The drawings of a PDF page besides words: lines, areas, images, and the clips of its text.
 
 Tables are found between the lines by `documents.pdf_tables`.
 """
@@ -13,10 +13,10 @@ import pypdfium2.raw as pdfium_c
 from rag_resources.documents.pdf_geometry import Frame, Rectangle, turned
 
 MAX_OBJECTS = 30_000
-"""Objects of a page that are looked at; a map can have a million."""
+"""Most objects of a page that are examined; a map can have a million."""
 
 MAX_LINES = 4_000
-"""A page with more lines than this is a drawing, in which no table is looked for."""
+"""A page with more lines than this is a drawing, in which no tables are searched."""
 
 _THIN = 3.0
 """Points: a filled area thinner than this is a line."""

@@ -1,4 +1,4 @@
-"""Opens PDF files, and says why one cannot be opened."""
+"""Opens PDF files; the error says why one cannot be opened."""
 
 from typing import BinaryIO
 

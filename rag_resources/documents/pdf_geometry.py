@@ -95,7 +95,7 @@ def turned_back(rectangle: Rectangle, turn: int, size: tuple[float, float]) -> R
 
     Args:
         rectangle: As returned by `turned`.
-        turn: The same.
-        size: Of the page shown.
+        turn: The same as for `turned`.
+        size: Size of the page shown.
     """
     return turned(rectangle, -turn % 4, turned_size(turn, size))

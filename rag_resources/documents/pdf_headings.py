@@ -23,8 +23,8 @@ def is_heading(lines: Sequence[TextLine], size: float) -> bool:
     """Whether the lines of a block are a heading: larger, bold or in capitals, and short.
 
     Args:
-        lines: Of the block.
-        size: Of the page's text.
+        lines: The block's lines.
+        size: Size of the page's text.
     """
     text = " ".join(line.text for line in lines)
     letters = [c for c in text if c.isalpha()]

@@ -1,7 +1,7 @@
 """Columns and reading order of the segments of a page.
 
-Segments are cut into columns where white space runs down between them; what looks like columns but
-is read row by row goes to `documents.pdf_tables`.
+Segments are divided into columns where white space runs down between them. Regions that look like
+columns but are read row by row go to `documents.pdf_tables`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -253,6 +253,6 @@ def _is_near(value: float, others: Sequence[float], distance: float) -> bool:
 
 
 def _switches(left: Sequence[Item], right: Sequence[Item]) -> int:
-    """Count how often the file goes on to draw the other side."""
+    """Count how often the file switches between drawing the two sides."""
     drawn = sorted([(item.order, 0) for item in left] + [(item.order, 1) for item in right])
     return sum(a[1] != b[1] for a, b in pairwise(drawn))

@@ -40,10 +40,10 @@ _MAX_RECOGNITION_PIXELS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What a page shows, before it is laid out.
+    """The visible content of a page, before it is laid out.
 
     Attributes:
-        recognised: The text is that of a text recogniser, behind a scan of the page.
+        recognised: Whether the text is from OCR, behind a scan of the page.
     """
 
     frame: Frame
@@ -64,7 +64,7 @@ def text_of(page: Any) -> Iterator[Any]:
 
 
 def content_of(page: Any) -> PageContent:
-    """Return what a page shows."""
+    """Return the visible content of a page."""
     frame = frame_of(page)
     with text_of(page) as text_page:
         words = read_words(text_page, frame)
@@ -75,7 +75,7 @@ def content_of(page: Any) -> PageContent:
 
 
 def recognised_content(page: Any, content: PageContent, recogniser: Recogniser) -> PageContent:
-    """Return what a page shows with the words that a recogniser finds on its picture.
+    """Return the visible content of a page, with the words that OCR finds on its picture.
 
     Raises:
         RecognitionError: The page cannot be recognised.
@@ -107,10 +107,10 @@ def read_page(
     """Return a page with its text, blocks and places.
 
     Args:
-        content: Of the page.
+        content: The page's content.
         number: From 1.
-        vocabulary: Of the document; it decides which hyphens at line ends go away.
-        size: Of the text of the page; by default that of most letters.
+        vocabulary: The document's; it decides which hyphens at line ends are removed.
+        size: Size of the page's text; by default that of most letters.
     """
     written = PageText(vocabulary)
     ordered: list[Word] = []
@@ -155,7 +155,7 @@ def _route(content: PageContent) -> Route:
 
 
 def _turns(words: Sequence[Word]) -> list[int]:
-    """Return the directions in which a page has text, that with most of it first."""
+    """Return the directions of the text on a page, the most frequent first."""
     letters = [0] * 4
     for word in words:
         letters[word.style.turn] += len(word.text)
@@ -199,7 +199,7 @@ def _turn_back(block: PageBlock, turn: int, size: tuple[float, float]) -> None:
 def _with_weight(words: list[Word]) -> list[Word]:
     """Return words that are bold only where bold is the exception on the page.
 
-    Some fonts say that they are bold, and are not.
+    Some fonts claim to be bold and are not.
     """
     letters = sum(len(word.text) for word in words)
     bold = sum(len(word.text) for word in words if word.style.bold)
@@ -212,7 +212,7 @@ def _with_weight(words: list[Word]) -> list[Word]:
 def _repaired(words: list[Word]) -> list[Word]:
     """Repair letters that were stored in the wrong encoding, such as `PolÃ­tica`.
 
-    What is written stays as it is otherwise: accents, quotes, dashes.
+    Everything else stays as it is: accents, quotes, dashes.
     """
     if ftfy.badness.is_bad(" ".join(word.text for word in words)):
         for word in words:

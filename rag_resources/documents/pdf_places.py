@@ -1,6 +1,6 @@
-"""Places of a PDF file, looked at again: the text within a box, and pictures of pages with boxes.
+"""Reads places of a PDF file again: the text within a box, and pictures of pages with boxes.
 
-So a citation is verified against the file itself, not against what was once read from it.
+So a citation is verified against the file itself, not against the text once read from it.
 """
 
 import re
@@ -37,7 +37,7 @@ _IGNORED = re.compile(r"[\s|]+")
 
 
 class PdfFile:
-    """A PDF file, open for looking at places.
+    """A PDF file, open for reading places.
 
     Args:
         file: Open until `close`.
@@ -137,7 +137,7 @@ def _is_in(word: Word, box: Box) -> bool:
 
 
 def is_same_text(stored: str, read: str) -> bool:
-    """Whether a stored text says what was read at its place.
+    """Whether a stored text equals the text read at its place.
 
     White space, the bars between cells, and a hyphen at the end of the line do not count.
     """

@@ -17,14 +17,14 @@ from rag_resources.documents.pdf_layout import Item, Row
 from rag_resources.documents.pdf_lines import WIDE_GAP, Segment, lines_of
 
 _CROSSED = 0.15
-"""Share of the rows that may reach over a gutter between two columns."""
+"""Share of the rows that may extend over a gutter between two columns."""
 
 _APART = 1.75
 """Times the size, and times the usual white space: lines farther apart are not of one table."""
 
 _PAGE_DIGITS = 4
 _MANY_ROWS = 6
-"""With as many rows, one more may reach over: a head over several columns."""
+"""With this many rows, one more may extend over a gutter: a head over several columns."""
 
 _NEXT_LINE = 1.45
 """Times the size; a line farther down is another row."""
@@ -51,7 +51,7 @@ class AlignedTables:
         self._rules = sorted(horizontal, key=lambda rule: rule.at)
 
     def __call__(self, rows: Sequence[Row]) -> list[Table | Row]:
-        """Return the rows with what is a table in place of its rows."""
+        """Return the rows, with each table in place of its rows."""
         if any(isinstance(item, Table) for row in rows for item in row):
             return list(rows)
         segments = [item for row in rows for item in row if isinstance(item, Segment)]
@@ -61,7 +61,7 @@ class AlignedTables:
         return [part for group in _groups(lines) for part in self._parts(group)]
 
     def _parts(self, lines: Sequence[list[Segment]]) -> list[Table | Row]:
-        """Return neighbouring lines with what is a table in place of its lines."""
+        """Return neighbouring lines, with each table in place of its lines."""
         start, end = _core(lines)
         table = self._table(lines[start:end]) if end - start >= 2 else None
         if table is None:
@@ -235,7 +235,7 @@ def _is_contents(rows: Sequence[Sequence[Cell]]) -> bool:
 
 
 def _continues(above: Sequence[Cell], below: Sequence[Cell]) -> bool:
-    """Whether a line goes on with the cells of the row above."""
+    """Whether a line continues the cells of the row above."""
     top = max(cell.words[-1].bottom for cell in above if cell.words)
     filled = [cell for cell in below if cell.words]
     size = filled[0].words[0].style.size

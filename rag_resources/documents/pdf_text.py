@@ -13,7 +13,7 @@ from rag_resources.documents.pdf_geometry import Rectangle
 from rag_resources.documents.pdf_words import Word
 
 MAX_UNSEEN_CHARS = 2_000
-"""Unseen text up to this length stays in the page's text, marked as removed; more is counted."""
+"""Invisible text up to this length stays in the page's text, marked as removed; more is counted."""
 
 HYPHEN = "hyphen"
 
@@ -36,7 +36,7 @@ class PageText:
 
     @property
     def text(self) -> str:
-        """Everything written."""
+        """The text written so far."""
         return "".join(self._parts)
 
     def add(self, block: PageBlock) -> None:
@@ -49,7 +49,7 @@ class PageText:
         self.blocks.append(Block(start, self._length, block.kind, block.level, runs))
 
     def add_unseen(self, unseen: Mapping[str, Sequence[Word]]) -> None:
-        """Write text that is not shown, if it is not too much, as removed."""
+        """Write invisible text as removed, if it is not too much."""
         texts = {reason: " ".join(word.text for word in words) for reason, words in unseen.items()}
         if sum(map(len, texts.values())) > MAX_UNSEEN_CHARS:
             return

@@ -1,4 +1,4 @@
-"""Lines of text with what tells blocks apart: size, weight, and a bullet drawn before them."""
+"""Lines of text with the properties that separate blocks: size, weight, and a drawn bullet."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from rag_resources.documents.pdf_words import Word
 _FEW_LETTERS = 150
 
 _SPACED_LETTERS = 5
-"""As many single letters in a line are words set in wide letters."""
+"""A line with this many single letters has words with spaced-out letters."""
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class TextLine:
     """A line of a column.
 
     Attributes:
-        marked: A bullet is drawn before it, which is no letter.
+        marked: Whether a bullet is drawn before it, as a shape and not as a letter.
     """
 
     words: list[Word]
@@ -59,10 +59,10 @@ def body_size(letters: Mapping[float, int]) -> float:
 
 
 def text_size(page: Mapping[float, int], before: Mapping[float, int]) -> float:
-    """Return the size of the text of a page, over which letters are those of a heading.
+    """Return the size of the text of a page; larger letters belong to headings.
 
-    That of the document, if the page has text of this size or hardly any text: on a page with a
-    large table in small letters, or with nothing but a title, most letters are no text.
+    It is the document's size if the page has text of this size, or hardly any text. Most letters of
+    a page with a large table in small letters, or with only a title, are not body text.
 
     Args:
         page: Letters of each size on the page.
@@ -75,7 +75,7 @@ def text_size(page: Mapping[float, int], before: Mapping[float, int]) -> float:
 
 
 def text_line(segments: Sequence[Segment], marks: Sequence[Rectangle]) -> TextLine:
-    """Make a line of its segments.
+    """Return a line made of segments.
 
     Args:
         segments: From left to right.

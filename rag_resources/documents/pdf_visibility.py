@@ -1,4 +1,4 @@
-"""Which words of a PDF page somebody who looks at it can see.
+"""Decides which words of a PDF page are visible to a reader.
 
 Text can be invisible, white on white, outside of the page, or clipped away. One plan had 147,172
 such characters.
@@ -22,7 +22,7 @@ _SCAN = 0.5
 def is_recognised_scan(
     words: Sequence[Word], drawings: Drawings, size: tuple[float, float]
 ) -> bool:
-    """Whether a text recogniser put all words, invisible, behind an image of the page."""
+    """Whether the page is a scan with all its words invisible behind it, as OCR writes them."""
     if not words or any(word.style.painted for word in words):
         return False
     page = size[0] * size[1] or 1.0
@@ -42,10 +42,10 @@ def split_by_visibility(
     """Return the words that can be seen, and the others by reason.
 
     Args:
-        words: Of the page.
-        drawings: Of the page.
-        size: Of the page.
-        ignore_paint: Whether words count as seen although nothing is painted.
+        words: The page's words.
+        drawings: The page's drawings.
+        size: The page's size.
+        ignore_paint: Whether words count as visible although nothing is painted.
     """
     seen: list[Word] = []
     unseen: dict[str, list[Word]] = defaultdict(list)

@@ -53,8 +53,8 @@ class Style:
     Attributes:
         size: In points, as shown.
         turn: Quarter turns anticlockwise on the page shown.
-        painted: Whether it leaves anything on the page.
-        white: Whether it is white, so that it shows only on something darker.
+        painted: Whether it paints anything on the page.
+        white: Whether it is white, so that it is visible only on something darker.
     """
 
     size: float
@@ -89,7 +89,7 @@ class Word:
 
 @dataclass(slots=True)
 class _TextObject:
-    """What the characters of one text object share.
+    """The properties that the characters of one text object share.
 
     Attributes:
         turn: Quarter turns in PDF space.
@@ -254,7 +254,7 @@ def _is_over_next(text_page: Any, index: int, box: Any) -> bool:
 
 
 def _text_object(text_page: Any, index: int, pointer: Any, page_turns: int) -> _TextObject:
-    """Look up what the characters of a text object share."""
+    """Look up the properties that the characters of a text object share."""
     matrix = pdfium_c.FS_MATRIX()
     pdfium_c.FPDFText_GetMatrix(text_page, index, ctypes.byref(matrix))
     size = pdfium_c.FPDFText_GetFontSize(text_page, index) * math.hypot(matrix.c, matrix.d)

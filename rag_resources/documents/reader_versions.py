@@ -1,4 +1,4 @@
-"""Identifies how a reader reads, so that pages read in another way are known to be stale."""
+"""Hashes of readers, which show that pages of another version of a reader are stale."""
 
 from functools import cache
 from importlib.metadata import version
@@ -12,7 +12,7 @@ def identity_of(reader: str, revision: int, *packages: str) -> str:
 
     Args:
         reader: Its name.
-        revision: To be raised by 1 when a file is read in another way.
+        revision: Raise it by 1 when a file is read in another way.
         packages: The distributions that parse for it.
     """
     versions = {package: version(package) for package in packages}

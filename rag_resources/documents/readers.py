@@ -35,7 +35,7 @@ READERS: Mapping[str, str] = {
     TEXT: "text:TextReader",
     MARKDOWN: "text:MarkdownReader",
 }
-"""By media type: `module:Class`, the module inside `rag_resources.documents`."""
+"""The readers by media type: `module:Class`, the module inside `rag_resources.documents`."""
 
 
 def reader_of(media_type: str, *, ocr: bool = False) -> DocumentReader:

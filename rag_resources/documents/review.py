@@ -1,4 +1,4 @@
-"""What a person should look at in documents, and what becomes of a decision."""
+"""Lists what a person should review in documents, and carries out the person's decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,17 +35,17 @@ from rag_resources.store.extractions import (
 
 
 class Decision(StrEnum):
-    """What a person decides."""
+    """A person's decision."""
 
     ACCEPT = "accept"
-    """Put the page into search, or let the new reading replace the pages."""
+    """Make the page searchable, or let the new reading replace the pages."""
 
     DROP = "drop"
     """Leave the page out for good, or keep the earlier pages."""
 
 
 class Concern(StrEnum):
-    """Why a person should look."""
+    """Why a person should review it."""
 
     LOW_QUALITY = "low_quality"
     NEEDS_OCR = "needs_ocr"
@@ -92,7 +92,7 @@ def review_document(
     tenant: str,
     page: int | None = None,
 ) -> ApplyReport:
-    """Store a decision and what follows from it, in one transaction.
+    """Store a decision and carry it out, in one transaction.
 
     Args:
         database: Open.
@@ -144,7 +144,7 @@ def _require_page(pages: list[StoredPage], number: int) -> None:
 def concerns_of(
     document: DocumentSummary, pages: Sequence[StoredPage], readings: Sequence[Extraction]
 ) -> list[ToReview]:
-    """Return what of a document waits for a decision: a new reading first, then its pages."""
+    """Return the parts of a document that wait for a decision: a new reading first, then pages."""
     held = [reading for reading in readings if document.held and reading.state == "held"]
     found = [ToReview(document, Concern.HELD, diff=reading.diff) for reading in held[:1]]
     for stored in pages:

@@ -1,6 +1,6 @@
-"""Where documents come from: a folder, a list of URLs, or a page that links to them.
+"""Sources of documents on the web: a list of URLs, or a page that links to them.
 
-Registering what was found is `documents.arrival`.
+Registering the found files is in `documents.arrival`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,12 +21,12 @@ def is_web(source: str) -> bool:
 def web_addresses(
     source: str, config: DownloadConfig, *, pattern: PathPattern | None = None
 ) -> Iterator[WebAddress | RejectedRecord]:
-    """Yield the addresses of a source in the web.
+    """Yield the addresses of a source on the web.
 
     Args:
         source: A `.txt` or `.csv` file, or the URL of a page or sitemap.
-        config: How to ask.
-        pattern: Takes metadata from the paths of URLs; a list's own columns come before it.
+        config: How to download.
+        pattern: Takes metadata from the paths of URLs; a list's own columns take precedence.
 
     Raises:
         InvalidSourceError: The list or page cannot be read.
@@ -49,7 +49,7 @@ def web_files(
     *,
     megabytes: int,
 ) -> Iterator[FoundFile | RejectedRecord]:
-    """Yield what addresses have. A file is removed when the next one is asked for.
+    """Yield the files of addresses. Each file is removed when the next one is requested.
 
     For the arguments see `download_all`.
     """

@@ -1,7 +1,7 @@
-"""Files that clients upload: kept at once, and registered as soon as the database answers.
+"""Files that clients upload: stored at once, and registered as soon as the database answers.
 
-A note about an upload is written before its file, so a process killed at any moment, or a database
-that is down, loses nothing: `register_kept` registers later what was kept.
+A record of an upload is written before its file. So nothing is lost if the process is killed at any
+moment, or the database is down: `register_kept` registers the stored uploads later.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ class Upload:
 
     Attributes:
         upload_id: The same for a repeated request with the same idempotency key.
-        name: Of the file, without folders.
+        name: The file's name, without folders.
     """
 
     upload_id: UUID
@@ -77,12 +77,12 @@ class Upload:
 
     @property
     def address(self) -> str:
-        """Where its source has it."""
+        """The document's address in the source of uploads."""
         return f"{self.upload_id}/{self.name}"
 
     @property
     def body(self) -> str:
-        """The hash of all that the client sent: an idempotency key stands for one body."""
+        """The hash of all that the client sent; an idempotency key is bound to one such body."""
         sent = {"name": self.name, "title": self.title, "metadata": dict(self.metadata)}
         return canonical_hash({**sent, "file": self.file_sha256.hex()})
 
@@ -96,7 +96,7 @@ def check_upload(
     metadata: Any = None,
     idempotency_key: str = "",
 ) -> Upload:
-    """Return what is stored of an upload.
+    """Check an upload, and return its record.
 
     Raises:
         InvalidSourceError: No reader knows the file, or the metadata are not valid, or say that it
@@ -121,7 +121,7 @@ def check_upload(
 
 
 def keep(files: Files, upload: Upload, content: bytes) -> None:
-    """Keep the file of an upload, with a note that it is to be registered.
+    """Store the file of an upload, with a record that it waits to be registered.
 
     Raises:
         ConflictError: Something else was uploaded under the same idempotency key.
@@ -137,13 +137,13 @@ def keep(files: Files, upload: Upload, content: bytes) -> None:
 def register(database: Database, files: Files, upload: Upload) -> UUID:
     """Register a kept upload as a document, once; return the document's id.
 
-    It expires when its metadata say, or its tenant.
+    It expires at the time in its metadata, or else after its tenant's default.
 
     Raises:
         ConflictError: Something else was uploaded under the same idempotency key, or a person
             deleted the document.
-        QuotaError: It does not fit into the quota of its tenant.
-        DatabaseError: The database does not answer; the upload stays kept.
+        QuotaError: It does not fit into its tenant's quota.
+        DatabaseError: The database does not answer; the upload stays stored.
     """
     arrived = ArrivedFile(
         address=upload.address,
@@ -191,7 +191,7 @@ def _registered(
 
 
 def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> ArrivedFile:
-    """Return the file of an upload with the time when it expires, if its tenant says one."""
+    """Return the file of an upload with its time of expiry, if its tenant has a default."""
     hours = read_quota(connection, upload.tenant).upload_hours
     if hours is None or "expiresAt" in upload.metadata:
         return arrived
@@ -200,7 +200,7 @@ def _expiring(connection: Connection, upload: Upload, arrived: ArrivedFile) -> A
 
 
 def register_kept(database: Database, files: Files) -> int:
-    """Register the uploads that were kept while the database was down; return how many."""
+    """Register the uploads that were stored while the database was down; return how many."""
     registered = 0
     for upload in _kept(files):
         try:
@@ -225,7 +225,7 @@ def find_kept(files: Files, upload_id: UUID) -> Upload | None:
 
 
 def kept_uploads(files: Files, tenant: str) -> list[str]:
-    """Return the names of the files about uploads of a tenant that are not registered yet."""
+    """Return the names of the records of a tenant's uploads that are not registered yet."""
     return [_note_name(upload.upload_id) for upload in _kept(files) if upload.tenant == tenant]
 
 

@@ -1,4 +1,4 @@
-"""Reads the passages of documents again, in the file itself, and compares them. Property 45."""
+"""Verifies the passages of documents: reads them again in the file itself. Property 45."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class UnverifiedPassage:
     """A passage whose place in the file does not have its text.
 
     Attributes:
-        found: What is there; empty if nothing is.
+        found: The text that is there; empty if there is none.
     """
 
     document: str
@@ -83,11 +83,11 @@ def verify_window(
 def verify_document(
     database: Database, files: Files, document_id: UUID, config: ExtractionConfig
 ) -> Verified:
-    """Look at the place of each passage in the file again, and compare what is there.
+    """Read the place of each passage in the file again, and compare the text there.
 
-    On a PDF page every box of the passage is read by itself, and must have the stored text of its
+    On a PDF page every box of the passage is read separately, and must have the stored text of its
     line. In other files the pages are read anew, and must have the passage at its characters. A
-    passage whose page cannot be read any more is not verified.
+    passage whose page can no longer be read is not verified.
     """
     with database.snapshot() as connection:
         document = fetch_document(connection, document_id)
@@ -96,7 +96,7 @@ def verify_document(
         pages = [each.page for each in list_pages(connection, document_id)]
     if document is None or not passages:
         return Verified()
-    # What was recognised in a picture is recognised anew: the file has no words there.
+    # Text from OCR is recognised anew, because the file has no words there.
     if any(page.route is Route.OCR for page in pages):
         config = config.model_copy(update={"ocr": True})
     has_boxes = {page.number for page in pages if page.route is Route.TEXT}
@@ -132,7 +132,7 @@ def _line(span: NoteSpan) -> _Line:
 def _boxes(
     file: BinaryIO, stored: Mapping[int, str], spans: Sequence[NoteSpan], config: ExtractionConfig
 ) -> dict[_Line, str | None]:
-    """Read each box once; return what is there where it is not the stored text, else None."""
+    """Read each box once; return its text if it differs from the stored one, else None."""
     ranges: dict[_Line, tuple[int, int]] = {}
     for span in spans:
         first, last = ranges.get(_line(span), (span.page_start, span.page_end))

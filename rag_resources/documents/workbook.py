@@ -1,7 +1,7 @@
 """Reads workbooks: XLSX and ODS by their XML; XLS and XLSB by calamine.
 
-calamine gives values without their number formats. The first two are not left to it for that: see
-`documents.workbook_xml` and `documents.workbook_ods`; those of XLS are read beside it.
+calamine gives values without their number formats. So XLSX and ODS have readers of their own
+(`documents.workbook_xml`, `documents.workbook_ods`), and the formats of XLS are read separately.
 """
 
 import io
@@ -53,7 +53,7 @@ class WorkbookReader:
         """Yield the sheets in order.
 
         Raises:
-            InvalidSourceError: It is damaged, protected by a password or made to do harm.
+            InvalidSourceError: It is damaged, protected by a password or malicious.
         """
         if zipfile.is_zipfile(file):
             with archive_of(file, KIND) as archive:
@@ -113,9 +113,9 @@ def _opened(content: bytes) -> CalamineWorkbook:
 
 
 def _opened_as_xls(content: bytes) -> CalamineWorkbook:
-    """Open a file whose kind the name says, so that calamine tells what is wrong with it.
+    """Open a file under a name ending in `.xls`, so that calamine's error names the problem.
 
-    The file is in memory: a process that is killed leaves at most a link to nothing.
+    The file is in memory: a process that is killed leaves at most a dangling link.
     """
     with open(os.memfd_create("workbook"), "wb") as copy, TemporaryDirectory() as folder:  # noqa: PTH123 - a descriptor
         copy.write(content)

@@ -1,6 +1,6 @@
 """Reads the XML of OpenDocument spreadsheets: values with their number formats, errors, merges.
 
-What becomes of the cells is decided in `core.sheets`; other kinds of workbooks are read in
+`core.sheets` turns the cells into blocks; other kinds of workbooks are read in
 `documents.workbook`.
 """
 
@@ -18,7 +18,7 @@ from rag_resources.core.sheets import Merge, Row, sheet_page, truth
 from rag_resources.documents.archives import parse_xml
 
 MOST_CELLS = 2_000_000
-"""Cells with a value that a sheet may have, those that are repeated included."""
+"""Most cells with a value in a sheet, including repeated ones."""
 
 _CONTENT, _STYLES = "content.xml", "styles.xml"
 _MEGABYTES = MOST_CELLS * 100 // 1024**2
@@ -65,7 +65,7 @@ class _CellStyles:
         self._literal: list[str] | None = None
 
     def code(self, style: str) -> str:
-        """Return the number format of a style, or of those that it comes from."""
+        """Return the number format of a style, or of its parent styles."""
         seen: set[str] = set()
         while style and style not in seen:
             seen.add(style)
@@ -217,7 +217,7 @@ class _Content:
         self._row += self._row_repeats - 1
 
     def _count_in(self, cells: int) -> None:
-        """Count cells with a value before they are made.
+        """Count cells with a value before they are created.
 
         Raises:
             InvalidSourceError: There are too many.

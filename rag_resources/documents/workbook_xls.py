@@ -15,14 +15,14 @@ _log = structlog.get_logger()
 
 
 def general(_row: int, _column: int) -> str:
-    """Return the format of a cell of which nothing is known."""
+    """Return the format of a cell whose format is unknown."""
     return GENERAL
 
 
 def formats_by_sheet(content: bytes) -> Mapping[str, CellFormats]:
     """Return the number formats of an XLS workbook, by the names of its sheets.
 
-    None of a file that xlrd cannot read, though calamine can: its numbers are worth having without.
+    Empty for a file that xlrd cannot read but calamine can: its numbers are useful without formats.
     """
     try:
         book = xlrd.open_workbook(

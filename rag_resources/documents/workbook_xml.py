@@ -1,6 +1,6 @@
 """Reads the XML of XLSX workbooks: values with their number formats, errors, merged cells.
 
-What becomes of the cells is decided in `core.sheets`; other kinds of workbooks are read in
+`core.sheets` turns the cells into blocks; other kinds of workbooks are read in
 `documents.workbook`.
 """
 
@@ -43,7 +43,7 @@ def read_xlsx(archive: zipfile.ZipFile) -> Iterator[Page | PageFailure]:
     """Yield the sheets of an XLSX workbook in order; one that cannot be read is a failure.
 
     Raises:
-        InvalidSourceError: A part is made to do harm.
+        InvalidSourceError: A part is malicious.
         KeyError, ExpatError: The parts that all sheets need are missing or damaged.
     """
     workbook = _Workbook(archive)
@@ -59,7 +59,7 @@ def read_xlsx(archive: zipfile.ZipFile) -> Iterator[Page | PageFailure]:
 
 
 class _Workbook:
-    """What the sheets share: strings, number formats, the first day.
+    """The parts that all sheets share: strings, number formats, the first day.
 
     Attributes:
         sheets: Name, part of the archive, and whether it is hidden.

@@ -1,6 +1,6 @@
-"""Checks a file of golden questions where nothing was ever stored, against the folder of notes.
+"""Checks a file of golden questions against the folder of notes, before anything is stored.
 
-Against the stored notes it is `golden.files.read_golden`.
+`golden.files.read_golden` checks a file against the stored notes.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ class CheckedFile:
     """A file of questions that was checked without a database.
 
     Attributes:
-        read: What it holds.
-        notes: Number of the notes that its questions were checked against; None if there are none,
-            so that any note may exist.
+        read: The content of the file.
+        notes: Number of the notes that its questions were checked against; None without a source,
+            so that notes were not checked.
     """
 
     read: GoldenFile
@@ -36,13 +36,13 @@ class CheckedFile:
 def check_golden(path: Path, source: Path | None, *, follows_links: bool = False) -> CheckedFile:
     """Check the form of a file, repeated questions, and notes and places against a source.
 
-    A note named by its id may exist, since ids are made when notes are stored. Places in documents
-    are left out: documents are not read.
+    A note named by its id is accepted, because ids are made only when notes are stored. Places in
+    documents are left out, because documents are not read.
 
     Args:
         path: A JSON file of questions.
         source: The folder or file of notes; None or one that does not exist: notes are not checked.
-        follows_links: As of `SourceOptions`.
+        follows_links: As in `SourceOptions`.
 
     Raises:
         InvalidSourceError: The file, or the source, cannot be read.

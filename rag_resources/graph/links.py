@@ -1,6 +1,6 @@
-"""Links between events of different notes: what a language model proposes, and what people decide.
+"""Links between events of different notes: proposals of a language model, and people's decisions.
 
-Only decisions are followed by search; a proposal waits for a person. Asking the model is
+Search follows only confirmed links; a proposal waits for a person. Asking the model is in
 `graph.proposing`.
 """
 
@@ -18,10 +18,10 @@ from rag_resources.database.queries import queries
 from rag_resources.graph.people import Entity, find_entity
 
 MOST_EVENTS = 40
-"""A word or a name that more events share is not rare, and makes no candidates."""
+"""A word or name that more events than this share is not rare, and makes no candidates."""
 
 MOST_PAIRS = 5
-"""Candidates of an event."""
+"""Most candidates of an event."""
 
 _WORK_MEMORY = "64MB"
 
@@ -51,10 +51,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a language model says of a pair.
+    """A language model's judgement of a pair.
 
     Attributes:
-        cause_id: Of the event that is the cause of the other one; None if neither is.
+        cause_id: Id of the event that is the cause of the other one; None if neither is.
         relation: None if neither is.
         confidence: In [0, 1], as the model says.
         reason: In the words of the model; empty if its answer could not be used.
@@ -68,13 +68,13 @@ class Judged:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model said anything."""
+        """Whether the model's answer could be used."""
         return bool(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A link that a language model proposes and nobody has decided."""
+    """A link that a language model proposes and nobody has decided on."""
 
     cause_id: UUID
     cause: str
@@ -95,12 +95,12 @@ class Proposal:
 
 
 def candidates(connection: Connection, tenant: str, *, version: str, limit: int) -> list[Pair]:
-    """Return pairs to ask a model about that it was not asked about, those that share most first.
+    """Return pairs that a model was not asked about yet; those that share most come first.
 
     Args:
         connection: To the database.
-        tenant: Whose events.
-        version: Of what judges: pairs judged by another one are candidates again.
+        tenant: The events' tenant.
+        version: The judge's version; pairs judged by another version are candidates again.
         limit: Most pairs.
     """
     # Words and names of all events are counted; the default work_mem would spill them to disk.
@@ -119,7 +119,7 @@ def candidates(connection: Connection, tenant: str, *, version: str, limit: int)
 def record(
     connection: Connection, tenant: str, judged: Sequence[Judged], *, model: str, version: str
 ) -> None:
-    """Store what a model said of pairs; one whose events or passages are gone is left out."""
+    """Store a model's judgements of pairs; pairs whose events or passages are gone are left out."""
     for item in judged:
         queries().record_link_proposal(
             connection,
@@ -138,7 +138,7 @@ def record(
 
 
 def proposals(connection: Connection, tenant: str, *, limit: int) -> list[Proposal]:
-    """Return the links that wait for a person, the surest first."""
+    """Return the links that wait for a person, those of highest confidence first."""
     rows = queries().list_link_proposals(connection, tenant=tenant, row_limit=limit)
     return [Proposal(*row) for row in rows]
 
@@ -152,7 +152,7 @@ def decide_link(
     *,
     confirmed: bool = True,
 ) -> tuple[Entity, Entity]:
-    """Say that an event is the cause of another one, in whatever notes they are, or that it is not.
+    """Record that an event is, or is not, the cause of another one, whichever notes they are in.
 
     Raises:
         InvalidParameterError: One is unknown or no event, or both are the same.

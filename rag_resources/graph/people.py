@@ -1,6 +1,6 @@
-"""What people see of the graph and decide about it: neighbourhoods, aliases, reviews.
+"""The graph for people: neighbourhoods to look at; aliases and reviews to decide.
 
-Links between notes are `graph.links`.
+Links between notes are in `graph.links`.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Asks a language model which events of different notes are cause and effect.
 
-What it proposes is stored for a person to confirm or to refuse: `graph.links`.
+Its proposals are stored by `graph.links`, for a person to confirm or refuse.
 """
 
 import time
@@ -32,10 +32,10 @@ from rag_resources.providers.inputs import as_data
 from rag_resources.providers.protocols import LanguageModel
 
 REVISION = 1
-"""Raise it after a change of this module that makes other proposals."""
+"""Raise this after a change of this module that gives other proposals."""
 
 _REASON_CHARS = 500
-"""How much of a reason is kept."""
+"""Most characters of a reason that are kept."""
 
 Progress = Callable[[int], None]
 
@@ -59,12 +59,12 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ProposingReport:
-    """What came of asking.
+    """The outcome of asking the model.
 
     Attributes:
         asked: Pairs that the model was asked about.
-        proposed: Those that it takes for cause and effect.
-        failed: Those of which it said nothing usable.
+        proposed: Pairs that it considers cause and effect.
+        failed: Pairs without a usable answer.
     """
 
     asked: int
@@ -73,7 +73,7 @@ class ProposingReport:
 
 
 def proposals_version(model: str) -> str:
-    """Identify how a model proposes links: by its name, the prompt and this module."""
+    """Return the version of a model's proposals: its name, the prompt and this module's."""
     version = {"revision": REVISION, "model": model, "prompt": prompt("graph_links").version}
     return canonical_hash(version)
 
@@ -87,16 +87,16 @@ def propose_links(
     timeout_ms: float = CALL_MS,
     progress: Progress = lambda _: None,
 ) -> ProposingReport:
-    """Ask a model about pairs of events that it has not judged, and store what it says.
+    """Ask a model about pairs of events that it has not judged, and store its judgements.
 
-    Nothing is locked while it thinks. What is judged is stored after every few pairs, so that
-    another run goes on where one was interrupted. An answer that cannot be used is stored as "no
-    link", for the model would give it again; a pair that it did not judge in time is asked about
-    again by the next run.
+    No lock is held while the model works. Judgements are stored after every few pairs, so that the
+    next run continues where one was interrupted. An unusable answer is stored as "no link", because
+    the model would repeat it. A pair that was not judged in time is asked about again by the next
+    run.
 
     Args:
         database: Open.
-        tenant: Whose events.
+        tenant: The events' tenant.
         model: Safe to use from several threads.
         limit: Most pairs to ask about.
         timeout_ms: Longest wait for one answer.
@@ -127,7 +127,7 @@ def propose_links(
 def _judged(
     model: LanguageModel, pair: Pair, timeout_ms: float
 ) -> Judged | ProviderError | DeadlineExceededError:
-    """Return what a model says of a pair, or why it says nothing."""
+    """Return a model's judgement of a pair, or why there is none."""
     first, second = sorted((pair.one, pair.other), key=lambda event: (event.written_at, event.id))
     try:
         said = model.answer(
@@ -147,7 +147,7 @@ def _judged(
 
 
 def _stop_if_hopeless(answers: Sequence[Judged | ProviderError | DeadlineExceededError]) -> None:
-    """Raise what keeps the model from judging any pair."""
+    """Raise an error if the model is not usable, or judged none of the pairs."""
     errors = [answer for answer in answers if not isinstance(answer, Judged)]
     for error in errors:
         if isinstance(error, ProviderUnavailableError | ModelMissingError):

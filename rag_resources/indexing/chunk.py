@@ -29,8 +29,8 @@ from rag_resources.store.failures import Failure, clear_failures, record_failure
 
 BATCH_NOTES = 100
 BATCH_BYTES = 160_000
-"""Most notes and most text of a transaction, unless a single note is longer: it takes a fifth of a
-second, and an edit of these notes has to wait. Smaller ones spend their time on statements."""
+"""Most notes and most text of a transaction, unless a single note is longer. It takes a fifth of a
+second, and edits of these notes wait for it. Smaller ones spend their time on statements."""
 
 SELECTED_NOTES = 5_000
 """Notes looked up together, because each look-up scans all finished notes of a window."""

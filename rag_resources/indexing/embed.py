@@ -237,7 +237,7 @@ def _write_notes(
     ]
     for failure in failures:
         record_failure(connection, failure)
-    # Only of written notes: a process that is deleting the others may hold locks on their failures.
+    # Only for written notes: a process that is deleting the others may have locked their failures.
     clear_failures(connection, "embed_note", written, model=model)
     report = EmbedReport(
         notes=len(written),

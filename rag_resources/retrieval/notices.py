@@ -74,7 +74,7 @@ def _searched_alike(name: RetrieverName, worked: Collection[RetrieverName]) -> b
 
 
 def parts_in_words(places: Sequence[Place]) -> Text:
-    """Say which pages, or which cells, a passage stands on; its headings are in its title.
+    """Say on which pages, or in which cells, a passage is; its headings are in its title.
 
     Empty for a document that has neither.
     """

@@ -1,4 +1,4 @@
-"""Says which filters no note meets, of a question for which nothing was found."""
+"""Says which filters no note meets, if a question found nothing."""
 
 from collections.abc import Iterator
 
@@ -21,9 +21,9 @@ def unmet_filters(
 
     Args:
         database: Where the notes are.
-        tenant: Whose notes.
-        filters: Of the question.
-        deadline: Of the question.
+        tenant: The notes' tenant.
+        filters: The question's filters.
+        deadline: The question's deadline.
 
     Returns:
         Nothing if some note meets all of them.
@@ -47,7 +47,7 @@ def _meets(connection: Connection, tenant: str, filters: RetrievalFilters) -> bo
 
 
 def _each(filters: RetrievalFilters) -> Iterator[RetrievalFilters]:
-    """Yield each condition by itself."""
+    """Yield each condition as filters of its own."""
     if filters.source:
         yield RetrievalFilters(source=filters.source)
     for tag in filters.tags:

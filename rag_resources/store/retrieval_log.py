@@ -21,7 +21,7 @@ class RetrievalRecord:
     """The row of an answered question.
 
     Attributes:
-        latency_ms: Of the whole retrieval.
+        latency_ms: The whole retrieval's time.
         stage_latencies: Milliseconds per stage.
         results: How many passages it got.
         degraded: The stages that were left out.

@@ -143,7 +143,7 @@ def _index_name(table: str, column: str, tenant: str | None) -> str:
 def give_own_indexes(
     database: Database, tenant: str, *, min_rows: int, contextual: bool = True
 ) -> list[str]:
-    """Give a tenant among others HNSW indexes over its own vectors, for every model.
+    """Build HNSW indexes over the vectors of one tenant alone, for every model.
 
     In an index of all tenants' vectors, a search finds the nearest of all tenants, and too few of
     its own. Later vectors are inserted into both. Questions are answered meanwhile; if this is

@@ -17,7 +17,7 @@ DELETE FROM answers AS a
 WHERE a.tenant_id = current_tenant() AND a.asked_at < now() - make_interval(days => :days);
 
 -- name: find_answers
--- The answers whose id begins so, at most two: enough to say that there are several.
+-- The answers whose id has a prefix, at most two: enough to know that it is ambiguous.
 -- params:  first uuid, last uuid (the ids between which those that begin so lie)
 -- returns: the columns of answers
 -- index:   answers_pkey
@@ -45,7 +45,7 @@ GROUP BY a.tenant_id, a.id
 ORDER BY a.asked_at DESC, a.id LIMIT :row_limit;
 
 -- name: write_feedback!
--- Write a verdict, or replace the one before it.
+-- Write a verdict, or replace an earlier one.
 -- params:  answer_id uuid, citation int, verdict text, comment text or null
 INSERT INTO feedback (answer_id, citation, verdict, comment) VALUES (:answer_id, :citation, :verdict, :comment)
 ON CONFLICT (tenant_id, answer_id, citation) DO UPDATE SET
@@ -59,7 +59,7 @@ SELECT f.citation, f.verdict, f.comment, f.given_at FROM feedback AS f
 WHERE f.tenant_id = current_tenant() AND f.answer_id = :answer_id ORDER BY f.citation;
 
 -- name: answers_between
--- What the log's figures are made from, of a period; each with the stemmed words of its question.
+-- The logged questions of a period, from which the log's figures are computed, each with the stems of its words.
 -- params:  first timestamptz, after_last timestamptz
 -- returns: question text or null, lexemes text[] or null, language text, intent text or null, outcome text,
 --          silence jsonb or null, stages jsonb, up bool, down bool (the verdict on the whole),
@@ -79,7 +79,7 @@ GROUP BY a.tenant_id, a.id
 ORDER BY a.asked_at, a.id;
 
 -- name: answers_to_review
--- Answers that nothing was found for, or that a reader found wrong, and those whose question a person dismissed.
+-- Answers that found nothing, answers that a reader found wrong, and answers whose question a person dismissed.
 -- returns: id uuid, asked_at timestamptz, question text, intent text or null, note_ids uuid[] (of the passages, best
 --          first), is_down bool, dismissed bool, latest first
 -- index:   answers_asked_idx

@@ -26,6 +26,6 @@ SELECT k.tenant_id, k.role, k.secret_sha256
 FROM api_keys AS k WHERE k.id = :id AND k.revoked_at IS NULL;
 
 -- name: any_api_key$
--- Whether any tenant has ever had a key: to revoke the last one does not open the API.
+-- Whether any tenant has ever had a key. Revoked keys count, so that revoking the last one does not open the API.
 -- returns: boolean
 SELECT exists(SELECT 1 FROM api_keys);

@@ -7,7 +7,7 @@ ON CONFLICT (tenant_id, config_hash) DO UPDATE SET
     calibration = excluded.calibration, contents = excluded.contents, measured_at = excluded.measured_at;
 
 -- name: delete_calibration!
--- Forget the calibration of a configuration.
+-- Delete the calibration of a configuration.
 -- params:  config_hash text
 DELETE FROM calibrations AS c WHERE c.tenant_id = current_tenant() AND c.config_hash = :config_hash;
 

@@ -30,7 +30,7 @@ WHERE m.embeds_chunks AND n.id = ANY(:note_ids) ORDER BY m.name, n.id
 ON CONFLICT (model, note_id) DO UPDATE SET requested_at = now();
 
 -- name: request_windows!
--- Queue notes for every model that has windows; before any change of their chunks, too.
+-- Queue notes for every model that has windows. Run it before changing their chunks, as request_embeddings.
 -- params:  note_ids uuid[]
 INSERT INTO pending_windows AS p (model, note_id, tenant_id)
 SELECT m.name, n.id, n.tenant_id FROM embedding_models AS m CROSS JOIN notes AS n
@@ -105,8 +105,8 @@ GROUP BY n.id ORDER BY n.id;
 LOCK TABLE lexeme_statistics IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: refresh_lexeme_statistics!
--- Add what changed since the last refresh to the counts; reads nothing else. One statement, so one snapshot: what is
--- committed meanwhile is left to the next refresh. The row of a tenant without chunks stays.
+-- Add the changes since the last refresh to the counts, without reading other rows. It is one statement, so one
+-- snapshot: later commits are left to the next refresh. The row of a tenant without chunks stays.
 WITH groups AS MATERIALIZED (
     SELECT
         w.tenant_id, w.sign, sum(w.sign) AS chunks, sum(w.sign * w.occurrences) AS occurrences,
@@ -160,8 +160,8 @@ ON CONFLICT (tenant_id) DO UPDATE
         lexeme_occurrences = excluded.lexeme_occurrences, refreshed_at = excluded.refreshed_at;
 
 -- name: recount_lexeme_statistics!
--- Count the words of all chunks anew; only rows that changed are written. With one tenant ts_stat counts, which takes a
--- third of the time.
+-- Count the words of all chunks anew; only rows that changed are written. If there is one tenant, ts_stat counts them,
+-- which takes a third of the time.
 WITH tenants AS MATERIALIZED (
     SELECT (SELECT min(c.tenant_id) FROM chunks AS c) AS first, (SELECT max(c.tenant_id) FROM chunks AS c) AS last
 ),
@@ -218,7 +218,7 @@ ON CONFLICT (tenant_id) DO UPDATE
     WHERE (s.chunk_count, s.lexeme_occurrences) IS DISTINCT FROM (excluded.chunk_count, excluded.lexeme_occurrences);
 
 -- name: compare_statistics
--- How far the stored statistics are from the present chunks, by what changed since: reads nothing else.
+-- How far the stored statistics are from the present chunks, judged by the changes since, without reading other rows.
 -- returns: chunk_count bigint; exactly boolean; roughly boolean (no tenant's count differs by more than 1 %, nor the
 --          average length by more than 5 %, and statistics that differ are at most a day old); wrong boolean (they and
 --          what changed are not what the chunks are: somebody has written them, or they were never counted)
@@ -281,8 +281,8 @@ FROM chunks AS c WHERE c.tenant_id = current_tenant();
 ANALYZE pg_temp.lexeme_statistics, pg_temp.corpus_statistics;
 
 -- name: record_failure!
--- Record that a text could not be chunked or embedded, one row a text. A note that is deleted or being deleted gets
--- none.
+-- Record that a text could not be chunked or embedded, one row per text. Nothing is recorded for a note that is deleted
+-- or being deleted.
 -- params:  stage text, note_id uuid, chunk_id uuid or null, model text or null, error jsonb
 INSERT INTO indexing_failures (stage, note_id, chunk_id, model, error, tenant_id)
 SELECT :stage, n.id, :chunk_id::uuid, :model, :error, n.tenant_id FROM notes AS n WHERE n.id = :note_id

@@ -1,5 +1,5 @@
 -- name: lock_content_settings!
--- Allow one writer at a time: whether there is anything to write depends on what is stored.
+-- Allow one writer at a time, because whether there is anything to write depends on what is stored.
 LOCK TABLE content_settings IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: list_content_settings
@@ -13,7 +13,7 @@ INSERT INTO content_settings (tenant_id, name, value) VALUES (:tenant, :name, :v
 ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, accepted_at = now();
 
 -- name: held_sources^
--- What kinds of content the database holds, over all tenants unless stated otherwise.
+-- The kinds of content in the database, over all tenants unless stated otherwise.
 -- params:  tenant text, sample text (name of the sample's source), unnamed text (default name of a source)
 -- returns: sample bool (the tenant has notes of the sample), unnamed bool (and of a source with the default name),
 --          others bool (there are notes that are not the sample's; those of documents may be beside it), golden bool

@@ -1,5 +1,5 @@
 -- name: is_read_only$
--- Whether nothing can be written, as on a standby.
+-- Whether this server is read-only, as a standby is.
 -- returns: bool
 SELECT current_setting('transaction_read_only') = 'on';
 
@@ -8,8 +8,8 @@ SELECT current_setting('transaction_read_only') = 'on';
 LOCK TABLE month_contents IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: count_changed_months!
--- Count the marked months anew. One statement, so that marks and contents are of the same snapshot: a writer that
--- commits later keeps its mark.
+-- Compute the fingerprints of the marked months anew. It is one statement, so that marks and contents are read in one
+-- snapshot: the mark of a writer that commits later stays.
 WITH marks AS (
     DELETE FROM changed_months AS m RETURNING m.tenant_id, m.month, m.part
 ),
@@ -73,9 +73,9 @@ WHERE
     );
 
 -- name: read_contents
--- What a configuration of the tenant searches now. To no month belong the word statistics, and the settings, vectors
--- and approximate indexes of a model: it is another one when it was registered again, or its tables or indexes were
--- made anew. A month that somebody has just written to, after the last count, is there as uncounted.
+-- The fingerprints of what a configuration of the tenant searches now. The word statistics, and the settings, vectors
+-- and approximate indexes of a model, belong to no month: a model that was registered again, or whose tables or indexes
+-- were made anew, counts as another one. A month that was written to after the last count is returned as uncounted.
 -- params:  tenant text, parts text[] (model/e5_small for a model itself)
 -- returns: month text, part text, fingerprint text, revision bigint
 SELECT c.month::text AS month, c.part, c.fingerprint, c.revision
@@ -123,8 +123,8 @@ FROM embedding_models AS m WHERE m.retired_at IS NULL AND 'model/' || m.name = A
 SELECT clock_timestamp();
 
 -- name: read_changes^
--- How many notes a tenant has, how many of them changed or expired since an evaluation, and how many of these some
--- questions need.
+-- How many notes a tenant has, how many of them changed or expired since an evaluation, and how many of these are
+-- relevant to some questions.
 -- params:  tenant text, moved jsonb (an array of {month, part, before, after}; the last two are fingerprints or null,
 --          and before may follow a ~), measured_at timestamptz, relevant uuid[]
 -- returns: notes bigint, changed bigint, relevant bigint, expired bigint, is_known bool (false if what was there is not

@@ -13,7 +13,7 @@ VALUES (
 RETURNING id;
 
 -- name: upsert_document_address!
--- Store what was found at an address, and which document it is.
+-- Store the file found at an address, and its document.
 -- params:  tenant text, source text, address text, document_id uuid, etag text or null, last_modified text or null,
 --          file_sha256 bytea
 INSERT INTO document_addresses (tenant_id, source, address, document_id, etag, last_modified, file_sha256)
@@ -23,13 +23,13 @@ ON CONFLICT (tenant_id, source, address) DO UPDATE SET
     file_sha256 = excluded.file_sha256, checked_at = now(), missing_since = NULL;
 
 -- name: lock_documents!
--- One transaction at a time registers or deletes documents of a tenant, until commit: a file whose document is deleted
--- while it is registered would come back.
+-- Until commit, allow no other transaction to register or delete documents of a tenant. Otherwise a file that is
+-- registered while its document is being deleted would come back.
 -- params:  tenant text
 SELECT pg_advisory_xact_lock(hashtextextended('documents ' || :tenant, 0));
 
 -- name: list_addresses
--- What was found at the addresses of a source.
+-- The files last found at the addresses of a source.
 -- params:  tenant text, source text, address text or null (only this one)
 -- returns: address text, document_id uuid, etag text or null, last_modified text or null, file_sha256 bytea or null,
 --          missing_since timestamptz or null, title text, metadata jsonb (of the document)
@@ -41,8 +41,8 @@ WHERE a.tenant_id = :tenant AND a.source = :source AND (:address::text IS NULL O
 ORDER BY a.address;
 
 -- name: find_upload^
--- What was registered of an upload; the address of an upload is its id and the name of its file, its ETag the hash of
--- what was sent.
+-- The document of an upload. The address of an upload is its id and the name of its file; its ETag is the hash of the
+-- request.
 -- params:  tenant text, source text, upload_id text
 -- returns: document_id uuid, etag text; or nothing
 -- index:   document_addresses_pkey
@@ -79,7 +79,7 @@ WHERE a.tenant_id = :tenant AND a.source = :source AND a.address = ANY(:addresse
 ORDER BY d.arrived_at;
 
 -- name: mark_missing_addresses
--- Note which addresses a source has lost, and which it has again.
+-- Record which addresses a source has lost, and which it has again.
 -- params:  tenant text, source text, addresses text[] (those that it has)
 -- returns: address text (lost now)
 UPDATE document_addresses AS a
@@ -103,7 +103,7 @@ ORDER BY a.address LIMIT 1;
 SELECT count(*) FROM document_addresses AS a WHERE a.document_id = :document_id;
 
 -- name: replace_document_file!
--- The file of a document has changed: it is read anew. Its pages and notes stay until then.
+-- Store that the file of a document has changed, so that it is read anew. Its pages and notes stay until then.
 -- params:  document_id uuid, title text, media_type text, metadata jsonb, file_sha256 bytea, file_url text,
 --          file_bytes bigint
 UPDATE documents SET
@@ -113,7 +113,7 @@ UPDATE documents SET
 WHERE id = :document_id;
 
 -- name: update_document_metadata!
--- Store other metadata of a document, and of its notes: what it says is a filter of theirs.
+-- Store other metadata of a document, and of its notes, which are filtered by them.
 -- params:  document_id uuid, title text, metadata jsonb
 WITH changed AS (
     UPDATE documents AS d
@@ -134,13 +134,13 @@ WHERE n.document_id = :document_id;
 UPDATE documents SET status = :status, updated_at = now() WHERE id = :document_id AND status <> :status;
 
 -- name: fetch_document
--- A document, locked until commit if wanted.
+-- A document; optionally locked until commit.
 -- params:  document_id uuid
 -- returns: the columns of documents
 SELECT d.* FROM documents AS d WHERE d.id = :document_id;
 
 -- name: lock_document
--- A document that nobody else works on, locked until commit; no row if somebody does.
+-- A document, locked until commit; no row if another transaction works on it.
 -- params:  document_id uuid
 -- returns: the columns of documents
 SELECT d.* FROM documents AS d WHERE d.id = :document_id FOR UPDATE SKIP LOCKED;
@@ -169,14 +169,14 @@ ORDER BY d.arrived_at, d.id LIMIT 1;
 UPDATE document_addresses SET document_id = :to_document_id WHERE document_id = :document_id;
 
 -- name: finish_document!
--- Store what a document is after its pages were replaced.
+-- Store the page count, text hash and status of a document after its pages were replaced.
 -- params:  document_id uuid, page_count int, text_sha256 bytea or null, status text
 UPDATE documents SET
     page_count = :page_count, text_sha256 = :text_sha256, status = :status, updated_at = now()
 WHERE id = :document_id;
 
 -- name: delete_other_pages!
--- Delete the pages of a document but for these.
+-- Delete the pages of a document except the given ones.
 -- params:  document_id uuid, numbers int[]
 DELETE FROM document_pages AS p WHERE p.document_id = :document_id AND p.page_number <> ALL(:numbers);
 
@@ -203,8 +203,8 @@ SELECT n.id, n.external_id, n.heading_path, n.content_sha256 FROM notes AS n
 WHERE n.document_id = :document_id ORDER BY n.section_index;
 
 -- name: unlink_sections!
--- Notes of a document are none of its sections until they are linked again, in the same transaction: their numbers
--- may change places.
+-- Unlink the notes of a document from its sections until they are linked again, in the same transaction, because their
+-- numbers may be exchanged.
 -- params:  document_id uuid
 -- index:   notes_document_idx
 UPDATE notes SET document_id = NULL, section_index = NULL WHERE document_id = :document_id;
@@ -236,7 +236,7 @@ FROM (
                 SELECT FROM document_pages AS p
                 WHERE
                     p.document_id = c.id AND p.review IS NULL
-                    -- A page without text that shows nothing is blank, and lacks nothing.
+                    -- A page without text that shows nothing is blank, and does not count as missing.
                     AND ((p.route = 'none' AND p.notices <> '{}') OR p.quality < :min_quality)
             ) THEN 'partial'
             ELSE 'completed'
@@ -294,7 +294,7 @@ SELECT f.page_number, f.stage, f.code, f.details, f.occurred_at FROM document_fa
 WHERE f.document_id = :document_id ORDER BY f.page_number NULLS FIRST, f.stage;
 
 -- name: count_documents
--- What a month holds of documents.
+-- The number of documents of a month, by status.
 -- params:  tenant text, first timestamptz, after_last timestamptz
 -- returns: status text, documents bigint, pages bigint (of the files), failed_pages bigint
 -- index:   documents_arrival_idx
@@ -308,7 +308,7 @@ WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after
 GROUP BY d.status ORDER BY d.status;
 
 -- name: list_month_documents
--- The documents of a month, those first that could not be read, or not whole.
+-- The documents of a month; those not read, or only in part, come first.
 -- params:  tenant text, first timestamptz, after_last timestamptz, row_limit int
 -- returns: address text or null, status text, page_count int or null, pages bigint (read, also if they wait), code text
 --          or null, details jsonb or null (of one of its failures)
@@ -335,7 +335,7 @@ ORDER BY d.status = 'failed' DESC, d.status = 'partial' DESC, d.arrived_at DESC,
 LIMIT :row_limit;
 
 -- name: count_document_failures
--- What failed of the documents of a month, by stage. A document whose status is not failed has earlier pages, or some.
+-- The failures in the documents of a month, by stage. A document whose status is not failed has earlier pages, or some.
 -- params:  tenant text, first timestamptz, after_last timestamptz
 -- returns: stage text, documents bigint (none of whose pages could be read), pages bigint
 -- index:   documents_arrival_idx
@@ -349,7 +349,7 @@ WHERE d.tenant_id = :tenant AND d.arrived_at >= :first AND d.arrived_at < :after
 GROUP BY f.stage ORDER BY f.stage;
 
 -- name: page_quality
--- How good the stored pages of a month are; no row if none was assessed.
+-- The quality of the stored pages of a month; no row if none was assessed.
 -- params:  tenant text, first timestamptz, after_last timestamptz, min_quality double precision
 -- returns: mean double precision, quantiles double precision[] (.1, .5 and .9), low bigint (pages under min_quality)
 -- index:   documents_arrival_idx
@@ -422,7 +422,7 @@ WHERE
     );
 
 -- name: list_earlier_files
--- Files that a document had before its present one, and that are no document's now.
+-- Files that a document had before its present one, and that no document has now.
 -- params:  document_id uuid, file_sha256 bytea or null (another one that it had, read or not)
 -- returns: file_sha256 bytea
 -- index:   document_extractions_document_idx, document_addresses_file_idx
@@ -441,7 +441,7 @@ WHERE
     AND NOT EXISTS (SELECT FROM documents AS o WHERE o.tenant_id = d.tenant_id AND o.file_sha256 = x.file_sha256);
 
 -- name: bury_document!
--- Remember that a person deleted a document, by hashes alone.
+-- Record that a person deleted a document, by hashes only.
 -- params:  document_id uuid, reason text, text_sha256 bytea or null (null: the hash of the document's stored text)
 INSERT INTO deleted_documents (tenant_id, file_sha256, text_sha256, source, address, reason)
 SELECT DISTINCT ON (a.tenant_id, a.file_sha256)
@@ -456,7 +456,7 @@ ON CONFLICT (tenant_id, file_sha256) DO UPDATE SET
     reason = excluded.reason, deleted_at = now();
 
 -- name: forget_section_tombstones!
--- Keep nothing of the sections of a document that were deleted, now or before: the document is remembered instead.
+-- Delete the tombstones of a document's sections, new and earlier ones, because the document itself is recorded.
 -- params:  document_id uuid, note_ids uuid[]
 DELETE FROM tombstones AS t
 WHERE t.note_id = ANY(:note_ids) OR t.note ->> 'document_id' = :document_id::uuid::text;
@@ -541,7 +541,7 @@ INNER JOIN document_pages AS p ON p.document_id = s.document_id AND p.page_numbe
 ORDER BY f.number, s.start_char;
 
 -- name: find_page_runs
--- The ranges of notes that a page became, in the order of the page; none of a document that has expired.
+-- The ranges of notes that a page became, in the order of the page; none if the document has expired.
 -- params:  tenant text, name text (id, address or title of the document), id uuid or null (that name as an id),
 --          page int
 -- returns: note_id uuid, content text, start_char int, end_char int, page_start int

@@ -1,5 +1,5 @@
 -- name: insert_evaluation_request^
--- Asks for an evaluation on behalf of the connection's tenant; the same request that waits already is returned instead.
+-- Request an evaluation for the connection's tenant; if the same request waits already, return that one.
 -- params:  tenant text, configuration text, requested_by text
 -- returns: id uuid, configuration text, state text, requested_at timestamptz, started_at timestamptz or null,
 --          finished_at timestamptz or null, attempts int, evaluation_id uuid or null, error jsonb or null
@@ -45,7 +45,7 @@ SELECT r.tenant_id, r.id, r.configuration, r.state FROM evaluation_requests AS r
 WHERE r.state IN ('queued', 'running') ORDER BY r.requested_at, r.id;
 
 -- name: begin_evaluation_request$
--- Begins a request that is not finished, also one whose run was killed; says how often it was begun.
+-- Begin an unfinished request, also one whose run was killed; return how often it was begun.
 -- params:  tenant text, id uuid
 -- returns: int, or nothing if it is finished
 -- index:   evaluation_requests_pkey
@@ -55,7 +55,7 @@ WHERE r.tenant_id = :tenant AND r.id = :id AND r.state IN ('queued', 'running')
 RETURNING r.attempts;
 
 -- name: finish_evaluation_request!
--- Ends a request with its evaluation or with an error.
+-- End a request with its evaluation or with an error.
 -- params:  tenant text, id uuid, evaluation_id uuid or null, error jsonb or null
 -- index:   evaluation_requests_pkey
 UPDATE evaluation_requests AS r

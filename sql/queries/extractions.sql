@@ -1,6 +1,6 @@
 -- name: documents_to_extract
--- Documents of a month whose file the present readers have not read yet, newest first. A failed reading is tried again
--- under other limits only.
+-- Documents of a month whose file the present readers have not read yet, newest first. A failed reading is only
+-- repeated under other limits.
 -- params:  tenant text, first timestamptz, after_last timestamptz, readers jsonb ({media type: hash of its reader}),
 --          limits jsonb
 -- returns: id uuid
@@ -39,7 +39,7 @@ SELECT e.id, :page_number, :content, :words, e.tenant_id
 FROM document_extractions AS e WHERE e.id = :extraction_id;
 
 -- name: drop_waiting_extractions!
--- A later reading takes the place of those that still wait.
+-- Drop the readings that still wait, because a later one replaces them.
 -- params:  document_id uuid, extraction_id bigint (the later one)
 WITH dropped AS (
     UPDATE document_extractions AS e SET state = 'dropped'
@@ -66,8 +66,8 @@ UPDATE document_extractions SET state = :state WHERE id = :extraction_id;
 DELETE FROM extracted_pages AS p WHERE p.extraction_id = :extraction_id;
 
 -- name: documents_to_apply
--- Documents of a month with a reading that waits to replace their pages, oldest first: of two with the same text the
--- first to arrive stays.
+-- Documents of a month with a reading that waits to replace their pages, oldest first, so that if two have the same
+-- text, the first to arrive stays.
 -- params:  tenant text, first timestamptz, after_last timestamptz
 -- returns: id uuid
 -- index:   documents_arrival_idx

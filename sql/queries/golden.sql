@@ -65,7 +65,8 @@ SELECT h.version, h.old_entry, h.new_entry, h.changed_at, h.changed_by, h.origin
 FROM golden_history AS h WHERE h.tenant_id = current_tenant() ORDER BY h.id;
 
 -- name: golden_origins
--- What last wrote each question. Older imports did not store their file: only the origin tells those from a person.
+-- The last writer of each question. Older imports did not store their file: only the origin distinguishes them from a
+-- person.
 -- returns: golden_id uuid, source text (the file; empty if unknown), by_person bool
 -- index:   golden_history_question_idx
 SELECT
@@ -124,8 +125,8 @@ SELECT g.id AS golden_id, tsvector_to_array(spanish_tsvector(g.query)) AS lexeme
 WHERE g.tenant_id = current_tenant();
 
 -- name: golden_outcomes
--- What the latest evaluation of every configuration found for each question that was asked in full and has not changed
--- since.
+-- The results of the latest evaluation of every configuration, for each question that was asked in full and has not
+-- changed since.
 -- returns: configuration text, golden_id uuid, first_relevant_rank int or null, retrieved_note_ids uuid[]
 SELECT l.configuration, q.golden_id, q.first_relevant_rank, q.retrieved_note_ids
 FROM (
@@ -142,7 +143,7 @@ WHERE q.error IS NULL AND q.degraded = '{}'
 ORDER BY l.configuration, q.golden_id;
 
 -- name: reviewed_outcomes
--- What the latest evaluation of every configuration had found for a question when the question was last written. Its
+-- The results of the latest evaluation of every configuration for a question at the time it was last written. Its
 -- author may have seen these results.
 -- returns: as golden_outcomes
 SELECT DISTINCT ON (q.golden_id, e.configuration)

@@ -1,7 +1,7 @@
--- The parts of the graph, their queue, and what is written of notes that were read.
+-- The parts of the graph, their queue, and the rows extracted from notes.
 
 -- name: fetch_graph_version$
--- How a part of the graph is made; null if it never was.
+-- The version of a part of the graph; null if it was never made.
 -- params:  part text
 -- returns: text
 SELECT g.version FROM graph_parts AS g WHERE g.part = :part;
@@ -26,7 +26,7 @@ ORDER BY n.id
 ON CONFLICT (note_id, part, tenant_id) DO UPDATE SET requested_at = now();
 
 -- name: request_graph!
--- Queue notes for every part that is made; before any change of their chunks, as request_embeddings does.
+-- Queue notes for every registered part. Run it before changing their chunks, as request_embeddings.
 -- params:  note_ids uuid[]
 INSERT INTO pending_graph (tenant_id, note_id, part)
 SELECT n.tenant_id, n.id, g.part FROM graph_parts AS g CROSS JOIN notes AS n
@@ -69,7 +69,7 @@ GROUP BY n.id
 ORDER BY n.id;
 
 -- name: add_entities!
--- Those that are there stay as they are.
+-- Insert entities; existing ones stay as they are.
 -- params:  a row for each: tenants text[], ids uuid[], kinds text[], keys text[], names text[]
 INSERT INTO entities (tenant_id, id, kind, key, name)
 SELECT u.* FROM unnest(:tenants::text[], :ids::uuid[], :kinds::text[], :keys::text[], :names::text[]) AS u
@@ -164,7 +164,7 @@ WITH orphans AS MATERIALIZED (
 DELETE FROM entities AS e USING orphans AS o WHERE e.tenant_id = o.tenant_id AND e.id = o.id;
 
 -- name: graph_is_current$
--- Whether some parts are made as they are to be, and no chunked note of a range of months waits for them.
+-- Whether parts have the given versions, and no chunked note of a range of months waits for them.
 -- params:  parts text[], versions text[] (one for each), month_start timestamptz, month_end timestamptz
 -- returns: bool
 SELECT

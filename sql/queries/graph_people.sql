@@ -1,4 +1,4 @@
--- What people see of the causal graph, and decide about it.
+-- The causal graph for people: what they look at, and what they decide.
 
 -- name: find_entities
 -- The entities with one of these keys, or this id: by the first key, names before events.
@@ -28,7 +28,7 @@ GROUP BY n.id
 ORDER BY n.created_at DESC, n.id LIMIT :row_limit;
 
 -- name: entity_company
--- The names and tags that stand in most of an entity's chunks, without expired notes.
+-- The names and tags that share most chunks with an entity, without expired notes.
 -- params:  tenant text, id uuid, row_limit int
 -- returns: id uuid, name text, chunks bigint
 SELECT e.id, e.name, count(DISTINCT m.chunk_id) AS chunks
@@ -43,8 +43,8 @@ GROUP BY e.id, e.name
 ORDER BY chunks DESC, e.name, e.id LIMIT :row_limit;
 
 -- name: entity_statements
--- The causal statements of which an entity is an end, or in whose words it is named; and the confirmed links of an
--- event. Without expired notes.
+-- The causal statements of which an entity is the cause or effect, or whose words name it; and the confirmed links of
+-- an event. Without expired notes.
 -- params:  tenant text, id uuid, row_limit int
 -- returns: cause_id uuid, cause text, type text, effect_id uuid, effect text, marker text (empty for a link)
 -- index:   relationships_source_idx, relationships_target_idx, relationships_chunk_idx, mentions_pkey
@@ -85,7 +85,7 @@ INNER JOIN entities AS t ON t.tenant_id = :tenant AND t.id = x.target_id
 ORDER BY s.name, t.name, s.id, t.id, x.type, x.marker LIMIT :row_limit;
 
 -- name: sample_statements
--- Statements that nobody has judged yet, in an order that says nothing: by the hash of their id. Without expired notes.
+-- Statements that nobody has judged yet, in a random but stable order: by the hash of their id. Without expired notes.
 -- params:  tenant text, row_limit int
 -- returns: id uuid, note_id uuid, note text, cause text, type text, marker text, effect text, content text
 SELECT
@@ -108,7 +108,7 @@ VALUES (:tenant, :statement_id, :note_id, :is_right)
 ON CONFLICT (tenant_id, statement_id) DO UPDATE SET is_right = excluded.is_right, reviewed_at = now();
 
 -- name: count_graph_reviews^
--- The judgements of statements that are there as they were judged.
+-- The judgements of statements that still exist unchanged.
 -- params:  tenant text
 -- returns: judged bigint, good bigint
 SELECT count(*) AS judged, count(*) FILTER (WHERE v.is_right) AS good

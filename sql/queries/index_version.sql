@@ -32,5 +32,5 @@ SELECT coalesce(sum(c.changes), 0)::bigint AS number FROM index_changes AS c
 WHERE c.tenant_id = '' OR c.tenant_id = current_tenant();
 
 -- name: bump_index_version!
--- Raise the version after a change that no trigger sees: the triggers do see the write of this row.
+-- Raise the version after a change that no trigger sees, by writing a row that the triggers do see.
 UPDATE index_state SET only_row = TRUE;

@@ -18,7 +18,7 @@ SELECT
 FROM embedding_models AS m WHERE m.name = :model;
 
 -- name: fetch_windows_backfill^
--- As fetch_backfill, of the windows of a model.
+-- As fetch_backfill, for the windows of a model.
 -- params:  model text
 -- returns: notes bigint, waiting bigint, serves bool
 -- index:   notes_unchunked_idx, pending_windows_pkey

@@ -4,7 +4,7 @@ LOCK TABLE migration_batches IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: looks_so_far^
 -- Interim quality tests of a migration, excluding this run's: how many, and how much of the significance level they
--- spent. They begin anew when a promotion or a rollback changes what serves, because that is what they compare with.
+-- spent. The count starts again when a promotion or a rollback changes what serves, which is their reference.
 -- params:  model text, chunking_hash text, run_id text
 -- returns: recorded bigint, spent float8
 WITH history AS (
@@ -109,7 +109,7 @@ WITH numbered AS (
 SELECT n.* FROM numbered AS n WHERE n.recency <= :row_limit ORDER BY n.finished_at, n.id;
 
 -- name: closed_batches
--- The last batch of each given model and tenant, if it closed the gate and nobody has overridden it. Of all tenants,
+-- The last batch of each given model and tenant, if it closed the gate and nobody has overridden it. All tenants count,
 -- because the next batch would change what each of them searches.
 -- params:  models text[], chunking_hash text
 -- returns: the columns of migration_batches, by model

@@ -35,7 +35,7 @@ SELECT m.name FROM embedding_models AS m ORDER BY m.name;
 CALL create_model_partitions(:name, :dimension);
 
 -- name: lock_for_partitions!
--- Take at once, and first, the locks that the foreign keys of a new partition need anyway. Until commit no note can be
+-- Take, together and first, the locks that the foreign keys of a new partition need anyway. Until commit no note can be
 -- chunked: request_missing_embeddings queues the notes chunked before, and notes chunked later see the new model (see
 -- announce_chunking). Otherwise a note chunked in between would never be queued for it.
 LOCK TABLE notes, chunks, embedding_models IN SHARE ROW EXCLUSIVE MODE;
@@ -55,7 +55,7 @@ ON CONFLICT (model, note_id) DO NOTHING;
 SELECT pg_advisory_xact_lock_shared(hashtextextended('model ' || :name, 0));
 
 -- name: claim_model$
--- Claim a model: until commit nobody else can make vectors of it (keep_model) or index them (claim_indexes).
+-- Claim a model: until commit nobody else can make its vectors (keep_model) or index them (claim_indexes).
 -- params:  name text
 -- returns: bool (false: somebody is doing so already)
 SELECT
@@ -64,7 +64,7 @@ SELECT
     AND pg_try_advisory_xact_lock(hashtextextended('indexes of chunk_windows_' || :name, 0));
 
 -- name: model_contents^
--- What is stored for a model, and the size of its vectors and indexes.
+-- The counts of rows stored for a model, and the size of its vectors and indexes.
 -- params:  name text
 -- returns: chunk_vectors bigint (chunks), note_vectors bigint, windows bigint, pending bigint (notes),
 --          failures bigint, size bigint (bytes), retired bool

@@ -1,6 +1,6 @@
 -- name: select_changed_notes
 -- The given notes that are new or differ from what is stored. Contents are compared by hash, so they are neither sent
--- nor read. The time at which a file was changed is no date that a person corrects.
+-- nor read. A new change time of a file is not a difference: only a date that a person stated counts.
 -- params:  tenant text, source text, given jsonb: of each note [external id, title, SHA-256 of its content in
 --          hexadecimal digits, [tags], {metadata}, creation time]
 -- returns: external_id text
@@ -20,8 +20,8 @@ WHERE NOT EXISTS (
 );
 
 -- name: upsert_notes
--- Insert or update notes. The creation time changes if the source states another one, not if a file without a date was
--- changed later. The expiry changes only if the source states another one than before (expiresAt in its metadata).
+-- Insert or update notes. The creation time changes if the source states another one, but not if a file without a date
+-- was changed later. The expiry changes only if the source states another one than before (expiresAt in its metadata).
 -- params:  tenant text, source text, of each note: ids uuid[], external_ids text[] (no two the same), titles text[],
 --          contents text[], tags jsonb[] (arrays of text), metadata jsonb[], created_at timestamptz[]
 -- returns: external_id text, inserted bool (false: updated); no row for what is unchanged
@@ -288,7 +288,7 @@ INNER JOIN notes AS n ON n.id = f.note_id
 WHERE n.expires_at IS NULL OR n.expires_at > now();
 
 -- name: open_note^
--- A note as a reader opens it.
+-- A note with its content, for a reader.
 -- params:  note_id uuid, tenant text
 -- returns: id uuid, source text, external_id text (else the id), title text, content text, created_at timestamptz,
 --          updated_at timestamptz, tags text[], metadata jsonb, content_sha256 bytea, document_id uuid or null,
@@ -311,7 +311,7 @@ WHERE n.tenant_id = :tenant AND (n.expires_at IS NULL OR n.expires_at > now())
 GROUP BY t.tag ORDER BY notes DESC, t.tag LIMIT :row_limit;
 
 -- name: filter_values^
--- What the tenant's notes can be filtered by, for somebody whose filter no note meets.
+-- The values that the tenant's notes can be filtered by, for somebody whose filter no note meets.
 -- returns: tags text[], sources text[], keys text[] (of the metadata), first timestamptz, last timestamptz (null: none)
 -- index:   notes_newest_idx
 WITH visible AS MATERIALIZED (

@@ -1,6 +1,6 @@
 -- name: fetch_passages
--- What is shown of found chunks and whole notes; those deleted or expired meanwhile are left out. Only one row of each
--- note carries its content.
+-- The texts and metadata of found chunks and whole notes; those deleted or expired meanwhile are left out. Only one row
+-- of each note carries its content.
 -- params:  chunk_ids uuid[] (a note's own id where it was found as a whole), note_ids uuid[]
 -- returns: id uuid, note_id uuid, title text, created_at timestamptz, note_content text or null; chunk_index int,
 --          start_char int, end_char int, content text, null for a note; document_id uuid or null, heading_path text[]
@@ -15,7 +15,7 @@ WHERE (n.expires_at IS NULL OR n.expires_at > now()) AND (c.id IS NOT NULL OR f.
 ORDER BY n.id, f.id;
 
 -- name: fetch_document_passages
--- Where passages stand among the chunks of their documents.
+-- The position of passages among the chunks of their documents.
 -- params:  chunk_ids uuid[], note_ids uuid[], starts int[], ends int[] (one passage for each position)
 -- returns: id uuid, title text (of the document), earlier_chunks int (of the document, before the passage),
 --          total_chunks int (of its section), previous_id uuid or null, next_id uuid or null (in its section),

@@ -14,7 +14,7 @@ SELECT
 SELECT e.model, count(*) AS vectors FROM chunk_embeddings AS e GROUP BY e.model;
 
 -- name: windows_progress
--- Chunks there are that have windows, by model.
+-- Existing chunks that have windows, by model.
 -- returns: model text, chunks bigint
 SELECT w.model, count(*) AS chunks FROM chunk_windows AS w WHERE w.window_index = 0 GROUP BY w.model;
 

@@ -71,8 +71,8 @@ WHERE
 ORDER BY p.id DESC LIMIT 1;
 
 -- name: is_withdrawn$
--- Whether a person withdrew a configuration, under whatever name, and it was not promoted since. A rollback to whole
--- notes, which withdraws whatever served, ends when the migration is resumed, and does not count.
+-- Whether a person withdrew a configuration, under any name, and it was not promoted since. A rollback to whole notes,
+-- which withdraws whatever served, ends when the migration is resumed, and does not count.
 -- params:  config_hash text
 -- returns: bool
 WITH history AS (
@@ -104,11 +104,11 @@ WHERE
 SELECT max(h.created_at) AS rolled_back_at FROM migration_holds AS h WHERE h.kind = 'rolled_back';
 
 -- name: evaluation_of_serving^
--- The undisturbed evaluation that stands for what serves. It is the first that it was promoted on since it serves, on
--- the golden dataset of the latest promotion: promoting it anew every night must not let its quality drift down. If
--- that did not measure what users get, it is the newest evaluation that did; else the one of the latest promotion.
+-- The undisturbed evaluation that represents what serves. It is the first that it was promoted on since it serves, on
+-- the golden dataset of the latest promotion, so that repeated promotions do not let its quality drift down. If
+-- that one did not measure Hit_Rate@final, it is the newest evaluation that did; else the one of the latest promotion.
 -- Another configuration is compared with the newest evaluation of what serves, so with the same index if both are new.
--- Before the first promotion, it is the latest of the default configuration.
+-- Before the first promotion, it is the latest evaluation of the default configuration.
 -- params:  default_configuration text, compared_hash text or null (of the configuration that is compared with it)
 -- returns: the columns of evaluation_results
 -- index:   evaluation_results_latest_idx, evaluation_results_pkey

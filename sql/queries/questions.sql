@@ -48,8 +48,8 @@ WHERE
 ORDER BY q.name, m.key, value;
 
 -- name: named_people
--- The names of a question that are names in the graph, each with the notes that have it in their words, title or tags,
--- or have one of its aliases. The words count beside the mentions: rules find no name that only opens a sentence.
+-- The names of a question that are in the graph, each with the notes that have it, or one of its aliases, in their
+-- words, title or tags. Words count besides mentions, because the rules miss a name that only opens a sentence.
 -- params:  names text[], keys text[] (folded, in the same order), most int (notes of a name, as of named_files)
 -- returns: asked text, name text, note_ids uuid[]
 -- index:   entities_key_idx, entities_pkey, entity_aliases_confirmed_idx, entity_aliases_entity_idx, mentions_pkey,
@@ -93,7 +93,7 @@ INNER JOIN notes AS n
 GROUP BY k.asked ORDER BY k.asked;
 
 -- name: titled_in_month
--- Notes whose title has a word, of a month of any year or of one.
+-- Notes of a month, of one year or of any, whose title has a word.
 -- params:  word text, month int (1 to 12), year int or null, most int
 -- returns: id uuid
 SELECT n.id FROM notes AS n

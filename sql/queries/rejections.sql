@@ -1,5 +1,5 @@
 -- name: replace_rejections!
--- Store the rejected records of one reading in place of those of the reading before.
+-- Store the rejected records of one reading, in place of those of the previous reading.
 -- params:  tenant text, source text, root text, locations text[], reasons jsonb[] (one per location)
 -- index:   rejected_records_pkey
 WITH former AS (
@@ -28,7 +28,7 @@ WHERE r.tenant_id = current_tenant()
 ORDER BY r.source, r.root, r.position LIMIT :row_limit;
 
 -- name: list_undated
--- The notes that got another date because their source states none, newest first.
+-- The notes whose source states no date, with the date that they got, newest first.
 -- params:  row_limit int
 -- returns: external_id text, created_at timestamptz, origin text (file_name or file_modified), total bigint (without
 --          the limit)

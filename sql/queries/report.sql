@@ -1,5 +1,5 @@
 -- name: evaluation_details
--- What the given evaluations measured besides the figures that gates need.
+-- The figures of the given evaluations that gates do not need.
 -- params:  evaluation_ids uuid[]
 -- returns: id uuid, stage_latencies jsonb, breakdown jsonb; faithfulness double precision,
 --          answer_relevance double precision, judge text, judge_model text, judge_version text, answerer text,

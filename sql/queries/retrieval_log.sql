@@ -19,7 +19,7 @@ FROM jsonb_to_recordset(:records::jsonb) AS r (
 DELETE FROM retrieval_log AS r WHERE r.answered_at < now() - make_interval(days => :days);
 
 -- name: retrievals_by_day
--- What the questions of each of the last days cost, latest day first.
+-- The counts and latencies of the questions of each of the last days, latest day first.
 -- params:  tenant text, days int
 -- returns: day text (YYYY-MM-DD, UTC), questions bigint, cached bigint, degraded bigint, failed bigint, p50_ms float8,
 --          p95_ms float8
@@ -35,7 +35,7 @@ WHERE r.tenant_id = :tenant AND r.answered_at >= now() - make_interval(days => :
 GROUP BY day ORDER BY day DESC;
 
 -- name: retrieval_stages
--- What each stage of the questions of the last days cost.
+-- The latencies of each stage of the questions of the last days.
 -- params:  tenant text, days int
 -- returns: stage text, count bigint, p50_ms float8, p95_ms float8, the slowest first
 -- index:   retrieval_log_answered_idx
@@ -48,7 +48,7 @@ WHERE r.tenant_id = :tenant AND r.answered_at >= now() - make_interval(days => :
 GROUP BY s.key ORDER BY p50_ms DESC, s.key;
 
 -- name: retrieval_caches
--- What the caches of the processes that answered in the last days found, each since its start.
+-- Hits and misses of the caches of the processes that answered in the last days, each since its start.
 -- params:  tenant text, days int
 -- returns: cache text, hits bigint, misses bigint
 -- index:   retrieval_log_answered_idx

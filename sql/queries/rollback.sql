@@ -36,7 +36,7 @@ ORDER BY p.model, p.note_id
 FOR UPDATE OF p;
 
 -- name: lock_pending_windows_of_notes!
--- Wait for the runs that embed the windows of some notes, too.
+-- Also wait for the runs that embed the windows of some notes.
 -- params:  note_ids uuid[]
 -- index:   pending_windows_pkey
 SELECT FROM embedding_models AS m INNER JOIN pending_windows AS p ON p.model = m.name

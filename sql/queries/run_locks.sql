@@ -1,5 +1,5 @@
 -- name: hold_run_lock!
--- Take the lock of a run for this session. PostgreSQL releases it when the session ends, for whatever reason.
+-- Take the lock of a run for this session. PostgreSQL releases it when the session ends for any reason.
 -- params: run_id text
 SELECT pg_advisory_lock(hashtextextended('brain-sync-rag run ' || :run_id, 0));
 

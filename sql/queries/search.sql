@@ -6,8 +6,8 @@
 -- made for the actual values, and it assumes that a limit given as a parameter returns a tenth of all rows.
 -- {materialized} decides how notes are found. With NOT MATERIALIZED the lists' own indexes find candidates, and the
 -- conditions filter them. With MATERIALIZED the notes that meet the conditions are looked up first, and exactly those
--- are searched, without an approximate index. {alone} is TRUE if there is one tenant: its id then selects nothing, and
--- stands in no statement, so that one plan serves every question.
+-- are searched, without an approximate index. {alone} is TRUE if there is one tenant: its id would select nothing then,
+-- and is left out of the statement, so that one plan serves every question.
 
 -- name: visible_notes
 -- The notes that a question may find: those of its tenant that have not expired and meet its filters.
@@ -67,8 +67,8 @@ WHERE
 SELECT c.id, c.note_id, NULL::timestamptz AS created_at, c.tsv, c.weights, c.lexeme_occurrences FROM chunks AS c;
 
 -- name: search_at_once
--- A whole question in one statement: what decides how to search, the candidates of all lists with their scores, and
--- what is shown of those that probably lead. The caller fuses the scores; {score_parts} only decides whose texts come.
+-- A whole search in one statement: the plan, the candidates of all lists with their scores, and the texts of the
+-- probable results. The caller fuses the scores; {score_parts} only decides whose texts are returned.
 -- params:  {searches} and {plan}: the statements search_lists and plan_search, with their parameters; {known}: relation
 --          (list int, id uuid, score float8), what counts of the candidates; {score_parts}: one of those below;
 --          {looked_up} (TRUE if there is more in {known} than in {searches}); {shown} and {kept} (literals, >= 1; null:
@@ -136,16 +136,16 @@ LEFT JOIN ({nearest}) AS w ON w.chunk_id = r.chunk_id -- noqa: ST05
 ORDER BY r.place;
 
 -- name: no_index_version
--- What search_at_once says of the version if nobody keeps the answer.
+-- The version in search_at_once if the answer is not cached.
 SELECT NULL AS number WHERE FALSE;
 
 -- name: found_scores
--- What search_at_once knows of the candidates by the lists that found them.
+-- The scores of the candidates in search_at_once from the lists that found them.
 -- params:  {numbers} int[]
 SELECT f.list, f.chunk_id AS id, f.score FROM found AS f WHERE f.list = ANY({numbers});
 
 -- name: parts_of_lists
--- What each score adds if it is stretched over its list: the lowest counts 0, the highest its weight.
+-- The contribution of each score, min-max normalised inside its list: the lowest counts 0, the highest its weight.
 -- params:  {weights} float8[] (one for each list)
 SELECT
     k.list, k.id, k.score,
@@ -155,7 +155,7 @@ FROM known AS k
 WINDOW own AS (PARTITION BY k.list);
 
 -- name: parts_of_ranks
--- What each place in a list adds by reciprocal rank fusion.
+-- The contribution of each rank in a list by reciprocal rank fusion.
 -- params:  {weights} float8[] (one for each list), {rank_constant} int
 SELECT
     k.list, k.id, k.score,
@@ -164,7 +164,7 @@ SELECT
 FROM known AS k;
 
 -- name: parts_on_scales
--- What each score adds on the fixed scale of its list.
+-- The contribution of each score on the fixed scale of its list.
 -- params:  {weights} float8[], {lows} float8[], {highs} float8[] (one for each list)
 SELECT
     k.list, k.id, k.score,
@@ -179,29 +179,29 @@ SELECT
 FROM known AS k;
 
 -- name: candidate_chunks
--- The chunks of which no list in {numbers} has the score.
+-- The chunks that no list in {numbers} has scored.
 -- params:  {numbers} int[]
 -- returns: uuid[]
 SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id <> c.note_id AND NOT c.lists && {numbers};
 
 -- name: candidate_notes
--- The same of whole notes.
+-- The same for whole notes.
 -- params:  {numbers} int[]
 -- returns: uuid[]
 SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.chunk_id = c.note_id AND NOT c.lists && {numbers};
 
 -- name: candidates_of_list
--- Those that a list in {numbers} has found.
+-- The candidates that a list in {numbers} has found.
 -- params:  {numbers} int[]
 -- returns: uuid[]
 SELECT array_agg(c.chunk_id) FROM candidates AS c WHERE c.lists && {numbers};
 
 -- name: no_windows
--- What search_at_once shows of windows when none are searched.
+-- The columns of windows in search_at_once when none are searched.
 SELECT NULL::uuid AS chunk_id, NULL::integer AS window_start, NULL::integer AS window_end WHERE FALSE;
 
 -- name: best_windows
--- The nearest window of each of the best candidates, as match_windows has it.
+-- The nearest window of each of the best candidates, as in match_windows.
 -- params:  {vector} halfvec
 -- index:   the primary key of the model's partition
 SELECT b.chunk_id, m.start_char AS window_start, m.end_char AS window_end
@@ -235,7 +235,7 @@ WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: search_vectors_exactly
--- The same over all vectors of the tenant, which has few: nearest first, until enough of them may be found.
+-- The same over all vectors of a tenant that has few: nearest first, until enough visible ones are found.
 -- params:  {vector} halfvec, {threshold} float8, {pool} (a literal, >= 1)
 -- index:   chunk_embeddings_tenant_idx
 SELECT
@@ -258,7 +258,7 @@ WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: search_windows
--- Chunks by the nearest of their windows: the nearest windows, folded. Else as search_vectors.
+-- Chunks by the nearest of their windows: the nearest windows, folded into chunks. Otherwise as search_vectors.
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
@@ -284,7 +284,7 @@ WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: search_windows_of_all
--- The same if every chunk may be found: the windows are folded before their chunks and notes are read.
+-- The same if every chunk is visible: the windows are folded before their chunks and notes are read.
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   HNSW of the model's partition, exact while it has none; its primary key, which begins with the model
 SELECT
@@ -310,7 +310,7 @@ WHERE 1 - s.distance >= {threshold}
 ORDER BY s.distance, s.id;
 
 -- name: search_windows_exactly
--- The same over all windows of the tenant, which has few.
+-- The same over all windows of a tenant that has few.
 -- params:  {vector} halfvec, {threshold} float8, {windows} (>= folded), {folded} (>= 1): both literals
 -- index:   chunk_windows_tenant_idx
 SELECT
@@ -361,7 +361,7 @@ WHERE w.model = {model} AND w.chunk_id = ANY({ids})
 GROUP BY w.chunk_id;
 
 -- name: match_windows
--- Of some chunks the window nearest to a question; of two as near the first.
+-- The window of each given chunk that is nearest to a question; the first one if two are equally near.
 -- params:  {vector} halfvec, ids uuid[]
 -- returns: chunk_id uuid, start_char int, end_char int, in the content of the chunk
 -- index:   the primary key of the model's partition
@@ -371,8 +371,8 @@ WHERE w.model = {model} AND w.chunk_id = ANY(:ids)
 ORDER BY w.chunk_id, w.embedding::halfvec({dimension}) <=> {vector}::halfvec({dimension}), w.window_index;
 
 -- name: corpus_statistics
--- How many documents of a tenant BM25 counts, and how long they are; before the first count, the length of the stored
--- weights.
+-- The number of a tenant's documents and their average length, for BM25; before the first count, the length that the
+-- stored weights assume.
 -- params:  tenant text
 SELECT
     greatest(max(i.chunk_count), 1)::double precision AS document_count,
@@ -425,7 +425,7 @@ SELECT {list} AS list, s.id, s.score FROM (
 ) AS s;
 
 -- name: fetch_word_idfs
--- How rare the words of a question are: of the lexemes of a word the most frequent one counts. Stop words have no row.
+-- The idf of the words of a question: that of the most frequent lexeme of a word. Stop words have no row.
 -- params:  words text[]
 -- returns: word text, idf float8
 WITH corpus AS MATERIALIZED ({corpus}) -- noqa: ST03
@@ -436,7 +436,7 @@ CROSS JOIN LATERAL ({lexemes}) AS x -- noqa: ST05
 GROUP BY w.word;
 
 -- name: fetch_candidate_texts
--- The texts of chunks and of whole notes, long ones cut.
+-- The texts of chunks and of whole notes; long ones are cut.
 -- params:  chunk_ids uuid[], note_ids uuid[], max_chars int
 -- returns: id uuid, content text
 -- index:   chunks_pkey, notes_pkey
@@ -450,7 +450,7 @@ SELECT n.id, left(n.content, :max_chars) AS content FROM notes AS n WHERE n.id =
 SELECT c.id, c.tsv, c.lexeme_occurrences FROM chunks AS c WHERE c.id = ANY({ids});
 
 -- name: note_documents
--- A note as one document: a long one counts its words for less, as a long chunk does.
+-- A note as one document: BM25 weights the words of a long note less, as those of a long chunk.
 -- params:  {ids} uuid[]
 -- index:   note_words_pkey
 SELECT w.note_id AS id, w.tsv, count_occurrences(w.tsv) AS lexeme_occurrences FROM note_words AS w
@@ -460,9 +460,9 @@ WHERE w.note_id = ANY({ids});
 -- BM25 over both Spanish stemmings (Robertson and Zaragoza, 2009; k1 1.2, b 0.75), divided by its upper bound.
 -- A candidate contains one of the rarest lexemes; lexemes are added while their document counts stay within the budget.
 -- If even the rarest is in too many, a candidate must contain several of the rarest. So the cost does not grow
--- with the corpus. Candidates are ranked by their stored weights, which stand for a usual length; only the best are
--- scored exactly, by the present average. {matched} names the relation that candidates come from: all chunks if none is
--- excluded, else the searched ones.
+-- with the corpus. Candidates are ranked by their stored weights, which assume a usual average length; only the best
+-- are scored exactly, with the present average. {matched} names the relation that candidates come from: all chunks if
+-- none is excluded, else the searched ones.
 -- params:  {query} text, {pool} (>= 1), {budget} (>= 1), {ranked} or null, {rescored} (>= pool): all literals
 -- index:   chunks_tsv_idx, chunks_pkey
 SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
@@ -552,9 +552,9 @@ SELECT {list} AS list, s.chunk_id, s.note_id, s.score, s.created_at FROM (
 ORDER BY s.score DESC, s.chunk_id LIMIT {pool};
 
 -- name: search_graph_names
--- One hop by names, tags and dates that few chunks share: from the seeds, and from what the question names. A chunk
--- scores the relevance of one hop, times how sure it is that a shared entity means something: by its rarity, and by the
--- place of the seed. Aliases count as the entity that they stand for. What one seed alone names does not count for it.
+-- One hop by names, tags and dates that few chunks share, from the seeds and from the entities that the question names.
+-- A chunk scores the relevance of one hop, times the weight of the shared entity: its rarity, and the rank of the seed.
+-- Aliases count as the entity that they stand for. An entity that only one seed names does not count for that seed.
 -- params:  {seeds} uuid[] (chunks, best first), {names} text[], {one_hop} float8, {hub_cap}, {pool}: literals
 -- returns: as every list, and path uuid[] (entities, start to end)
 -- index:   mentions_chunk_idx, mentions_pkey, entities_key_idx, entity_aliases_confirmed_idx, entity_aliases_entity_idx
@@ -755,7 +755,7 @@ FROM (
 ORDER BY s.score DESC, s.chunk_id;
 
 -- name: event_chunks
--- The chunks that state the events f.ids, without f.held_ids: the first by id that are searched, each with the first of
+-- The chunks that state the events f.ids, without f.held_ids: the first searchable ones by id, each with the first of
 -- its events.
 -- noqa: disable=AM09, RF01, RF02
 SELECT
@@ -837,8 +837,8 @@ WHERE s.rank > 0
 ORDER BY score DESC, s.id;
 
 -- name: plan_search
--- What decides how to search: whether any note is not searchable by chunk yet, whether any has expired, the requested
--- models, and the numbers of visible notes and of the tenant's chunks, each up to a limit. They are counted only if
+-- The plan of a search: whether any note is not searchable by chunk yet, whether any has expired, the requested models,
+-- and the numbers of visible notes and of the tenant's chunks, each up to a limit. Notes and chunks are counted only if
 -- they may be few: with filters, or with several tenants.
 -- params:  model text (empty: none), window_model text (empty: none), models text[], {counted} and {few} (the limits,
 --          literals), those of visible_notes

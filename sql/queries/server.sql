@@ -147,7 +147,7 @@ SET LOCAL statement_timeout = {limit_ms};
 SELECT to_regprocedure('isolate_tenants(text[])') IS NOT NULL;
 
 -- name: isolate_tenants!
--- Put every table with tenants under row-level security, also those made since.
+-- Put every table with tenants under row-level security, including tables created since.
 -- params:  names text[] (of the product's tables)
 CALL isolate_tenants(:names);
 
@@ -157,7 +157,7 @@ CALL isolate_tenants(:names);
 SELECT to_regprocedure('hide_tenant_views()') IS NOT NULL;
 
 -- name: show_tenants_their_rows!
--- Make the views through which a tenant is searched, where they are needed.
+-- Create the views through which a tenant is searched, where they are needed.
 -- params:  names text[] (of the product's tables)
 CALL show_tenants_their_rows(:names);
 
@@ -175,8 +175,8 @@ SELECT
     CASE WHEN {search_path} IS NOT NULL THEN set_config('search_path', {search_path}, TRUE) END AS search_path;
 
 -- name: scope_shared_transaction
--- The same, with everything else that a session has otherwise, for transactions that a pooler may give another session
--- each. A limit of the server's on waits for locks stays.
+-- The same with all other session settings, for transactions that a pooler may each give another session. The server's
+-- own limit of waits for locks, if any, stays.
 -- params:  {tenant}, {role}, {limit_ms} (text, longest time of a statement), {lock_timeout}, {ef_search},
 --          {iterative_scan}, {idle_timeout}, {search_path}
 -- returns: backend_pid int (the session that the pooler has given), and the settings
@@ -194,8 +194,8 @@ SELECT
     CASE WHEN {search_path} IS NOT NULL THEN set_config('search_path', {search_path}, TRUE) END AS search_path;
 
 -- name: assumable_roles
--- Which of the product's roles this login can take on. That of who searches counts only where row-level security does
--- not stop the index of words, or there are views instead: otherwise a question would take ten times as long.
+-- Which of the product's roles this login can take on. The role for searching is returned only if row-level security
+-- does not prevent the full-text index, or views replace it: otherwise a question would take ten times as long.
 -- returns: name text, has_views bool, search_path text or null (where the login's is right for the role, too)
 WITH
 found AS (
@@ -219,7 +219,7 @@ SELECT
     CASE
         WHEN r.rolname = 'rag_reader' AND s.views IS NOT NULL
             THEN concat_ws(', ', s.views, f.schemas)
-        -- A schema of the name of its user is looked into for that user only.
+        -- A schema named like a user is searched only for that user.
         WHEN current_schema() = session_user
             THEN f.schemas
     END AS search_path

@@ -5,7 +5,7 @@
 INSERT INTO tenants (tenant_id) VALUES (:tenant) ON CONFLICT (tenant_id) DO NOTHING RETURNING tenant_id;
 
 -- name: list_tenants
--- The tenants that were created or have something, by name.
+-- The tenants that were created or have rows, by name.
 -- returns: tenant text, notes bigint, documents bigint, questions bigint, keys bigint (not revoked),
 --          created_at timestamptz or null
 WITH held AS (
@@ -59,14 +59,14 @@ ORDER BY d.relation;
 SELECT t.max_notes, t.max_bytes, t.questions_a_minute, t.upload_hours FROM tenants AS t WHERE t.tenant_id = :tenant;
 
 -- name: lock_quota^
--- The same, and only one transaction at a time adds to what the tenant has, until commit.
+-- The same, and until commit no other transaction can add to what the tenant has.
 -- params:  tenant text
 -- returns: as fetch_quota
 SELECT t.max_notes, t.max_bytes, t.questions_a_minute, t.upload_hours
 FROM tenants AS t WHERE t.tenant_id = :tenant FOR UPDATE;
 
 -- name: upsert_quota!
--- Store the limits of a tenant, in place of those before.
+-- Store the limits of a tenant, in place of earlier ones.
 -- params:  tenant text, max_notes bigint or null, max_bytes bigint or null, questions_a_minute int or null,
 --          upload_hours int or null
 INSERT INTO tenants (tenant_id, max_notes, max_bytes, questions_a_minute, upload_hours)
@@ -87,7 +87,7 @@ SELECT
 FROM notes AS n WHERE n.tenant_id = :tenant;
 
 -- name: list_note_sizes
--- The size of the texts of notes, of those that are there.
+-- The size of the texts of those given notes that exist.
 -- params:  note_ids uuid[]
 -- returns: id uuid, size_bytes int
 -- index:   notes_pkey
@@ -99,13 +99,13 @@ SELECT n.id, octet_length(n.content) AS size_bytes FROM notes AS n WHERE n.id = 
 SELECT t.tenant_id AS tenant FROM tenants AS t WHERE t.has_own_indexes ORDER BY t.tenant_id;
 
 -- name: want_own_indexes!
--- Have vector indexes of its own built for a tenant, whenever those of a model are.
+-- Request separate vector indexes for a tenant, to be built whenever those of a model are.
 -- params:  tenant text
 INSERT INTO tenants (tenant_id, has_own_indexes) VALUES (:tenant, TRUE)
 ON CONFLICT (tenant_id) DO UPDATE SET has_own_indexes = excluded.has_own_indexes;
 
 -- name: want_no_own_indexes^
--- Have no more of them built.
+-- Withdraw that request.
 -- params:  tenant text
 -- returns: tenant text; no row if there were to be none
 UPDATE tenants SET has_own_indexes = FALSE WHERE tenant_id = :tenant AND has_own_indexes RETURNING tenant_id AS tenant;

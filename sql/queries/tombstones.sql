@@ -1,6 +1,6 @@
 -- name: lock_tombstones!
--- Wait for the deletions under way, and keep others from starting until commit: a note that is deleted between the look
--- for its tombstone and the write would come back.
+-- Wait for the deletions under way, and keep others from starting until commit. Otherwise a note that is deleted after
+-- the look-up of its tombstone and before the write would come back.
 LOCK TABLE tombstones IN SHARE MODE;
 
 -- name: find_tombstones
@@ -18,8 +18,8 @@ INNER JOIN tombstones AS t
         AND t.external_id = g.external_id AND t.content_sha256 = g.content_sha256;
 
 -- name: lock_deletions!
--- Wait for the ingestions that have looked for tombstones. Called before rows of notes are locked: an ingestion that
--- waits for such a row, while its deletion waited for the ingestion, would be a deadlock.
+-- Wait for the ingestions that have looked up tombstones. Call it before rows of notes are locked: otherwise an
+-- ingestion could wait for such a row while the deletion waits for the ingestion, which would be a deadlock.
 LOCK TABLE tombstones IN ROW EXCLUSIVE MODE;
 
 -- name: bury_notes
@@ -61,7 +61,7 @@ buried AS (
 DELETE FROM notes AS n USING going AS g WHERE n.id = g.id RETURNING n.id;
 
 -- name: forget_deleted_tombstones!
--- Keep nothing of the notes that a person deleted so long ago that they cannot be restored any more; who deleted them,
+-- Drop the kept rows of notes that a person deleted so long ago that they can no longer be restored; who deleted them,
 -- when and why stays.
 -- params:  days int
 -- index:   tombstones_kept_idx
@@ -69,7 +69,7 @@ UPDATE tombstones AS t SET note = NULL
 WHERE t.note IS NOT NULL AND t.deleted_at <= now() - make_interval(days => :days);
 
 -- name: forget_expired_tombstones!
--- Keep nothing of the deleted notes whose grace period after expiry is over: they are purged.
+-- Drop the kept rows of deleted notes whose grace period after expiry is over.
 -- params:  grace_hours int (>= 0)
 -- index:   tombstones_expiry_idx
 UPDATE tombstones AS t SET kind = 'purged', reason = '', note = NULL

@@ -1,8 +1,8 @@
--- What tells that stored vectors are the model's: a sample to make again, and counts over all of them.
+-- The verification that stored vectors come from the model: a sample to embed again, and counts over all of them.
 
 -- name: sample_embeddings
--- Some chunks of each of a range of months with their vectors, chosen by the hash of their id: always the same ones.
--- Those whose text has changed since are left out.
+-- Some chunks of each of a range of months with their vectors, chosen by the hash of their id, so always the same ones.
+-- Chunks whose text has changed since are left out.
 -- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
 -- returns: content text, context text, embedding halfvec, contextual_embedding halfvec
 WITH numbered AS (
@@ -29,7 +29,7 @@ ORDER BY s.chunk_id;
 
 -- name: sample_windows
 -- Some windows of each of a range of months with their vectors, chosen by the hash of their chunk and their number:
--- always the same ones. Those of notes that wait for others are left out.
+-- always the same ones. Windows of notes that wait for new ones are left out.
 -- params:  model text, month_start timestamptz, month_end timestamptz, per_month int
 -- returns: title text, tags text[], content text (of the chunk), start_char int, end_char int, embedding halfvec
 WITH numbered AS (
@@ -56,8 +56,8 @@ WHERE s.place <= :per_month
 ORDER BY s.chunk_id, s.window_index;
 
 -- name: count_faulty_embeddings^
--- How many chunks of a range of months have a vector whose length is not 1, but for the rounding of halfvec, and how
--- many one of another dimension.
+-- How many chunks of a range of months have a vector whose length is not 1 (apart from the rounding of halfvec), and
+-- how many have one of another dimension.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz
 -- returns: wrong_norms bigint, wrong_dimension bigint
 SELECT
@@ -74,7 +74,7 @@ INNER JOIN chunk_embeddings AS e ON e.model = :model AND e.chunk_id = c.id
 WHERE n.created_at >= :month_start AND n.created_at < :month_end;
 
 -- name: count_faulty_windows^
--- The same of windows.
+-- The same for windows.
 -- params:  model text, dimension int, month_start timestamptz, month_end timestamptz
 -- returns: wrong_norms bigint, wrong_dimension bigint
 SELECT

@@ -19,7 +19,7 @@ GROUP BY c.id, n.id
 ORDER BY c.note_id, c.chunk_index;
 
 -- name: find_reusable_windows
--- Vectors a model already has for the texts of some windows, wherever they stand.
+-- Vectors that a model already has for the texts of some windows, from any chunk.
 -- params:  model text, hashes bytea[]
 -- returns: sha256 bytea, embedding halfvec
 -- index:   chunk_windows_text_idx
@@ -28,7 +28,7 @@ WHERE w.model = :model AND w.text_sha256 = ANY(:hashes)
 ORDER BY w.text_sha256, w.embedding;
 
 -- name: keep_chunks
--- Those of some chunks that still exist; the lock keeps them until commit. Chunks that are locked already are skipped:
+-- The given chunks that still exist; the lock keeps them until commit. Chunks that are locked already are skipped:
 -- their note is being deleted, and that deletion waits for this run to release the queue, so waiting for it would
 -- deadlock.
 -- params:  ids uuid[]
@@ -61,7 +61,7 @@ SELECT m.windows_hash FROM embedding_models AS m WHERE m.name = :name AND m.reti
 UPDATE embedding_models SET windows_hash = :windows_hash WHERE name = :name;
 
 -- name: request_all_windows!
--- Queue every chunked note of a model: when it gets windows for the first time, or others than before.
+-- Queue every chunked note of a model, when the model gets windows for the first time, or other ones than before.
 -- params:  model text
 INSERT INTO pending_windows (model, note_id, tenant_id)
 SELECT DISTINCT :model, c.note_id, c.tenant_id FROM chunks AS c

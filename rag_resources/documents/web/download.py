@@ -1,6 +1,6 @@
-"""Downloads files, each into a file of its own, which a later run goes on with.
+"""Downloads files, each into a local file, at which a later run resumes.
 
-One request is `fetching`; what becomes of the files is `documents.arrival`.
+Requests are in `fetching`; the files are registered in `documents.arrival`.
 """
 
 import hashlib
@@ -38,11 +38,11 @@ _ETAG, _MODIFIED, _CONTENT = "etag:", "modified:", "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """A file in the web.
+    """A file on the web.
 
     Attributes:
         url: Absolute.
-        metadata: What a list says of it; `title` is the title.
+        metadata: Its metadata from a list; `title` is the title.
     """
 
     url: str
@@ -50,7 +50,7 @@ class WebAddress:
 
     @property
     def title(self) -> str:
-        """Of the document: as listed, else from the path."""
+        """The document's title: as listed, else from the path."""
         listed = next((str(self.metadata[key]) for key in _TITLES if self.metadata.get(key)), "")
         if listed:
             return listed
@@ -61,7 +61,7 @@ class WebAddress:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What a list says of it but the title."""
+        """Its metadata from a list, without the title."""
         return {k: value for k, value in self.metadata.items() if k not in _TITLES}
 
 
@@ -73,14 +73,14 @@ def download_all(
     *,
     megabytes: int,
 ) -> Iterator[FoundFile | RejectedRecord]:
-    """Yield what each address has, in order; what did not change since the last time is not sent.
+    """Yield the file of each address, in order; an unchanged file is not transferred again.
 
     Args:
         addresses: Without repeats.
-        known: The ETag of what was found at each address the last time, as `FoundFile` has it.
-        folder: For files until they are taken; the caller removes each by `discard`.
+        known: The ETag of the file last found at each address, as in `FoundFile`.
+        folder: Holds files until they are registered; the caller removes each by `discard`.
         config: How to download.
-        megabytes: Most of one file.
+        megabytes: Largest size of one file.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -105,12 +105,12 @@ def download_all(
 
 
 def discard(found: FoundFile) -> None:
-    """Remove a downloaded file that was taken."""
+    """Remove a downloaded file that was registered."""
     found.path.unlink(missing_ok=True)
 
 
 class _Download:
-    """One file: a part of it may lie there from before, with what the server said of it."""
+    """The download of one file; a part may exist from before, with the server's validators."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _Download:
         """Download the file, or find that it is the known one.
 
         Raises:
-            InvalidSourceError: It cannot be had; the message says why.
+            InvalidSourceError: It cannot be downloaded; the message says why.
         """
         until = time.monotonic() + self._config.total_s
         for attempt in range(1, self._config.tries + 1):
@@ -153,7 +153,7 @@ class _Download:
         return FoundFile(address.url, etag, self._part, address.title, address.fields)
 
     def _try(self, known: str, until: float) -> str:
-        """Ask once; return the ETag of what lies in the file then, or the known one."""
+        """Request once; return the ETag of the downloaded file, or the known one."""
         held, validator = self._held()
         headers = _conditions(known) if not held else {}
         if held:
@@ -184,7 +184,7 @@ class _Download:
             return _etag(response, self._part)
 
     def _held(self) -> tuple[int, str]:
-        """Return how many bytes lie there, and what must still be true for them to be used."""
+        """Return how many bytes exist from before, and the validator under which they are valid."""
         try:
             validator = str(json.loads(self._said.read_text("utf-8"))["validator"])
             return (self._part.stat().st_size, validator) if validator else (0, "")
@@ -223,7 +223,7 @@ class _Download:
             self._refuse(Message.DOCUMENT_TOO_LARGE.format(megabytes=self._megabytes))
 
     def _check_kind(self, response: httpx.Response) -> None:
-        """Refuse what is called a PDF and is none, as an error page with status 200."""
+        """Refuse a file that claims to be a PDF and is not, as an error page with status 200."""
         path = httpx.URL(self._address.url).path.lower()
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not path.endswith(".pdf") and kind != "application/pdf":
@@ -241,7 +241,7 @@ class _Download:
 
 
 def _conditions(known: str) -> dict[str, str]:
-    """Return the headers that spare what is known (RFC 9110, section 13.1)."""
+    """Return the headers of a conditional request for a known file (RFC 9110, section 13.1)."""
     if known.startswith(_ETAG):
         return {"If-None-Match": known.removeprefix(_ETAG)}
     if known.startswith(_MODIFIED):
@@ -250,7 +250,7 @@ def _conditions(known: str) -> dict[str, str]:
 
 
 def _strong(response: httpx.Response) -> str:
-    """Return what `If-Range` may have: a strong ETag, else the time of the last change."""
+    """Return the validator for `If-Range`: a strong ETag, else the time of the last change."""
     etag = str(response.headers.get("etag", ""))
     if etag and not etag.startswith("W/"):
         return etag
@@ -262,7 +262,7 @@ def _begins_at(response: httpx.Response, held: int) -> bool:
 
 
 def _etag(response: httpx.Response, path: Path) -> str:
-    """Return what tells that a file changed: what the server says, else a hash of it."""
+    """Return the validator that shows a change of the file: the server's, else a hash."""
     if etag := response.headers.get("etag"):
         return f"{_ETAG}{etag}"
     if modified := response.headers.get("last-modified"):

@@ -1,6 +1,6 @@
-"""One request after another, until there is an answer: redirects, retries, waits.
+"""Sends requests until there is an answer: follows redirects, retries, waits.
 
-Which addresses may be asked is `public`; what is done with a file is `download`.
+Which addresses are allowed is decided in `public`; files are downloaded in `download`.
 """
 
 import time
@@ -31,19 +31,19 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 def user_agent() -> str:
-    """What we call ourselves, also for `robots.txt`."""
+    """Return our user agent, also for `robots.txt`."""
     return f"brain-sync-rag/{product_version()}"
 
 
 class MissingError(InvalidSourceError):
-    """There is nothing at an address, or nothing for us: an answer from 400 to 499."""
+    """An address has nothing, or nothing for us: a status from 400 to 499."""
 
 
 class PassingError(Exception):
-    """A failure that may pass.
+    """A transient failure.
 
     Attributes:
-        reason: For people.
+        reason: The reason for people.
         wait_s: How long the server asks to wait; None if it does not say.
     """
 
@@ -56,7 +56,7 @@ class PassingError(Exception):
 def open_client(config: DownloadConfig) -> httpx.Client:
     """Return a client for requests of `requested`; close it.
 
-    Proxies of the environment are not used: behind one, nobody would check the address.
+    Proxies of the environment are not used: behind one, the address could not be checked.
     """
     return httpx.Client(
         timeout=config.timeout_s,
@@ -71,10 +71,10 @@ def open_client(config: DownloadConfig) -> httpx.Client:
 def requested(
     client: httpx.Client, url: str, config: DownloadConfig, headers: Mapping[str, str]
 ) -> Iterator[httpx.Response]:
-    """Ask for a URL, follow its redirects, and yield the answer before its body is read.
+    """Request a URL, follow its redirects, and yield the response before its body is read.
 
     Raises:
-        InvalidSourceError: The answer is no, or an address may not be asked.
+        InvalidSourceError: The server refuses, or an address is not allowed.
         PassingError: The server is busy or does not answer.
     """
     try:
@@ -115,10 +115,10 @@ def address_of(response: httpx.Response) -> str:
 
 
 def wait_before(attempt: int, failure: PassingError) -> float:
-    """Return the seconds to wait before the next try: as the server says, else twice as long.
+    """Return the seconds to wait before the next try: as the server says, else doubled each time.
 
     Args:
-        attempt: How many failed, >= 1.
+        attempt: How many attempts failed, >= 1.
         failure: The last one.
     """
     if failure.wait_s is not None:
@@ -150,5 +150,5 @@ def _retry_after(value: str) -> float | None:
 
 
 def sleep(seconds: float) -> None:
-    """Wait; a name of its own, so that tests can tell what was waited for."""
+    """Wait; a separate function, so that tests can observe the waits."""
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Where the documents of a source in the web are: lists of URLs, index pages and sitemaps."""
+"""Finds the documents of a web source: from lists of URLs, index pages and sitemaps."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ from rag_resources.documents.web.public import without_credentials
 LISTS = (".txt", ".csv")
 MOST_LIST_BYTES = 50_000_000
 MOST_SITEMAPS = 500
-"""Sitemaps that a sitemap of sitemaps may name."""
+"""Most sitemaps of a sitemap index."""
 URL_COLUMN = "url"
 _DELIMITERS = (",", ";", "\t")
 _GZIP = b"\x1f\x8b"
@@ -42,10 +42,10 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 def listed_urls(path: Path) -> Iterator[WebAddress | RejectedRecord]:
-    """Yield the URLs of a text, one a line, or of the column `url` of a CSV; once each.
+    """Yield the URLs of a text, one per line, or of the column `url` of a CSV, without repeats.
 
-    In a text, empty lines and those that begin with `#` say nothing. The other columns of a CSV are
-    metadata; empty cells are none.
+    In a text, empty lines and lines that begin with `#` are ignored. The other columns of a CSV are
+    metadata; empty cells are left out.
 
     Raises:
         InvalidSourceError: The list cannot be read. Raised by the call itself.
@@ -83,7 +83,7 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, WebAddress]]:
 
 
 def _columns(head: str, delimiter: str) -> list[str]:
-    """Return the names of the columns; that of the URLs may be written in capitals."""
+    """Return the names of the columns; `url` may be written in capitals."""
     names = next(csv.reader([head], delimiter=delimiter), [])
     return [URL_COLUMN if each.strip().lower() == URL_COLUMN else each.strip() for each in names]
 
@@ -112,14 +112,14 @@ def _problem(url: str) -> str:
 
 
 def linked_urls(url: str, config: DownloadConfig) -> Iterator[WebAddress | RejectedRecord]:
-    """Yield the documents that a page links to, or that a sitemap lists, in its order, once each.
+    """Yield the documents that a page links to, or that a sitemap lists, in order, without repeats.
 
-    Of a page, these are the links that the CSS selector finds. With the default selector they must
-    end like a document. What `robots.txt` forbids is left out, and said so.
+    On a page, these are the links that the CSS selector finds. With the default selector they must
+    have the file extension of a document. Links that `robots.txt` forbids are rejected.
 
     Args:
-        url: Of an HTML page, a sitemap or a sitemap of sitemaps (sitemaps.org, protocol 0.9).
-        config: How to ask.
+        url: An HTML page, a sitemap or a sitemap index (sitemaps.org, protocol 0.9).
+        config: How to download.
 
     Raises:
         InvalidSourceError: The page cannot be read.
@@ -149,10 +149,10 @@ def linked_urls(url: str, config: DownloadConfig) -> Iterator[WebAddress | Rejec
 
 
 def _body(client: httpx.Client, url: str, config: DownloadConfig) -> tuple[bytes, str]:
-    """Return what is at a URL, unpacked, and where it was found, which its links start from.
+    """Return the body at a URL, unpacked, and its final URL, to which its links are relative.
 
     Raises:
-        InvalidSourceError: It cannot be had.
+        InvalidSourceError: It cannot be fetched.
     """
     for attempt in range(1, config.tries + 1):
         try:
@@ -212,7 +212,7 @@ def _sitemap_links(
 ) -> Iterator[str | RejectedRecord]:
     """Yield the links of a sitemap, and of those that it names; entities are never resolved.
 
-    A sitemap that cannot be had is told, and the others are read.
+    A sitemap that cannot be fetched is rejected, and the others are read.
     """
     tree = LexborHTMLParser(body)
     yield from _locations(tree, "url > loc")
@@ -258,7 +258,7 @@ def _page_links(body: bytes, base: str, config: DownloadConfig) -> list[str]:
 
 
 class _Robots:
-    """What the `robots.txt` of each host allows us (RFC 9309)."""
+    """The rules for us in the `robots.txt` of each host (RFC 9309)."""
 
     def __init__(self, client: httpx.Client, config: DownloadConfig) -> None:
         self._client = client
@@ -266,10 +266,10 @@ class _Robots:
         self._rules: dict[str, RobotFileParser] = {}
 
     def allows(self, url: str) -> bool:
-        """Whether a URL may be asked; a host without `robots.txt` allows everything.
+        """Whether a URL may be requested; a host without `robots.txt` allows everything.
 
         Raises:
-            InvalidSourceError: The file should be there and cannot be read.
+            InvalidSourceError: The host's `robots.txt` exists but cannot be read.
         """
         if _problem(url):
             return False
@@ -280,7 +280,7 @@ class _Robots:
         return self._rules[host].can_fetch(user_agent(), url)
 
     def refusal(self, url: str) -> RejectedRecord | None:
-        """Return why a URL may not be asked, which costs no other; None if it may."""
+        """Return the rejection of a URL that may not be requested; None if it may."""
         try:
             if self.allows(url):
                 return None

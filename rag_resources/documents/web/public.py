@@ -1,7 +1,7 @@
-"""Which addresses may be asked: none of the own machine or network, unless that is allowed.
+"""Decides which addresses may be requested: none of this machine or network, unless allowed.
 
-A name is resolved once, and the connection goes to the address that was checked: a name server that
-gives another answer the second time gains nothing (DNS rebinding).
+A name is resolved once, and the connection goes to the address that was checked. So a name server
+that answers differently the second time gains nothing (DNS rebinding).
 """
 
 import socket
@@ -19,11 +19,11 @@ _EMBEDDING = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16
 
 
 class AddressRefusedError(InvalidSourceError):
-    """An address may not be asked."""
+    """An address may not be requested."""
 
 
 class NameUnknownError(InvalidSourceError):
-    """A host has no address, for now at least."""
+    """A host has no address, at least for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Target:
     """Where to connect for a URL.
 
     Attributes:
-        url: With the address in the place of the name.
+        url: The URL with the address instead of the name.
         host: The header `Host`, as in the URL.
         name: The name that a certificate must have.
     """
