@@ -60,8 +60,8 @@ def attribution_metadata(
             attribution_table(causes).markdown() if causes.lost else Message.ATTRIBUTION_NOTHING
         ),
         "flips": dg.MetadataValue.md(flips.markdown() if flips.rows else Message.FLIPS_NONE),
-        "lost": len(found.comparison.lost),
-        "gained": len(found.comparison.gained),
+        "lost": sum(flip.is_lost for flip in found.flips),
+        "gained": sum(not flip.is_lost for flip in found.flips),
     }
 
 
