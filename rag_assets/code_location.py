@@ -53,6 +53,7 @@ from rag_assets.migration.rollback import (
     rollback_partial_job,
     rollback_promotion_job,
 )
+from rag_assets.outside_runs import build_outside_runs_sensor
 from rag_assets.runs.liveness import locked_executor
 from rag_assets.schedules import (
     hourly_purge,
@@ -127,6 +128,7 @@ def build_defs(settings: Settings, **overrides: Any) -> dg.Definitions:
             build_new_documents_sensor(settings),
             build_uploaded_documents_sensor(settings),
             build_requested_evaluations_sensor(settings),
+            build_outside_runs_sensor(configured),
             failed_runs,
             dead_runs,
             build_stop_backfills_sensor(settings),

@@ -128,8 +128,12 @@ _NOTHING_FOUND: dict[str, Any] = {
     "hit_rate_at_10_high": 1.0,
     "mrr": 0.0,
     "ndcg_at_10": 0.0,
+    "precision_at_10": 0.0,
+    "recall_at_10": 0.0,
     "latency_p50_ms": 1.0,
     "latency_p95_ms": 1.0,
+    "latency_p99_ms": 1.0,
+    "breakdown": {},
     "gate": "fail",
     "created_at": datetime(2025, 1, 1, tzinfo=UTC),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.evaluation.metadata import evaluation_metadata
+from rag_assets.evaluation.metadata import profile_metadata, stored_metadata
 from rag_assets.ingestion.source import SourceConfig, chosen_source
 from rag_assets.keys import (
     GOLDEN_DATASET,
@@ -126,13 +126,12 @@ def build_evaluation_asset(configuration: NamedConfiguration) -> dg.AssetsDefini
         context: dg.AssetExecutionContext, rag: RagResource
     ) -> dg.MaterializeResult[None]:
         with told_as_failure():
-            evaluation = rag.evaluations.run(configuration, run_id=context.run.run_id)
+            made = rag.evaluations.run(configuration, run_id=context.run.run_id)
         return dg.MaterializeResult(
             metadata=labelled(
                 {
-                    "evaluation_id": str(evaluation.evaluation_id),
-                    "config_hash": configuration.retrieval.config_hash,
-                    **evaluation_metadata(evaluation, rag.evaluations),
+                    **stored_metadata(rag.evaluations.stored(made)),
+                    **profile_metadata(made.profile, rag.evaluations),
                 }
             )
         )

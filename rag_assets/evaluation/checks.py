@@ -1,6 +1,7 @@
 """Checks of the golden dataset, and the gates of every evaluation."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import dagster as dg
 
@@ -76,84 +77,99 @@ def golden_drift(rag: RagResource) -> dg.AssetCheckResult:
     )
 
 
-def build_gates(
-    configuration: NamedConfiguration, gate: GateConfig
-) -> list[dg.AssetChecksDefinition]:
-    """Build the gates of `evaluation_results/<configuration>`; those of a reference only warn.
+class Gate(NamedTuple):
+    """A gate of `evaluation_results/<configuration>`, which tells its verdict.
 
-    They report the verdicts. None blocks: that would fail the whole run, and stop other candidates
-    as well. The promotion reads the same verdicts and stops the candidate concerned.
+    None blocks: that would fail the whole run, and stop other candidates as well. The promotion
+    reads the same verdicts and stops the candidate concerned.
+
+    Attributes:
+        configuration: The name of what it judges.
+        name: The name of the check.
+        judged: Makes the check's result of the verdicts.
+        description: In Spanish.
+        stops: Whether a failure keeps the configuration from serving; otherwise it only warns.
     """
-    is_candidate = configuration.role is Role.CANDIDATE
-    with_graph = configuration.retrieval.searches_graph
 
-    def build(
-        name: str, judged: Judged, description: str, *, stops: bool = False
-    ) -> dg.AssetChecksDefinition:
-        severity = dg.AssetCheckSeverity.ERROR if stops else dg.AssetCheckSeverity.WARN
+    configuration: str
+    name: str
+    judged: Judged
+    description: str
+    stops: bool = False
 
-        @dg.asset_check(
-            asset=evaluation_key(configuration.name),
-            name=name,
-            description=description,
+    @property
+    def severity(self) -> dg.AssetCheckSeverity:
+        """How serious a failure is."""
+        return dg.AssetCheckSeverity.ERROR if self.stops else dg.AssetCheckSeverity.WARN
+
+    def told_outside_runs(self, gates: Gates) -> dg.AssetCheckEvaluation:
+        """Return what the check says, for Dagster's log, of an evaluation that no run made."""
+        result = self.judged(gates)
+        return dg.AssetCheckEvaluation(
+            asset_key=evaluation_key(self.configuration),
+            check_name=self.name,
+            passed=result.passed,
+            metadata=result.metadata,
+            severity=self.severity,
+            description=result.description,
+            blocking=False,
         )
-        def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
-            evaluation = rag.evaluations.latest(configuration.name)
-            if evaluation is None:
-                result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
-            else:
-                result = judged(rag.evaluations.gates(evaluation))
-                if judged is regression_result:
-                    result = _attributed(result, context, rag.evaluations, evaluation)
-            return result._replace(severity=severity)
 
-        return check
 
-    return [
-        build(
-            "hit_rate_gate",
-            hit_rate_result,
-            Message.CHECK_HIT_RATE,
-            stops=is_candidate and gate.hit_rate_blocks,
-        ),
-        build("hit_rate_settled", settled_result, Message.CHECK_SETTLED),
-        build(
-            "latency_gate",
-            latency_result,
-            Message.CHECK_LATENCY,
-            stops=is_candidate and gate.latency_blocks,
-        ),
-        build(
+def gates_of(configuration: NamedConfiguration, gate: GateConfig) -> list[Gate]:
+    """Return the gates of a configuration; those of a reference only warn."""
+    name = configuration.name
+    is_candidate = configuration.role is Role.CANDIDATE
+
+    def stopping(check: str, judged: Judged, description: str, blocks: bool) -> Gate:
+        return Gate(name, check, judged, description, stops=is_candidate and blocks)
+
+    found = [
+        stopping("hit_rate_gate", hit_rate_result, Message.CHECK_HIT_RATE, gate.hit_rate_blocks),
+        Gate(name, "hit_rate_settled", settled_result, Message.CHECK_SETTLED),
+        stopping("latency_gate", latency_result, Message.CHECK_LATENCY, gate.latency_blocks),
+        stopping(
             "citation_gate",
             citations_result,
             Message.CHECK_ANSWER_CITATIONS,
-            stops=is_candidate and gate.citation_precision_blocks,
+            gate.citation_precision_blocks,
         ),
-        build(
-            "silence_gate",
-            silence_result,
-            Message.CHECK_SILENCE,
-            stops=is_candidate and gate.false_answers_blocks,
-        ),
-        build(
-            "no_regression",
-            regression_result,
-            Message.CHECK_REGRESSION,
-            stops=is_candidate and gate.regression_blocks,
-        ),
-        *(
-            [
-                build(
-                    "graph_gate",
-                    graph_result,
-                    Message.CHECK_GRAPH_GATE,
-                    stops=is_candidate and gate.graph_blocks,
-                )
-            ]
-            if with_graph
-            else []
+        stopping("silence_gate", silence_result, Message.CHECK_SILENCE, gate.false_answers_blocks),
+        stopping(
+            "no_regression", regression_result, Message.CHECK_REGRESSION, gate.regression_blocks
         ),
     ]
+    if configuration.retrieval.searches_graph:
+        found.append(
+            stopping("graph_gate", graph_result, Message.CHECK_GRAPH_GATE, gate.graph_blocks)
+        )
+    return found
+
+
+def build_gates(
+    configuration: NamedConfiguration, gate: GateConfig
+) -> list[dg.AssetChecksDefinition]:
+    """Build the checks of `evaluation_results/<configuration>`."""
+    return [_build_check(item) for item in gates_of(configuration, gate)]
+
+
+def _build_check(gate: Gate) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=evaluation_key(gate.configuration),
+        name=gate.name,
+        description=gate.description,
+    )
+    def check(context: dg.AssetCheckExecutionContext, rag: RagResource) -> dg.AssetCheckResult:
+        evaluation = rag.evaluations.latest(gate.configuration)
+        if evaluation is None:
+            result = dg.AssetCheckResult(passed=False, description=Message.NOT_EVALUATED)
+        else:
+            result = gate.judged(rag.evaluations.gates(evaluation))
+            if gate.judged is regression_result:
+                result = _attributed(result, context, rag.evaluations, evaluation)
+        return result._replace(severity=gate.severity)
+
+    return check
 
 
 def hit_rate_result(gates: Gates) -> dg.AssetCheckResult:

@@ -1,19 +1,17 @@
 """Evaluations as Dagster metadata: numbers stay numbers, so that the UI plots them over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
 from rag_resources.application.evaluations import Evaluations
-from rag_resources.core.answer_metrics import AnswerSummary
-from rag_resources.core.evaluation import PlaceSummary, Summary
-from rag_resources.core.judging import JudgeSummary
+from rag_resources.core.answer_metrics import AnswerFigures
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.metrics import SERVED
 from rag_resources.core.tables import markdown_table
 from rag_resources.database.pool import PoolStatistics
-from rag_resources.evaluation.runner import Evaluation
 from rag_resources.evaluation.summary import GATE_WORDS
 from rag_resources.languages.labels import stage_label
 from rag_resources.retrieval.profile import LatencyProfile, ProfileSummary
@@ -30,71 +28,83 @@ _PLOTTED = (
 )
 
 
-def evaluation_metadata(evaluation: Evaluation, evaluations: Evaluations) -> dict[str, Any]:
-    """Return the metrics of an evaluation, its breakdown, and its retrieval latencies."""
-    summary = evaluation.summary
+def stored_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
+    """Return `evaluation_metadata` of an evaluation that is stored, with its id."""
     return {
-        **{name: summary.metrics[name] for name in _PLOTTED},
-        SERVED: summary.metrics[SERVED],
-        "hit_rate_at_10_low": summary.verdict.interval.low,
-        "hit_rate_at_10_high": summary.verdict.interval.high,
-        "gate": GATE_WORDS[summary.verdict.state],
-        "latency_p50_ms": summary.latency.p50_ms,
-        "latency_p95_ms": summary.latency.p95_ms,
-        "latency_p99_ms": summary.latency.p99_ms,
-        "total_queries": summary.total_queries,
-        "failed_queries": summary.failed_queries,
-        "degraded_queries": summary.degraded_queries,
-        "latency_queries": summary.latency_queries,
-        "late_queries": summary.late_queries,
-        **_place_metadata("passage", summary.passages),
-        **_place_metadata("page", summary.pages),
-        **_judge_metadata(summary.judgements),
-        **_answer_metadata(summary.answers),
-        "breakdown": dg.MetadataValue.md(_breakdown(summary)),
-        "profile": dg.MetadataValue.md(
-            profile_markdown(evaluation.profile, pool=evaluations.connections())
-        ),
+        "evaluation_id": str(evaluation.evaluation_id),
+        "config_hash": evaluation.config_hash,
+        **evaluation_metadata(evaluation),
     }
 
 
-def _place_metadata(kind: str, summary: PlaceSummary) -> dict[str, Any]:
-    """Return the metrics per passage or page; empty, not zeros, if no question names one."""
-    if not summary.queries:
-        return {}
-    means = {f"{kind}_{name}": summary.metrics[name] for name in _PLOTTED}
-    return {f"{kind}_queries": summary.queries, **means}
-
-
-def _judge_metadata(judgements: JudgeSummary | None) -> dict[str, Any]:
-    """Return the judgements of the answers; a mean without values is left out, not 0."""
-    if judgements is None:
-        return {}
-    info = judgements.info
-    means = {
-        "faithfulness": judgements.faithfulness,
-        "answer_relevance": judgements.answer_relevance,
+def evaluation_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
+    """Return the metrics of an evaluation and its breakdown; what was not measured is left out."""
+    measured = {
+        **{name: getattr(evaluation, name) for name in _PLOTTED},
+        SERVED: evaluation.served_hit_rate,
+        "hit_rate_at_10_low": evaluation.hit_rate_at_10_low,
+        "hit_rate_at_10_high": evaluation.hit_rate_at_10_high,
+        "gate": GATE_WORDS[evaluation.gate],
+        "latency_p50_ms": evaluation.latency_p50_ms,
+        "latency_p95_ms": evaluation.latency_p95_ms,
+        "latency_p99_ms": evaluation.latency_p99_ms,
+        "total_queries": evaluation.total_queries,
+        "failed_queries": evaluation.failed_queries,
+        "degraded_queries": evaluation.degraded_queries,
+        "latency_queries": evaluation.latency_queries,
+        "late_queries": evaluation.late_queries,
+        **_place_metadata(evaluation),
+        **_judge_metadata(evaluation),
+        **_answer_metadata(evaluation.answers),
+        "breakdown": dg.MetadataValue.md(_breakdown(evaluation.breakdown)),
     }
+    return {name: value for name, value in measured.items() if value is not None}
+
+
+def _place_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
+    """Return the metrics per passage and page; empty, not zeros, if no question names one."""
+    found: dict[str, Any] = {}
+    if evaluation.passage_queries:
+        found["passage_queries"] = evaluation.passage_queries
+        names = (f"passage_{name}" for name in _PLOTTED)
+        found |= {name: getattr(evaluation, name) for name in names}
+    if evaluation.page_metrics:
+        found["page_queries"] = evaluation.page_queries
+        found |= {f"page_{name}": evaluation.page_metrics[name] for name in _PLOTTED}
+    return found
+
+
+def _judge_metadata(evaluation: StoredEvaluation) -> dict[str, Any]:
+    """Return the judgements of the answers; empty if nothing was judged."""
+    if evaluation.judge is None:
+        return {}
     return {
-        **{name: mean for name, mean in means.items() if mean is not None},
-        "judged_queries": judgements.judged,
-        "judge_failures": judgements.failures,
-        "judge": f"{info.name}: {info.model}, {info.version}",
-        "answerer": info.answerer,
+        "faithfulness": evaluation.faithfulness,
+        "answer_relevance": evaluation.answer_relevance,
+        "judged_queries": evaluation.judged_queries,
+        "judge_failures": evaluation.judge_failures,
+        "judge": f"{evaluation.judge}: {evaluation.judge_model}, {evaluation.judge_version}",
+        "answerer": evaluation.answerer,
     }
 
 
-def _answer_metadata(answers: AnswerSummary | None) -> dict[str, Any]:
-    """Return the measured figures of the answers; missing ones are left out, not 0."""
-    if answers is None:
+def _answer_metadata(figures: AnswerFigures | None) -> dict[str, Any]:
+    """Return what was measured of the answers; what was not is left out, not 0."""
+    if figures is None:
         return {}
-    figures = answers.figures
     shares = {"misses": figures.misses, "false_answers": figures.false_answers}
     return {
         "answered_queries": figures.answered,
         **{name: estimate.mean for name, estimate in figures.metrics.items()},
         **{name: share.mean for name, share in shares.items() if share},
         **({"citation_brier": figures.citation.brier} if figures.citation else {}),
+    }
+
+
+def profile_metadata(profile: ProfileSummary, evaluations: Evaluations) -> dict[str, Any]:
+    """Return what the retrievals of an evaluation cost; only the process that made it knows."""
+    return {
+        "profile": dg.MetadataValue.md(profile_markdown(profile, pool=evaluations.connections()))
     }
 
 
@@ -132,10 +142,10 @@ def _profile_row(name: str, profile: LatencyProfile) -> Sequence[object]:
     return stage_label(name), profile.count, *(f"{milliseconds:.1f}" for milliseconds in times)
 
 
-def _breakdown(summary: Summary) -> str:
+def _breakdown(breakdown: Mapping[str, Mapping[str, float]]) -> str:
     metrics = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
     rows = (
         (name, f"{values['queries']:.0f}", *(f"{values[metric]:.3f}" for metric in metrics))
-        for name, values in summary.breakdown.items()
+        for name, values in sorted(breakdown.items())
     )
     return markdown_table(Message.TABLE_BREAKDOWN, rows)

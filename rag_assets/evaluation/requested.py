@@ -1,15 +1,14 @@
 """The job and the sensor that run the evaluations requested over HTTP."""
 
 import hashlib
-from typing import Any
 
 import dagster as dg
 
+from rag_assets.evaluation.metadata import stored_metadata
 from rag_assets.keys import evaluation_key
 from rag_assets.labels import labelled
 from rag_resources.application import open_application
 from rag_resources.core.messages import Message
-from rag_resources.evaluation.summary import GATE_WORDS
 from rag_resources.resources import RagResource
 from rag_resources.settings import Settings
 
@@ -40,13 +39,9 @@ def work_off_requests(context: dg.OpExecutionContext, rag: RagResource) -> None:
             found = opened.evaluations.find(made) if made else None
         outcomes["done" if found else "failed"] += 1
         if found and request.tenant == application.settings.tenant:
-            metadata: dict[str, Any] = {
-                "evaluation_id": str(made),
-                "hit_rate_at_10": found.hit_rate_at_10,
-                "gate": GATE_WORDS[found.gate],
-            }
             key = evaluation_key(request.configuration)
-            context.log_event(dg.AssetMaterialization(key, metadata=labelled(metadata)))
+            metadata = labelled(stored_metadata(found))
+            context.log_event(dg.AssetMaterialization(key, metadata=metadata))
     context.add_output_metadata(labelled(outcomes))
 
 

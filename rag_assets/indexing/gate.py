@@ -15,10 +15,12 @@ from rag_assets.configured import Configured
 from rag_assets.runs.failures import told_as_failure
 from rag_assets.runs.partitions import batches, month_window, monthly, run_window
 from rag_resources.core.errors import InvalidGoldenDatasetError
+from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.messages import Message
 from rag_resources.core.migration_gate import BatchVerdict, serving_with
-from rag_resources.evaluation.runner import Evaluation
+from rag_resources.evaluation.runner import as_stored
 from rag_resources.resources import RagResource
+from rag_resources.retrieval.profile import ProfileSummary
 from rag_resources.settings import Settings
 from rag_resources.store.migration import StoredBatch
 
@@ -75,10 +77,10 @@ def describe_closed(closed: Sequence[StoredBatch]) -> str:
 
 
 class BatchQuality(NamedTuple):
-    """The evaluation after a batch, its configuration, and the verdict."""
+    """What was measured after a batch, what that cost, and the verdict; no id is of a row."""
 
-    configuration: str
-    evaluation: Evaluation
+    evaluation: StoredEvaluation
+    profile: ProfileSummary
     verdict: BatchVerdict
 
 
@@ -94,7 +96,8 @@ def record_quality(
     """
     serving, window = rag.serving.now(), run_window(context.run.tags, configured.settings)
     try:
-        evaluation = rag.evaluations.measure(model, serving_with(serving.config, model))
+        config = serving_with(serving.config, model)
+        evaluation = rag.evaluations.measure(model, config)
     except InvalidGoldenDatasetError:
         return None
     verdict = rag.migration.record_batch(
@@ -106,7 +109,8 @@ def record_quality(
         planned=planned_batches(configured.settings),
         vectors=rag.indexing.verify_vectors(model, window),
     )
-    return BatchQuality(serving.name, evaluation, verdict)
+    measured, _ = as_stored(serving.name, config, evaluation)
+    return BatchQuality(measured, evaluation.profile, verdict)
 
 
 def run_months(tags: Mapping[str, str], settings: Settings) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from rag_assets.configured import Configured
 from rag_assets.keys import OWNERS, evaluation_key
 from rag_assets.labels import labelled
 from rag_assets.runs.failures import told_as_failure
+from rag_assets.serving.metadata import serving_metadata
 from rag_resources.core.messages import Message
 from rag_resources.evaluation.summary import evidence_in_words
 from rag_resources.resources import RagResource
@@ -22,11 +23,15 @@ class PromotionConfig(dg.Config):
 
 
 def any_candidate_passes(candidates: Iterable[str]) -> dg.AutomationCondition[Any]:
-    """Return the condition that any of the candidates passes its gate."""
+    """Return the condition that one of the candidates passes its gate; it may be any of them.
+
+    Only a check of a run counts, whatever its tags: what the command line or a person reports never
+    promotes by itself.
+    """
     gates = dg.AssetSelection.checks(
         *(dg.AssetCheckKey(evaluation_key(name), "hit_rate_gate") for name in candidates)
     )
-    passed = dg.AutomationCondition.check_passed()
+    passed = dg.AutomationCondition.check_passed() & dg.AutomationCondition.executed_with_tags()
     return dg.AutomationCondition.any_deps_match(
         dg.AutomationCondition.any_checks_match(passed).allow(gates)
     )
@@ -56,18 +61,10 @@ def build_promotion_asset(configured: Configured) -> dg.AssetsDefinition:
                 name=config.configuration or None,
                 run_id=context.run.run_id,
             )
-        evaluation = outcome.evaluation
         return dg.MaterializeResult(
             metadata=labelled(
                 {
-                    "configuration": evaluation.configuration,
-                    "model": evaluation.model,
-                    "config_hash": evaluation.config_hash,
-                    "evaluation_id": str(evaluation.evaluation_id),
-                    "hit_rate_at_10": evaluation.hit_rate_at_10,
-                    "served_hit_rate": evaluation.served_hit_rate,
-                    "mrr": evaluation.mrr,
-                    "latency_p95_ms": evaluation.latency_p95_ms,
+                    **serving_metadata(outcome.evaluation, outcome.evaluation),
                     "evidence": evidence_in_words(outcome.evidence),
                     "evaluated_again": ", ".join(outcome.evaluated_again) or "–",
                     "changed": outcome.changed,

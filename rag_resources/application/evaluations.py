@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -46,11 +47,13 @@ from rag_resources.settings import Settings
 from rag_resources.store.comparison import Questions
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import (
+    evaluations_outside_runs,
     fetch_evaluation,
     latest_evaluation,
     latest_evaluations,
     list_evaluations,
 )
+from rag_resources.store.settled import settled_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,28 @@ class Evaluations:
         with self.database.transaction() as connection:
             return fetch_evaluation(connection, evaluation_id)
 
+    def stored(self, made: Evaluation) -> StoredEvaluation:
+        """Return an evaluation that `run` has stored.
+
+        Raises:
+            InvalidParameterError: It is not there.
+        """
+        found = self.find(made.evaluation_id) if made.evaluation_id else None
+        if found is None:
+            raise InvalidParameterError(Message.NOT_EVALUATED)
+        return found
+
+    def outside_runs(self, after: tuple[datetime, UUID], *, limit: int) -> list[StoredEvaluation]:
+        """Return the evaluations that no Dagster run made, oldest first, ties by id.
+
+        Args:
+            after: Time and id of the last one that is known already.
+            limit: How many at most.
+        """
+        with self.database.transaction() as connection:
+            until = settled_until(connection)
+            return evaluations_outside_runs(connection, after, until=until, limit=limit)
+
     def newest(self, *, config_hash: str | None, limit: int) -> list[StoredEvaluation]:
         """Return the newest evaluations, of one configuration hash if it is given."""
         with self.database.transaction() as connection:
@@ -298,10 +323,7 @@ class Evaluations:
         if made.evaluation_id is None:
             evaluation, asked = as_stored(configuration.name, configuration.retrieval, made)
             return self._judged(evaluation, Evidence(EvidenceState.CURRENT), asked)
-        with self.database.transaction() as connection:
-            stored = fetch_evaluation(connection, made.evaluation_id)
-        if stored is None:
-            raise InvalidParameterError(Message.NOT_EVALUATED)
+        stored = self.stored(made)
         evidence = self.evidence([stored], {configuration.name: configuration})
         return self._judged(stored, evidence[stored.evaluation_id])
 

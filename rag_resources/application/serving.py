@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from rag_resources.configurations import DEFAULT_CONFIGURATION, load_configurations
 from rag_resources.core.configuration import NamedConfiguration, parse_retrieval
@@ -19,8 +20,13 @@ from rag_resources.serving.serving import Serving, read_serving
 from rag_resources.settings import Settings
 from rag_resources.store.contents import count_contents
 from rag_resources.store.evaluations import fetch_evaluation
-from rag_resources.store.promotions import Promotion, current_promotion
+from rag_resources.store.promotions import (
+    Promotion,
+    current_promotion,
+    promotions_outside_runs,
+)
 from rag_resources.store.retrieval_log import RetrievalHistory, read_retrievals
+from rag_resources.store.settled import settled_until
 from rag_resources.store.vector_indexes import index_model_that_serves
 
 
@@ -57,6 +63,21 @@ class ServingConfiguration:
         """Return the last promotion; None before the first."""
         with self.database.transaction() as connection:
             return current_promotion(connection)
+
+    def outside_runs(
+        self, after: tuple[datetime, int], *, limit: int
+    ) -> list[tuple[int, Promotion]]:
+        """Return the promotions and rollbacks that no Dagster run made, with their ids.
+
+        They come oldest first, ties by id.
+
+        Args:
+            after: Time and id of the last one that is known already.
+            limit: How many at most.
+        """
+        with self.database.transaction() as connection:
+            until = settled_until(connection)
+            return promotions_outside_runs(connection, after, until=until, limit=limit)
 
     def evidence(self) -> Evidence | None:
         """Return whether the evaluation behind the last promotion is current, aged or stale.

@@ -194,6 +194,9 @@ class StoredEvaluation:
         degraded_queries: Questions that could not be asked in full.
         latency_queries: Questions whose latency was measured, or None.
         late_queries: Those of them not answered in full within users' deadline, or None.
+        breakdown: As in `Summary`.
+        judge: The name of the judge; None, as all that concerns it, if nothing was judged.
+        answerer: What wrote the judged answers.
     """
 
     evaluation_id: UUID
@@ -215,15 +218,23 @@ class StoredEvaluation:
     hit_rate_at_10_high: float
     mrr: float
     ndcg_at_10: float
+    precision_at_10: float
+    recall_at_10: float
     latency_p50_ms: float
     latency_p95_ms: float
+    latency_p99_ms: float
+    breakdown: Mapping[str, Mapping[str, float]]
     gate: str
     created_at: datetime
     passage_queries: int = 0
     passage_hit_rate_at_1: float | None = None
+    passage_hit_rate_at_3: float | None = None
     passage_hit_rate_at_5: float | None = None
     passage_hit_rate_at_10: float | None = None
     passage_mrr: float | None = None
+    passage_ndcg_at_10: float | None = None
+    passage_precision_at_10: float | None = None
+    passage_recall_at_10: float | None = None
     served_hit_rate: float | None = None
     latency_p95_low_ms: float | None = None
     latency_p95_high_ms: float | None = None
@@ -235,6 +246,14 @@ class StoredEvaluation:
     page_queries: int = 0
     page_metrics: Mapping[str, float] | None = None
     answers: AnswerFigures | None = None
+    faithfulness: float | None = None
+    answer_relevance: float | None = None
+    judge: str | None = None
+    judge_model: str | None = None
+    judge_version: str | None = None
+    answerer: str | None = None
+    judged_queries: int | None = None
+    judge_failures: int | None = None
 
     @property
     def is_disturbed(self) -> bool:

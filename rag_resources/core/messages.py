@@ -578,6 +578,9 @@ class Message:
     SENSOR_FAILED_RUNS: Template
     SENSOR_DEAD_RUNS: Template
     RUNS_ENDED: Template
+    SENSOR_OUTSIDE_RUNS: Template
+    OUTSIDE_RUNS_NONE: Template
+    OUTSIDE_RUNS_REPORTED: Template
     SENSOR_STOP_BACKFILLS: Template
     BACKFILLS_NONE: Template
     BACKFILLS_GO_ON: Template

@@ -112,7 +112,9 @@ def unstored_evaluation(context: EvaluationContext, summary: Summary) -> StoredE
         index_version=context.index_version,
         chunking_hashes=context.chunking_hashes,
         created_at=datetime.now(UTC),
+        breakdown=summary.breakdown,
         **figures,
+        **_judge_columns(summary.judgements),
     )
 
 
@@ -143,6 +145,24 @@ def list_evaluations(
 ) -> list[StoredEvaluation]:
     """Return the newest evaluations, of one configuration hash if it is given."""
     rows = queries().list_evaluations(connection, config_hash=config_hash, row_limit=limit)
+    return [stored_evaluation(row) for row in rows]
+
+
+def evaluations_outside_runs(
+    connection: Connection, after: tuple[datetime, UUID], *, until: datetime, limit: int
+) -> list[StoredEvaluation]:
+    """Return the evaluations that no Dagster run made, oldest first, ties by id.
+
+    Args:
+        connection: Open.
+        after: Time and id of the last one that is known already.
+        until: As `store.settled.settled_until` returns it.
+        limit: How many at most.
+    """
+    after_at, after_id = after
+    rows = queries().evaluations_outside_runs(
+        connection, after_at=after_at, after_id=after_id, until=until, row_limit=limit
+    )
     return [stored_evaluation(row) for row in rows]
 
 

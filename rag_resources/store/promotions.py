@@ -141,6 +141,24 @@ def list_promotions(connection: Connection, *, limit: int) -> list[Promotion]:
     return [Promotion(*row) for row in queries().list_promotions(connection, row_limit=limit)]
 
 
+def promotions_outside_runs(
+    connection: Connection, after: tuple[datetime, int], *, until: datetime, limit: int
+) -> list[tuple[int, Promotion]]:
+    """Return the promotions that no Dagster run made, with their ids, oldest first, ties by id.
+
+    Args:
+        connection: Open.
+        after: Time and id of the last one that is known already.
+        until: As `store.settled.settled_until` returns it.
+        limit: How many at most.
+    """
+    after_at, after_id = after
+    rows = queries().promotions_outside_runs(
+        connection, after_at=after_at, after_id=after_id, until=until, row_limit=limit
+    )
+    return [(row[0], Promotion(*row[1:])) for row in rows]
+
+
 def evaluation_of_serving(
     connection: Connection, *, compared_hash: str | None = None
 ) -> StoredEvaluation | None:

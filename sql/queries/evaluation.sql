@@ -66,3 +66,13 @@ ORDER BY e.created_at DESC, e.id LIMIT :row_limit;
 -- returns: the columns of evaluation_results
 SELECT DISTINCT ON (e.configuration) e.* FROM evaluation_results AS e WHERE e.tenant_id = current_tenant()
 ORDER BY e.configuration, e.created_at DESC, e.id;
+
+-- name: evaluations_outside_runs
+-- The oldest evaluations after a given one that no Dagster run made, ties by id.
+-- params:  after_at timestamptz, after_id uuid, until timestamptz (as settled_until returns it), row_limit int
+-- returns: the columns of evaluation_results
+SELECT e.* FROM evaluation_results AS e
+WHERE
+    e.tenant_id = current_tenant() AND e.run_id IS NULL
+    AND (e.created_at, e.id) > (:after_at, :after_id) AND e.created_at < :until
+ORDER BY e.created_at, e.id LIMIT :row_limit;

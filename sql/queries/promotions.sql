@@ -34,6 +34,17 @@ SELECT h.configuration, h.config, h.config_hash, h.model, h.evaluation_id, h.pro
     SELECT p.* FROM promotions AS p WHERE p.tenant_id = current_tenant() ORDER BY p.id DESC LIMIT :row_limit
 ) AS h ORDER BY h.id;
 
+-- name: promotions_outside_runs
+-- The oldest promotions after a given one that no Dagster run made, ties by id.
+-- params:  after_at timestamptz, after_id bigint, until timestamptz (as settled_until returns it), row_limit int
+-- returns: id bigint, then as current_promotion
+SELECT p.id, p.configuration, p.config, p.config_hash, p.model, p.evaluation_id, p.promoted_at, p.reason
+FROM promotions AS p
+WHERE
+    p.tenant_id = current_tenant() AND p.run_id IS NULL
+    AND (p.promoted_at, p.id) > (:after_at, :after_id) AND p.promoted_at < :until
+ORDER BY p.promoted_at, p.id LIMIT :row_limit;
+
 -- name: last_withdrawn$
 -- The configuration withdrawn by the rollback that serves now.
 -- returns: text; nothing if no rollback serves

@@ -276,3 +276,10 @@ FROM pg_stat_activity AS w
 CROSS JOIN LATERAL (SELECT DISTINCT pid FROM unnest(pg_blocking_pids(w.pid)) AS b (pid)) AS blocking
 INNER JOIN pg_stat_activity AS h ON h.pid = blocking.pid
 WHERE w.pid = any(:pids) AND w.wait_event_type = 'Lock';
+
+-- name: settled_until$
+-- The start of the oldest transaction under way in this database, this one included. PostgreSQL shows the transactions
+-- of other users only to those who may read all statistics; the writers of this product are one user.
+-- returns: timestamptz
+SELECT least(min(a.xact_start), now()) AS settled_until FROM pg_stat_activity AS a
+WHERE a.datname = current_database() AND a.backend_type = 'client backend';

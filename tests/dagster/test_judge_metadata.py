@@ -47,8 +47,9 @@ def test_judgements_are_metadata_and_a_mean_over_nothing_is_left_out(
 
     plain, with_judge = (
         evaluation_metadata(
-            evaluate(corpus.database, corpus.pipeline(), "x", config, judging=item, store=False),
-            application.evaluations,
+            application.evaluations.stored(
+                evaluate(corpus.database, corpus.pipeline(), "x", config, judging=item)
+            )
         )
         for item in (None, judging)
     )
