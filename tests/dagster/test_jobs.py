@@ -90,7 +90,7 @@ def test_a_question_gives_a_table_of_passages(indexed: Project, strategy: str) -
     assert rows[0] == Message.TABLE_RESULTS
     assert [row.split(" | ")[0] for row in rows[2:]] == ["| 1", "| 2", "| 3"]
     if strategy != "semantic":  # The small model alone does not find it among the first three.
-        assert "Un virus" in "".join(rows[2:]) or "9 feb 2025" in rows[2]
+        assert any("9 feb 2025" in row for row in rows[2:])
     assert metadata[label("strategy")].value == strategy
     answer = metadata[label("response")].value
     assert isinstance(answer, dict)

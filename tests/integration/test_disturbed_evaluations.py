@@ -160,7 +160,7 @@ def test_a_question_that_degrades_twice_disturbs_the_evaluation(stand: Stand) ->
         for pair in ((str(calm.evaluation_id), "una"), ("una", str(calm.evaluation_id))):
             with pytest.raises(InvalidParameterError, match="fue perturbada"):
                 compare_by_name(connection, *pair)
-    with pytest.raises(GateNotPassedError, match="fue perturbada: a 3 preguntas"):
+    with pytest.raises(GateNotPassedError, match="también al repetirlas: 3;"):
         promote_best(stand.database, NAMED, gate=LENIENT, name="una")
     evaluated(stand)
     assert promote_best(stand.database, NAMED, gate=LENIENT, name="una").changed
@@ -211,7 +211,7 @@ def test_the_report_and_the_status_name_a_disturbed_evaluation(stand: Stand) -> 
     report = read_report(stand.database, NAMED, gate=LENIENT)
     assert report.matrix.names == ()
     page = render_report(report)
-    assert page.count("la evaluación fue perturbada: a 3 preguntas") >= 3
+    assert page.count("también al repetirlas: 3;") >= 3
     with stand.database.snapshot() as connection:
         status = read_migration_status(connection, (MODEL,), chunking_hash="x")
     assert status.quality
@@ -296,7 +296,7 @@ def test_the_command_says_that_an_evaluation_is_disturbed(
     told = CliRunner().invoke(app, ["evaluate", "una", "--fail-under-gate"])
     assert told.exit_code == 1
     assert "Control: perturbada" in told.output
-    assert "la evaluación fue perturbada: a 3 preguntas" in told.output.replace("\n", " ")
+    assert "también al repetirlas: 3;" in told.output.replace("\n", " ")
     stand.ollama.heal()
     status = CliRunner().invoke(app, ["status"])
     assert "perturbada" in status.output
