@@ -368,13 +368,7 @@ def _embed_next(
         turn.enter_context(shared.turn)
         with database.bulk() as connection:
             keep_model(connection, model)
-            claimed = queue.claim(
-                connection,
-                model,
-                shared.rest,
-                skipped=frozenset(shared.skipped),
-                batch_size=1 if shared.alone else queue.batch_notes,
-            )
+            claimed = _claim(connection, queue, model, shared)
             if not claimed:
                 return None
             shared.rest = TimeWindow(window.start, claimed[-1].created_at + _INSTANT)
@@ -395,6 +389,22 @@ def _embed_next(
     with shared.turn:
         shared.begin_again(window, alone=len(claimed))
     return 0, EmbedReport()
+
+
+def _claim(connection: Connection, queue: Queue[Note], model: str, shared: _Pass) -> Sequence[Note]:
+    """Claim the notes of the next batch; return none if none are left."""
+    while True:
+        claimed = queue.claim(
+            connection,
+            model,
+            shared.rest,
+            skipped=frozenset(shared.skipped),
+            batch_size=1 if shared.alone else queue.batch_notes,
+        )
+        # Another batch may have skipped a note after these were listed, and then let go of it.
+        free = [note for note in claimed if note.note_id not in shared.skipped]
+        if free or not claimed:
+            return free
 
 
 def _refused(
