@@ -1,10 +1,21 @@
-"""Turns our errors into Dagster's Failure, so that a run shows their message."""
+"""Turns our errors into Dagster's Failure, so that a run and the terminal show their message."""
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
+from dagster._core.events import JobFailureData
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
+from dagster._core.log_manager import (
+    DagsterLogManager,
+    DagsterLogRecordMetadata,
+    construct_log_record_message,
+    get_log_record_metadata,
+    has_log_record_metadata,
+)
+from dagster_shared.error import SerializableErrorInfo
 
 from rag_resources.core.errors import RagError
 from rag_resources.core.messages import Message
@@ -44,3 +55,43 @@ def failure_reason(event: dg.DagsterEvent) -> str:
         return Message.RUN_INTERRUPTED
     reason = error.message.strip() if error else event.message or ""
     return _CLASS_NAME.sub("", reason) or Message.CLI_NO_REASON
+
+
+def in_words(event: dg.DagsterEvent) -> dg.DagsterEvent:
+    """Return the failure of a step or run with its message for people alone, without the stack.
+
+    Other events, and unforeseen failures, are returned as they are.
+    """
+    data = event.event_specific_data
+    if isinstance(data, StepFailureData):
+        return event._replace(event_specific_data=_step_in_words(data))
+    if isinstance(data, JobFailureData) and data.first_step_failure_event:
+        first = in_words(data.first_step_failure_event)
+        told = data._replace(error=first.step_failure_data.error, first_step_failure_event=first)
+        return event._replace(event_specific_data=told)
+    return event
+
+
+def _step_in_words(data: StepFailureData) -> StepFailureData:
+    given = data.user_failure_data.description if data.user_failure_data else None
+    if not given or not data.error:
+        return data
+    error = SerializableErrorInfo(message=given, stack=[], cls_name=data.error.cls_name)
+    # Dagster requires the cause of an error in users' code; this one has none any more.
+    return data._replace(error=error, error_source=ErrorSource.FRAMEWORK_ERROR)
+
+
+def write_in_words(log: DagsterLogManager) -> None:
+    """Make a log show failures in words in the terminal."""
+    for logger in log._dagster_handler._loggers:  # noqa: SLF001 - Dagster has no option for it
+        logger.addFilter(_in_words)
+
+
+def _in_words(record: logging.LogRecord) -> bool:
+    """Rewrite a record if it is about a failure; every record is kept."""
+    metadata = get_log_record_metadata(record) if has_log_record_metadata(record) else None
+    event = metadata["dagster_event"] if metadata else None
+    if metadata and event and event.is_failure:
+        told: DagsterLogRecordMetadata = {**metadata, "dagster_event": in_words(event)}
+        record.msg = construct_log_record_message(told)
+    return True

@@ -10,13 +10,16 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DagsterEvent, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
-from dagster._core.execution.context.system import PlanOrchestrationContext
+from dagster._core.execution.api import ExecuteRunWithPlanIterable
+from dagster._core.execution.context.system import PlanExecutionContext, PlanOrchestrationContext
+from dagster._core.execution.context_creation_job import PlanExecutionContextManager
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode
-from dagster._core.executor.in_process import InProcessExecutor
+from dagster._core.executor.in_process import InProcessExecutor, inprocess_execution_iterator
 from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
+from rag_assets.runs.failures import write_in_words
 from rag_assets.runs.storage import keep_connections
 from rag_resources.core.messages import Message
 from rag_resources.database.locate import direct_url
@@ -85,7 +88,30 @@ class LockedExecutor(InProcessExecutor):
         keep_connections(plan_context.instance)
         hold_run_lock(direct_url(self._settings), run_id)
         plan_context.instance.add_run_tags(run_id, {RUN_LOCK: run_id})
-        yield from super().execute(plan_context, execution_plan)
+        write_in_words(plan_context.log)  # The end of the run; its steps have a log of their own.
+        yield from ExecuteRunWithPlanIterable(
+            execution_plan=execution_plan,
+            iterator=_steps,
+            execution_context_manager=PlanExecutionContextManager(
+                job=plan_context.job,
+                retry_mode=plan_context.retry_mode,
+                execution_plan=execution_plan,
+                run_config=plan_context.run_config,
+                dagster_run=plan_context.dagster_run,
+                instance=plan_context.instance,
+                raise_on_error=plan_context.raise_on_error,
+                output_capture=plan_context.output_capture,
+                step_dependency_config=self.step_dependency_config,
+            ),
+        )
+
+
+def _steps(
+    job_context: PlanExecutionContext, execution_plan: ExecutionPlan
+) -> Iterator[DagsterEvent]:
+    """Execute the steps one after another, as Dagster's in-process executor does."""
+    write_in_words(job_context.log)
+    yield from inprocess_execution_iterator(job_context, execution_plan)
 
 
 def locked_executor(settings: Settings) -> dg.ExecutorDefinition:

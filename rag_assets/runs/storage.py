@@ -7,11 +7,11 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationPlanned,
 )
 from dagster._core.events.log import EventLogEntry
-from dagster._core.execution.plan.objects import StepFailureData
 from dagster._serdes import ConfigurableClassData
 from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import pg_url_from_config
-from dagster_shared.error import SerializableErrorInfo
+
+from rag_assets.runs.failures import in_words
 
 _STATEMENT_TIMEOUT_MS = 60_000
 _OLDEST_S = 3600
@@ -42,8 +42,8 @@ class EventLog(PostgresEventLogStorage):
     one execution for each month of the run. The result would be written besides these, and the
     history of the check would show each of them as skipped.
 
-    A step that failed with a message for people shows only that message. Class name and stack trace
-    are in the output of the step. An unforeseen failure keeps them.
+    A step or run that failed with a message for people shows only that message. An unforeseen
+    failure keeps its class name and stack trace.
     """
 
     @classmethod
@@ -72,13 +72,4 @@ def _without_months(event: EventLogEntry) -> EventLogEntry:
 
 def _in_words(event: EventLogEntry) -> EventLogEntry:
     told = event.dagster_event
-    data = told.event_specific_data if told else None
-    if told is None or not isinstance(data, StepFailureData):
-        return event
-    given = data.user_failure_data.description if data.user_failure_data else None
-    if not given or not data.error:
-        return event
-    error = SerializableErrorInfo(message=given, stack=[], cls_name=data.error.cls_name)
-    return event._replace(
-        dagster_event=told._replace(event_specific_data=data._replace(error=error))
-    )
+    return event._replace(dagster_event=in_words(told)) if told else event

@@ -2,11 +2,12 @@
 
 import dagster as dg
 import pytest
-from dagster_project import CHUNKS, MONTHS, NOTE_EMBEDDINGS, NOTES, PROMOTED, Project
+from dagster_project import CHUNKS, MONTHS, NOTE_EMBEDDINGS, NOTES, Project, definitions
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from rag_assets.runs.storage import keep_connections
+from rag_resources.core.messages import Message
 
 
 def session(instance: dg.DagsterInstance) -> int:
@@ -39,13 +40,30 @@ def test_the_history_of_a_check_has_one_entry_for_a_run_over_months(project: Pro
     assert [entry.status.value for entry in history] == ["SUCCEEDED"]
 
 
-def test_a_failure_told_to_people_has_no_stack_on_its_page(project: Project) -> None:
-    """Nor a class name; the page shows the error of the stored event."""
-    config = {"ops": {"promoted_config": {"config": {"configuration": "nada"}}}}
-    result = project.run(PROMOTED, run_config=config)
-    stored = project.instance.all_logs(result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
-    (error,) = [entry.get_dagster_event().step_failure_data.error for entry in stored]
-    assert error is not None
-    assert "«nada»" in error.message
-    assert (error.stack, error.cause) == ([], None)
-    assert "Failure" not in error.message
+def rollback_promotion() -> dg.JobDefinition:
+    """Return a job that refuses a run without a reason."""
+    return definitions().resolve_job_def("rollback_promotion")
+
+
+def test_a_failure_told_to_people_has_no_stack_in_its_run_or_in_the_terminal(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nor a class name; the run's page shows the errors of the stored events."""
+    config = {"ops": {"withdraw_promotion": {"config": {"withdraw": "hybrid", "reason": ""}}}}
+    job = dg.reconstructable(rollback_promotion)
+    with dg.execute_job(job, instance=project.instance, run_config=config) as result:
+        assert not result.success
+    types = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+    stored = project.instance.all_logs(result.run_id, of_type=types)
+    step, run = (entry.get_dagster_event() for entry in stored)
+    first = run.job_failure_data.first_step_failure_event
+    assert first is not None
+    refused = Message.ROLLBACK_NO_REASON
+    told = [each.step_failure_data.error for each in (step, first)]
+    for error in (*told, run.job_failure_data.error):
+        assert error is not None
+        assert (error.message, error.stack, error.cause) == (refused, [], None)
+    shown = capfd.readouterr().err
+    assert refused in shown
+    assert "Stack Trace" not in shown
+    assert "rollback.py" not in shown
