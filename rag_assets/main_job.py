@@ -22,6 +22,7 @@ from rag_assets.main_job_console import (
     progress_bars,
     tell_documents,
     tell_how_to_evaluate,
+    tell_phase,
     tell_unread,
 )
 from rag_assets.runs.failures import failure_reason
@@ -78,6 +79,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
         runs = _Runs(build_defs(settings), settings, instance)
         with progress_bars(console, application, configured.window_models):
             sample = {"config": {"sample": source.asked_for}}
+            tell_phase(console, Message.PROGRESS_INGESTING)
             bad_notes = runs.months("ingest", ops={"notes": sample})
             if source.golden or application.golden.entries():
                 runs.assets("golden", [GOLDEN_DATASET], ops={"golden_dataset": sample})
@@ -85,6 +87,7 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             window = full_window(settings)
             is_indexed = application.migration.is_done(window, window_models=windows)
             if not (is_indexed and application.graph.is_done(window)):
+                tell_phase(console, Message.PROGRESS_INDEXING)
                 bad_notes += runs.months("index")
         tell_documents(application.documents.count(full_window(settings)))
         tell_unread(application)
@@ -93,7 +96,9 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             _end_with(bad_notes)
             return
         stale = application.evaluations.stale(configured.configurations)
-        with console.status(Message.PROGRESS_EVALUATING.format(count=len(stale))):
+        evaluating = Message.PROGRESS_EVALUATING.format(count=len(stale))
+        tell_phase(console, evaluating)
+        with console.status(evaluating):
             _evaluate(runs, application, configured, stale)
             promotion = runs.execute("promote")
             report = runs.execute("evaluate", asset_selection=[EVALUATION_REPORT])

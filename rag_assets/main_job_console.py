@@ -87,6 +87,12 @@ def progress_bars(
             refresh()
 
 
+def tell_phase(console: Console, message: str) -> None:
+    """Say what begins now, unless it is shown on a terminal while it lasts."""
+    if not console.is_terminal:
+        console.print(message, soft_wrap=True)
+
+
 def tell_documents(counted: MonthCount) -> None:
     """Say how many documents were read, or could not be and where the reasons are."""
     unread = counted.statuses.get("failed", 0)

@@ -863,6 +863,8 @@ class Message:
     UI_SERVING: Template
     UI_STARTING: Template
     UI_PORT_TAKEN: Template
+    PROGRESS_INGESTING: Template
+    PROGRESS_INDEXING: Template
     PROGRESS_NOTES: Template
     PROGRESS_NOTE_VECTORS: Template
     PROGRESS_CHUNKED: Template
