@@ -1,6 +1,6 @@
 """`rag evaluate`: runs the golden questions through a configuration."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +20,7 @@ from rag_resources.core.messages import METRIC_WORDS, Message
 if TYPE_CHECKING:
     from rag_resources.core.answer_metrics import AnswerFigures, AnswerSummary
     from rag_resources.core.configuration import NamedConfiguration
-    from rag_resources.core.evaluation import Percentiles, PlaceSummary, Summary
+    from rag_resources.core.evaluation import Percentiles, PlaceSummary, QueryOutcome, Summary
     from rag_resources.core.judging import JudgeSummary
     from rag_resources.evaluation.gates import Gates
     from rag_resources.evaluation.runner import Evaluation
@@ -33,7 +33,7 @@ GROUP_WORDS = {
     "difficulty": Message.GROUP_DIFFICULTY,
     "tag": Message.GROUP_TAG,
 }
-SHOWN_TAGS = 10
+SHOWN_TAGS, SHOWN_MISSED = 10, 10
 GROUP_METRICS = ("hit_rate_at_1", "hit_rate_at_5", "hit_rate_at_10", "mrr")
 
 
@@ -90,6 +90,7 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
     screen.print(table(groups, _group_rows(summary, hidden=tags[SHOWN_TAGS:])))
     if len(tags) > SHOWN_TAGS:
         say(Message.EVALUATE_TAGS_SHOWN.format(shown=SHOWN_TAGS, total=len(tags)))
+    show_missed(evaluation.outcomes)
     say(
         Message.EVALUATE_LATENCY.format(
             p50=summary.latency.p50_ms,
@@ -122,6 +123,22 @@ def _show(evaluation: "Evaluation", configuration: str, gates: "Gates") -> None:
         say(Message.EVALUATE_STORED.format(evaluation_id=evaluation.evaluation_id))
     else:
         say(Message.EVALUATE_NOT_STORED)
+
+
+def show_missed(outcomes: "Sequence[QueryOutcome]") -> None:
+    """Name the questions that were asked and missed, and what came first instead."""
+    missed = [item for item in outcomes if not item.is_hit and not item.error]
+    if not missed:
+        return
+    rows = [
+        (item.golden.query, item.context[0].title if item.context else "–")
+        for item in missed[:SHOWN_MISSED]
+    ]
+    say(Message.EVALUATE_MISSED.format(count=len(missed)))
+    columns = (Message.COLUMN_QUESTION, Message.COLUMN_CAME_FIRST)
+    console().print(table(columns, rows, prose=True))
+    if len(rows) < len(missed):
+        say(Message.EVALUATE_MISSED_SHOWN.format(shown=len(rows)))
 
 
 def _metric_rows(summary: "Summary") -> list[tuple[str, ...]]:
@@ -265,6 +282,16 @@ def _as_json(
         },
         "judgements": _judgements_as_json(summary.judgements),
         "answers": _answers_as_json(summary.answers),
+        "missed": [
+            {
+                "goldenId": outcome.key,
+                "query": outcome.golden.query,
+                "relevantNoteIds": list(map(str, outcome.golden.relevant_note_ids)),
+                "retrievedNoteIds": list(outcome.judged.distinct),
+            }
+            for outcome in evaluation.outcomes
+            if not outcome.is_hit and not outcome.error
+        ],
         "failures": [
             {"query": outcome.golden.query, "error": outcome.error}
             for outcome in evaluation.outcomes

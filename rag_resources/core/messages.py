@@ -1729,6 +1729,9 @@ class Message:
     EVALUATE_LATENCY_SAMPLE: Template
     EVALUATE_PASSAGES: Template
     EVALUATE_PAGES: Template
+    EVALUATE_MISSED: Template
+    EVALUATE_MISSED_SHOWN: Template
+    COLUMN_CAME_FIRST: Template
     EVALUATE_FAILED: Template
     EVALUATE_GATE: Template
     EVALUATE_OBSTACLE: Template

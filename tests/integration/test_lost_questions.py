@@ -22,6 +22,7 @@ from rag_resources.core.counterfactuals import Attribution, Change, Suspicion
 from rag_resources.core.errors import InvalidParameterError
 from rag_resources.core.evaluation import StoredEvaluation
 from rag_resources.core.golden import GoldenEntry
+from rag_resources.core.messages import Message
 from rag_resources.core.types import NoteRecord, TimeWindow
 from rag_resources.database.pool import Database
 from rag_resources.evaluation.attribution import attribute_losses
@@ -168,7 +169,8 @@ def test_a_change_of_the_configuration_is_not_put_on_a_month_with_a_new_note(sto
     assert (found.unstable, found.suspected) == (frozenset(), ())
     [row] = attribution_table(found).rows
     assert row == ("la configuración", "30", "100 %")
-    assert store.told[0] == "Preguntas perdidas que se repiten: 30; se deshace: nada, para comparar"
+    told = Message.ATTRIBUTION_ASKING.format(count=30, change=Message.CAUSE_NOTHING)
+    assert store.told[0] == told
 
 
 def test_a_question_whose_relevant_note_was_edited(store: Store) -> None:
