@@ -51,6 +51,21 @@ SCHEMA: Mapping[str, Any] = {
     },
 }
 
+_TITLES: Mapping[HTTPStatus, Text] = {
+    HTTPStatus.BAD_REQUEST: Message.TITLE_BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED: Message.TITLE_UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN: Message.TITLE_FORBIDDEN,
+    HTTPStatus.NOT_FOUND: Message.TITLE_NOT_FOUND,
+    HTTPStatus.METHOD_NOT_ALLOWED: Message.TITLE_METHOD_NOT_ALLOWED,
+    HTTPStatus.CONFLICT: Message.TITLE_CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Message.TITLE_REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.TOO_MANY_REQUESTS: Message.TITLE_TOO_MANY_REQUESTS,
+    HTTPStatus.INTERNAL_SERVER_ERROR: Message.TITLE_INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE: Message.TITLE_SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT: Message.TITLE_GATEWAY_TIMEOUT,
+}
+"""What is wrong in general; a status that only FastAPI answers with keeps its own phrase."""
+
 _log = structlog.get_logger()
 
 
@@ -112,7 +127,7 @@ def problem_response(
     message, *details = (render(each, language) for each in (problem.message, *problem.details))
     content = {
         "type": "about:blank",
-        "title": problem.status.phrase,
+        "title": render(_TITLES.get(problem.status, problem.status.phrase), language),
         "status": int(problem.status),
         "detail": "\n  - ".join([message, *details]),
         "error": message.rstrip(": \u00a0"),

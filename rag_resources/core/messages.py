@@ -1285,6 +1285,17 @@ class Message:
     MCP_INSTRUCTIONS: Template
     MCP_TOOL_UNKNOWN: Template
     API_TITLE: Template
+    TITLE_BAD_REQUEST: Template
+    TITLE_UNAUTHORIZED: Template
+    TITLE_FORBIDDEN: Template
+    TITLE_NOT_FOUND: Template
+    TITLE_METHOD_NOT_ALLOWED: Template
+    TITLE_CONFLICT: Template
+    TITLE_REQUEST_ENTITY_TOO_LARGE: Template
+    TITLE_TOO_MANY_REQUESTS: Template
+    TITLE_INTERNAL_SERVER_ERROR: Template
+    TITLE_SERVICE_UNAVAILABLE: Template
+    TITLE_GATEWAY_TIMEOUT: Template
     API_INTERNAL: Template
     API_NOT_FOUND: Template
     API_METHOD: Template

@@ -246,7 +246,9 @@ def test_a_body_has_a_limit(api: ApiServer) -> None:
 
 
 def test_unknown_paths_and_methods_are_problems(api: ApiServer) -> None:
-    problem(api.client.get("/nada"), HTTPStatus.NOT_FOUND)
+    unknown = problem(api.client.get("/nada"), HTTPStatus.NOT_FOUND)
+    assert unknown["title"] == "No existe"
+    assert "/docs" in unknown["error"]
     response = api.client.put("/v1/golden-dataset")
     problem(response, HTTPStatus.METHOD_NOT_ALLOWED)
     assert response.headers["allow"] == "GET, POST"
