@@ -62,20 +62,22 @@ def calibrate(
     if as_json:
         write_json(_as_json(name, found))
     else:
-        _show(name, found)
+        show_calibrated(name, found)
 
 
-def _show(name: str, found: "Calibrated") -> None:
+def show_calibrated(name: str, found: "Calibrated") -> None:
+    """Show how certain responses are, by band, and what could not be measured."""
     from rag_resources.core.calibration import FEWEST
     from rag_resources.core.confidence import Claim
+    from rag_resources.core.texts import joined
     from rag_resources.evaluation.summary import p_value_in_words
     from rag_resources.retrieval.confidence import band_in_words
 
-    made = found.calibration
+    made, too_few = found.calibration, []
     for claim in Claim:
         words, measured = CLAIM_WORDS[claim], found.measured.get(claim)
         if measured is None:
-            say(Message.CALIBRATE_TOO_FEW.format(claim=words, fewest=FEWEST))
+            too_few.append(words)
             continue
         say(
             Message.CALIBRATE_MEASURED.format(
@@ -88,6 +90,8 @@ def _show(name: str, found: "Calibrated") -> None:
                 p_value=p_value_in_words(measured.p_value),
             )
         )
+    if too_few:
+        say(Message.CALIBRATE_TOO_FEW.format(claims=joined("; ", too_few), fewest=FEWEST))
     if not made.claims:
         say(Message.CALIBRATE_NOTHING)
         return
