@@ -35,7 +35,8 @@ setup: $(READY)  ## Create the virtual environment with the pinned packages
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Hace falta Python 3.11, 3.12 o 3.13; usa PYTHON=python3.11" if not (3, 11) <= sys.version_info[:2] < (3, 14) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@echo 'Se instalan los paquetes de Python en $(VENV): 1,7 GB, de dos a ocho minutos. / Installing the Python packages: 1.7 GB, two to eight minutes.'
+	$(BIN)/pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 run: $(READY)  ## Do the main job: ingest, index, evaluate, promote (again: only what changed)
