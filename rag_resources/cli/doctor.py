@@ -102,18 +102,24 @@ def _product() -> Finding:
 
 
 def _machine() -> Iterator[Finding]:
+    from rag_resources.languages.formats import number
+    from rag_resources.languages.messages import operators
+
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GB
     except (ValueError, OSError):  # Not every system provides this.
         return
     enough = memory >= LEAST_MEMORY_GB
-    detail = Message.DOCTOR_MEMORY.format(memory=memory, cores=os.cpu_count() or 1)
+    shown = number(memory, 1, operators())
+    detail = Message.DOCTOR_MEMORY.format(memory=shown, cores=os.cpu_count() or 1)
     if not enough:
         detail += Message.DOCTOR_MEMORY_LOW.format(least=LEAST_MEMORY_GB)
     yield Finding(Message.DOCTOR_MACHINE, Health.GOOD if enough else Health.WARNING, detail)
 
 
 def _settings(settings: "Settings") -> Iterator[Finding]:
+    from rag_resources.languages.formats import number
+    from rag_resources.languages.messages import operators
     from rag_resources.settings import misspelt_names
 
     for name, meant in misspelt_names().items():
@@ -123,7 +129,7 @@ def _settings(settings: "Settings") -> Iterator[Finding]:
     present = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(present).free / _GB
     writable = os.access(present, os.W_OK)
-    detail = Message.DOCTOR_HOME.format(home=home, free=free)
+    detail = Message.DOCTOR_HOME.format(home=home, free=number(free, 1, operators()))
     if not writable:
         detail = Message.HOME_NOT_WRITABLE.format(path=home)
     elif free < LEAST_FREE_GB:

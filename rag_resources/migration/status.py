@@ -11,6 +11,8 @@ from rag_resources.core.messages import Message
 from rag_resources.core.migration_status import MonthProgress, Quality
 from rag_resources.core.tables import ReportTable
 from rag_resources.evaluation.summary import EVIDENCE_WORDS
+from rag_resources.languages.formats import number
+from rag_resources.languages.messages import operators
 from rag_resources.store.migration import StoredBatch
 from rag_resources.store.migration_status import MigrationStatus
 
@@ -53,7 +55,7 @@ def summary(status: MigrationStatus, *, first_month: str) -> list[str]:
         Message.MIGRATION_TOTAL.format(
             migrated=total.migrated,
             notes=total.notes,
-            percent=total.percent_migrated,
+            percent=number(total.percent_migrated, 2, operators()),
             remaining=total.remaining,
         ),
     ]

@@ -1,6 +1,7 @@
 """`rag init`: what a folder of notes holds, and the first settings and questions made of it."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -161,3 +162,7 @@ def test_a_survey_reads_as_an_ingestion_does(folder: Path) -> None:
     assert found.read == {".md": 4, ".txt": 1}
     assert found.other == {".pdf": 1, ".jpg": 1}
     assert found.fields == {"Titulo": 1}
+
+
+def test_doctor_writes_sizes_as_in_spanish(rag: Rag) -> None:
+    assert re.search(r"\d,\d GB libres", rag("doctor").out)
