@@ -97,7 +97,8 @@ def _main_job(settings: Settings, source: ContentSource) -> None:
             return
         stale = application.evaluations.stale(configured.configurations)
         evaluating = Message.PROGRESS_EVALUATING.format(count=len(stale))
-        tell_phase(console, evaluating)
+        if stale:
+            tell_phase(console, evaluating)
         with console.status(evaluating):
             _evaluate(runs, application, configured, stale)
             promotion = runs.execute("promote")
