@@ -107,12 +107,13 @@ def withdraw_promotion(
         outcome = rag.serving.withdraw(
             config.withdraw.strip(), reason=config.given_reason(), run_id=context.run_id
         )
-    if not outcome.changed:
-        context.log.warning(
-            Message.ROLLBACK_UNCHANGED.format(
-                name=config.withdraw.strip(), serving=outcome.serving.configuration
-            )
-        )
+    template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
+    told = template.format(
+        name=config.withdraw.strip(),
+        serving=outcome.serving.configuration,
+        model=outcome.serving.model,
+    )
+    (context.log.info if outcome.changed else context.log.warning)(told)
     context.add_output_metadata(
         labelled({**_state(rag), "evidence": _evidence(rag), "changed": outcome.changed})
     )

@@ -1196,12 +1196,14 @@ class Message:
     ROLLBACK_WOULD_DROP: Template
     ROLLBACK_WOULD_STOP: Template
     ROLLBACK_NO_REASON: Template
+    ROLLBACK_REASON_OPTION: Template
     ROLLBACK_MODEL_UNUSABLE: Template
     ROLLBACK_NO_CHUNK_VECTORS: Template
     ROLLBACK_NOTES_MISSING: Template
     ROLLBACK_RESUMED: Template
     ROLLBACK_NEVER_SERVED: Template
     ROLLBACK_NOT_NAMED: Template
+    ROLLBACK_CHANGED: Template
     ROLLBACK_UNCHANGED: Template
     ROLLBACK_NOTHING_SERVES: Template
     ROLLBACK_NOTHING_BEFORE: Template
@@ -1540,6 +1542,9 @@ class Message:
     HELP_MODEL: Template
     HELP_PROMOTE: Template
     HELP_PROMOTE_CONFIG: Template
+    HELP_ROLLBACK: Template
+    HELP_ROLLBACK_CONFIG: Template
+    HELP_ROLLBACK_REASON: Template
     PROMOTE_WORKING: Template
     PROMOTE_CHANGED: Template
     PROMOTE_UNCHANGED: Template

@@ -54,6 +54,7 @@ COMMANDS: list[list[str]] = [
     ["retrieve"],
     ["evaluate"],
     ["promote"],
+    ["rollback"],
     ["golden"],
     ["golden", "import"],
     ["golden", "export"],
@@ -843,6 +844,39 @@ def test_promote_lets_what_passed_serve_and_says_on_which_evaluation(
     assert (again["configuration"], again["changed"]) == (candidate, False)
     assert (again["hitRateAt10"], again["evidence"]) == (1.0, "current")
     assert candidate in indexed("status").out
+
+
+def test_rollback_lets_the_previous_configuration_serve_again_and_says_which(
+    indexed: Rag, golden_file: Path, candidate: str, indexed_url: str
+) -> None:
+    nothing = indexed("rollback", "--reason", "prueba")
+    assert nothing.code == 1
+    assert Message.ROLLBACK_NOTHING_SERVES in nothing.err
+    indexed("golden", "import", golden_file)
+    for name in (CONFIGURATION, candidate):
+        indexed("evaluate", name)
+        with Database(indexed_url) as database, database.transaction() as connection:
+            evaluation = latest_evaluation(connection, name)
+            assert evaluation
+            config: Any = evaluation.config
+            promote(connection, evaluation, parse_retrieval(config, origin=""), run_id=None)
+    unexplained = indexed("rollback")
+    assert unexplained.code == 2
+    assert Message.ROLLBACK_REASON_OPTION in unexplained.err
+    assert indexed("rollback", "nada", "--reason", "prueba").code == 2
+    done = indexed("rollback", candidate, "--reason", "pierde las fechas")
+    assert done.code == 0
+    assert f"Desde ahora sirve «{CONFIGURATION}», con el modelo {MODEL}." in done.out
+    assert f"Sirve «{CONFIGURATION}»" in indexed("status").out
+    again = indexed("rollback", candidate, "--reason", "otra vez", "--json")
+    assert (again.code, again.json["configuration"], again.json["changed"]) == (
+        0,
+        CONFIGURATION,
+        False,
+    )
+    last = indexed("rollback", "--reason", "sin nombre")
+    assert last.code == 1
+    assert f"antes de «{CONFIGURATION}» no sirvió ninguna otra" in last.err
 
 
 def test_promote_refuses_what_does_not_pass_and_says_why(

@@ -1,0 +1,42 @@
+"""`rag rollback`: lets the previous configuration serve again, as the job `rollback_promotion`."""
+
+from typing import Annotated
+
+import typer
+
+from rag_resources.cli.output import JsonOption, clean, conclude
+from rag_resources.cli.session import application
+from rag_resources.core.errors import InvalidParameterError
+from rag_resources.core.messages import Message
+
+
+def rollback(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIGURACIÓN", help=Message.HELP_ROLLBACK_CONFIG)
+    ] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="MOTIVO", help=Message.HELP_ROLLBACK_REASON)
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Withdraw a configuration, by default the one that serves."""
+    given = clean(reason).strip()
+    if not given:
+        raise InvalidParameterError(Message.ROLLBACK_REASON_OPTION)
+    with application() as app:
+        before = app.serving.promotion()
+        name = config or (before.configuration if before else "")
+        outcome = app.serving.withdraw(name, reason=given, run_id=None)
+    serving = outcome.serving
+    template = Message.ROLLBACK_CHANGED if outcome.changed else Message.ROLLBACK_UNCHANGED
+    conclude(
+        template.format(name=name, serving=serving.configuration, model=serving.model),
+        {
+            "configuration": serving.configuration,
+            "configHash": serving.config_hash,
+            "model": serving.model,
+            "changed": outcome.changed,
+            "withdrawn": name if outcome.changed else None,
+        },
+        as_json=as_json,
+    )
