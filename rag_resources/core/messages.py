@@ -274,6 +274,7 @@ class Message:
     RECORD_JSON_LIMITS: Template
     RECORD_NOT_AN_OBJECT: Template
     FRONT_MATTER_YAML: Template
+    FRONT_MATTER_UNCLOSED: Template
     FRONT_MATTER_NOT_MAPPING: Template
     FRONT_MATTER_TOO_LONG: Template
     CSV_NO_CONTENT: Template

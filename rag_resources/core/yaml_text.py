@@ -90,6 +90,19 @@ def refuse_duplicate_keys(node: yaml.Node) -> None:
             refuse_duplicate_keys(value)
 
 
+def unclosed(error: yaml.YAMLError) -> yaml.Mark | None:
+    """Return the place of the quote or bracket that was never closed; None for another error.
+
+    The parser itself fails further down: at the next key, or at the document's end.
+    """
+    if not isinstance(error, yaml.MarkedYAMLError) or error.context_mark is None:
+        return None
+    context, problem = error.context or "", error.problem or ""
+    in_quotes = "quoted scalar" in context and "unexpected" in problem
+    in_brackets = context.startswith("while parsing a flow") and problem.startswith("expected ','")
+    return error.context_mark if in_quotes or in_brackets else None
+
+
 class Lines:
     """The lines on which the keys of a YAML document stand.
 

@@ -12,7 +12,7 @@ import yaml
 from rag_resources.core.messages import Message
 from rag_resources.core.timestamps import EXPIRES_AT_FIELDS
 from rag_resources.core.types import NoteRecord, RejectedRecord
-from rag_resources.core.yaml_text import load_yaml
+from rag_resources.core.yaml_text import load_yaml, unclosed
 from rag_resources.ingestion.records import (
     CREATED_AT_FIELDS,
     ID_FIELDS,
@@ -84,6 +84,12 @@ def _load_fields(front_matter: str) -> Mapping[Any, Any]:
     try:
         fields = load_yaml(front_matter, prepare=_keep_spellings)
     except yaml.YAMLError as error:
+        if opened := unclosed(error):
+            line = opened.line + _FRONT_MATTER_LINE
+            mark = front_matter[opened.index]
+            raise InvalidRecordError(
+                Message.FRONT_MATTER_UNCLOSED.format(mark=mark, line=line), line=line
+            ) from error
         line = _yaml_line(error, front_matter)
         raise InvalidRecordError(Message.FRONT_MATTER_YAML.format(line=line), line=line) from error
     if fields is None:

@@ -163,7 +163,12 @@ class TestMarkdown:
         ("front_matter", "reason"),
         [
             ("a: b\nc: d: e", "línea 3"),
-            ("a: b\nc: [1", "línea 4"),
+            ("a: b\nc: [1", "[ se abre en la línea 3 y no se cierra"),
+            ('a: b\nc: "d\ne: [f', '" se abre en la línea 3 y no se cierra'),
+            ("a: 'b\nc: d", "' se abre en la línea 2 y no se cierra"),
+            ("a: b\nc: [1, 2\nd: e", "[ se abre en la línea 3 y no se cierra"),
+            ("a: {b: 1\nc: d", "{ se abre en la línea 2 y no se cierra"),
+            ('a: b\nc: "\\q"', "no es YAML válido (línea 3)"),
             ("a: \x07", "línea 2"),
             ("a: b\nb: \x07", "línea 3"),
             ("? {a: b}\n: c", "línea 2"),
